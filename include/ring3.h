@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ring3.h - the contract between image, gate and keeper
+ *
+ * The one header that all three share; ring3/abi mirrors it in Rust and both
+ * sides assert sizes and offsets. It depends on <stdint.h> types only, so it
+ * can be included by the kernel, by freestanding code and by ordinary C.
+ *
+ * Theory of operation
+ * -------------------
+ * A node is one region: a memfd, mapped MAP_SHARED at the same address in
+ * every process of the node. Its first page starts with struct ring3_region.
+ * A host thread that takes part in the node owns one struct ring3_thread
+ * ("thread block"); its GS base points at it, and `%gs:0` is its address.
+ *
+ * A host thread gets into the image only through `enter` (see below). `enter`
+ * takes the vCPU, runs the call on the task's kernel stack and returns. When
+ * the call has to wait, the thread runs whatever the kernel schedules next,
+ * then polls, then sleeps on its `word`. All of that happens inside `enter`.
+ *
+ * The enter convention (an assembly routine at base + region->enter):
+ *   in:  rax = call number (x86-64 Linux number or RING3_NR_*)
+ *        rdi rsi rdx rcx r8 r9 = arguments (the 4th in rcx, as C has it)
+ *        r10 = the calling thread's thread block
+ *   out: rax = result, as the Linux syscall ABI has it (-errno on failure),
+ *        or one of -512/-513/-514/-516 (ERESTARTSYS, ERESTARTNOINTR,
+ *        ERESTARTNOHAND, ERESTART_RESTARTBLOCK): the call was interrupted
+ *        because thread->sigpending was set. The gate then runs handlers and
+ *        decides, as kernel/signal.c and arch/x86/kernel/signal.c would.
+ *   clobbers rcx rdx rsi rdi r8 r9 r10 r11 and flags; preserves rbx rbp
+ *   r12-r15 and all vector state (the image has no vector instruction).
+ *   Needs 4 KiB of stack. Never unwinds, never longjmps.
+ */
+#ifndef RING3_H
+#define RING3_H
+
+#ifdef __KERNEL__
+#include <linux/types.h>
+typedef u8 r3_u8;
+typedef u16 r3_u16;
+typedef u32 r3_u32;
+typedef s32 r3_s32;
+typedef u64 r3_u64;
+typedef s64 r3_s64;
+#else
+#include <stdint.h>
+typedef uint8_t r3_u8;
+typedef uint16_t r3_u16;
+typedef uint32_t r3_u32;
+typedef int32_t r3_s32;
+typedef uint64_t r3_u64;
+typedef int64_t r3_s64;
+#endif
+
+#define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
+#define RING3_ABI		1
+
+/*
+ * Address space. Everything ring3 maps lies between RING3_GATE_BASE and
+ * RING3_SPACE_END, so that one range check (Syscall User Dispatch has just
+ * one) tells our `syscall` instructions from the program's.
+ */
+#define RING3_GATE_BASE		0x29f000000000ULL	/* the gate is linked here */
+#define RING3_SPACE_BASE	0x2a0000000000ULL	/* slot 0 */
+#define RING3_SLOT_SIZE		0x000100000000ULL	/* 4 GiB for each node */
+#define RING3_SLOTS		4096
+#define RING3_SPACE_END		(RING3_SPACE_BASE + RING3_SLOTS * RING3_SLOT_SIZE)
+
+/* Offsets inside a slot. */
+#define RING3_REGION_MAX	0x080000000ULL	/* region: [0, mem) */
+#define RING3_ALIAS_OFFSET	0x080000000ULL	/* writable alias of the text */
+#define RING3_LINK_OFFSET	0x0c0000000ULL	/* windows of `link` ports */
+#define RING3_LINK_STRIDE	0x001000000ULL	/* 16 MiB each */
+#define RING3_PORTS_MAX		16
+
+/* region->state */
+enum ring3_state {
+	RING3_LOADED = 0,	/* the keeper has copied the image in */
+	RING3_BOOTING = 1,	/* start_kernel runs */
+	RING3_UP = 2,		/* pid 1 serves; processes may join */
+	RING3_POISONED = 3,	/* someone died inside kernel code, or panic */
+	RING3_DOWN = 4,		/* taken down on purpose */
+};
+
+/* region->pending: interrupts. Set with an atomic OR by anyone, then kicked. */
+#define RING3_IRQ_TIMER		(1u << 0)
+#define RING3_IRQ_WORK		(1u << 1)	/* generic: come and look */
+#define RING3_IRQ_PORT(n)	(1u << (8 + (n)))	/* port n has input or room */
+
+/* thread->word: what a waiting thread is waiting for. Bits, atomic. */
+#define RING3_WORD_DONE		(1u << 0)	/* thread->ret is the result */
+#define RING3_WORD_BATON	(1u << 1)	/* the vCPU was handed to you */
+#define RING3_WORD_SIGNAL	(1u << 2)	/* a host signal came: gate's handler sets it */
+
+/* region->vcpu.owner: 0 free, else host tid | flags. */
+#define RING3_OWNER_WAITERS	0x80000000u	/* someone sleeps on the word */
+#define RING3_OWNER_POLLING	0x40000000u	/* holder only polls: may be taken over */
+#define RING3_OWNER_TID		0x3fffffffu
+
+/*
+ * Calls that only ring3 has; same convention as a system call. Every other
+ * number is x86-64 Linux's own.
+ */
+#define RING3_NR_BASE		0x1000
+/*
+ * DRIVE(): run whatever is pending until idle. For threads without a task of
+ * their own (keeper's epoll thread, a process's proxy thread). Never blocks for
+ * longer than the work takes; returns 0 at once if another thread drives.
+ */
+#define RING3_NR_DRIVE		0x1000
+/*
+ * KEEP(): the keeper's loop: waits for the next timer deadline and the links'
+ * doorbells, drives. Returns when region->state is POISONED or DOWN.
+ */
+#define RING3_NR_KEEP		0x1001
+/*
+ * SPAWN(host_pid): for the keeper (init_thread): makes a task, child of pid 1,
+ * in a thread group of its own, with an empty file table, for host process
+ * host_pid. Returns the address of its thread block (proc filled in), or -errno.
+ */
+#define RING3_NR_SPAWN		0x1002
+/*
+ * CLONE(flags, host_pid): makes a task as the caller's child. flags is CLONE_* of
+ * <linux/sched.h>; of these CLONE_FILES, CLONE_THREAD, CLONE_SIGHAND, CLONE_FS
+ * count. Without CLONE_THREAD a new ring3_proc is made (host_pid may be 0 and
+ * filled in later by the child), without CLONE_FILES the file table and fdmap
+ * are copied. Returns the address of the new thread block.
+ */
+#define RING3_NR_CLONE		0x1003
+/*
+ * EXIT(code): ends the calling task; EXIT_GROUP(code): all tasks of its
+ * process. Both return 0 to the caller, whose thread block is dead after
+ * that: it must not enter again. The memory is reused once the tid is gone.
+ */
+#define RING3_NR_EXIT		0x1004
+#define RING3_NR_EXIT_GROUP	0x1005
+/*
+ * EXEC(): what execve does to descriptors: unshares the file table from
+ * other tasks, closes close-on-exec ones (and their fdmap bits). Other threads
+ * of the process are made to exit.
+ */
+#define RING3_NR_EXEC		0x1006
+/*
+ * REAP(proc): for the keeper: host process behind ring3_proc is gone. Kills
+ * its tasks and frees it. If it died inside kernel code the node is poisoned
+ * and -EOWNERDEAD is returned.
+ */
+#define RING3_NR_REAP		0x1007
+/*
+ * FD_MOVE(from, to, cloexec): moves a descriptor of the node's table, replacing
+ * what was there. The gate uses it to give a node descriptor the number that
+ * its placeholder got in the host's table. Returns `to`.
+ */
+#define RING3_NR_FD_MOVE	0x1008
+/*
+ * PROXY(fd): installs a proxy file at number fd (a host descriptor's number), so
+ * that it can be in the node's epoll, poll and select sets. Readiness is fed by
+ * PROXY_SET(fd, mask): mask = EPOLL* bits that are now ready, wakes waiters (each
+ * call is an edge); PROXY_CLEAR(fd): forgets readiness without a wake-up.
+ * PROXY of a number that holds a proxy already is 0, of a node's file -EBUSY.
+ */
+#define RING3_NR_PROXY		0x1009
+#define RING3_NR_PROXY_SET	0x100a
+#define RING3_NR_PROXY_CLEAR	0x100b
+/*
+ * PORT_ADD(struct ring3_port_config *): for the keeper: makes a network
+ * interface. Returns its ifindex. PORT_DEL(index).
+ */
+#define RING3_NR_PORT_ADD	0x100c
+#define RING3_NR_PORT_DEL	0x100d
+/*
+ * LOG_READ(buf, len, seq *): copies kernel log records from *seq on as text
+ * lines ("<prio>[ssss.uuuuuu] text\n"), advances *seq; returns bytes.
+ */
+#define RING3_NR_LOG_READ	0x100e
+/*
+ * MMAP(fd, len, prot, flags, pgoff): the region address that backs such a mapping of a node
+ * descriptor (packet rings); -ENODEV where the file has none.
+ */
+#define RING3_NR_MMAP		0x100f
+#define RING3_NR_MAX		0x1010
+
+#define RING3_FDS_MAX		65536	/* node descriptors lie below this number */
+
+/*
+ * Who owns which descriptor number of one file table. The gate reads and
+ * writes it (atomically, one bit per call); the image copies it on CLONE without
+ * CLONE_FILES and drops close-on-exec bits on EXEC.
+ */
+struct ring3_fdmap {
+	r3_u64 node[RING3_FDS_MAX / 64];	/* 1: the node's, 0: the host's */
+	r3_u64 proxy[RING3_FDS_MAX / 64];	/* 1: host's, and has a proxy file */
+};
+
+/* One host process of the node. Made by SPAWN/CLONE, lies in region->procs[]. */
+struct ring3_proc {
+	r3_u32 state;		/* 0 free, 1 live, 2 dead, being reaped */
+	r3_s32 pid;		/* host pid; written by SPAWN/CLONE or the child */
+	r3_u32 threads;		/* live thread blocks */
+	r3_s32 waiter_fd;	/* gate: host epoll that feeds proxies, or -1 */
+	r3_s32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none */
+	r3_u32 reserved[12];
+};
+
+/* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */
+struct ring3_siginfo {
+	r3_s32 signo;
+	r3_s32 code;
+	r3_s32 fd;		/* SIGIO with F_SETSIG */
+	r3_s32 band;
+};
+#define RING3_SIGQ		8
+
+/*
+ * The thread block. One per host thread of the node, in region memory.
+ * First line: hot, written by the owning thread. Second: written by others.
+ */
+struct ring3_thread {
+	r3_u64 self;		/* address of this block; %gs:0 */
+	r3_u64 host_sp;		/* enter: the thread's own stack while inside */
+	r3_u64 region;		/* address of struct ring3_region */
+	r3_u64 task;		/* struct task_struct *, 0: a driver without task */
+	r3_u32 tid;		/* host tid, written by the thread before its first enter */
+	r3_u32 inside;		/* enter sets 1, return sets 0; gate's handlers look */
+	r3_u32 sigpending;	/* gate's handlers set 1: interrupt the waiting call */
+	r3_u32 nsig;		/* node -> gate: entries in sigq; gate resets to 0 */
+	r3_u64 proc;		/* address of struct ring3_proc */
+	r3_u64 fdmap;		/* address of struct ring3_fdmap */
+
+	r3_u32 word;		/* futex; RING3_WORD_* */
+	r3_u32 flags;		/* image's own */
+	r3_s64 ret;		/* result, valid with WORD_DONE */
+	r3_u64 nr;		/* slow entry: the call and its arguments */
+	r3_u64 args[6];
+	r3_u64 image_private[8];
+
+	struct ring3_siginfo sigq[RING3_SIGQ];
+	r3_u64 gate[64];	/* gate's own per-thread words; the image never looks */
+};
+
+/* Right to run kernel code. UP flavour: one. */
+struct ring3_vcpu {
+	r3_u32 owner;		/* RING3_OWNER_* */
+	r3_u32 irq_enabled;	/* 1: interrupts enabled */
+	r3_u64 driver;		/* thread block of the holder */
+	r3_u64 deadline;	/* next timer event, ns on the node's monotonic clock; ~0: none */
+	r3_u32 polled;		/* links are unarmed because the holder polls them */
+	r3_u32 pad;
+	r3_u64 reserved[3];
+};
+
+/* What the keeper asks PORT_ADD for. */
+enum ring3_port_kind {
+	RING3_PORT_LINK = 1,	/* struct ring3_link at window */
+	RING3_PORT_TAP = 2,	/* fd: tap with IFF_VNET_HDR, vnet_hdr_sz 12, O_NONBLOCK */
+	RING3_PORT_PASST = 3,	/* fd: unix stream, be32 length + frame, O_NONBLOCK */
+	RING3_PORT_PACKET = 4,	/* fd: AF_PACKET with PACKET_VNET_HDR, O_NONBLOCK */
+};
+#define RING3_PORT_CSUM		(1u << 0)	/* far side takes partial checksums */
+#define RING3_PORT_TSO		(1u << 1)	/* far side takes TCP segments of 64 KiB */
+#define RING3_PORT_USO		(1u << 2)	/* ... and UDP ones */
+struct ring3_port_config {
+	r3_u32 index;		/* 0 .. RING3_PORTS_MAX-1: also proc->port_fd[index] */
+	r3_u32 kind;		/* enum ring3_port_kind */
+	r3_u32 flags;		/* RING3_PORT_* */
+	r3_u32 mtu;		/* 0: the kind's default */
+	r3_u32 side;		/* link: which end, 0 or 1 */
+	r3_u8 mac[6];		/* all zero: random */
+	r3_u8 pad[2];
+	r3_u64 window;		/* link: address of struct ring3_link */
+	char name[16];		/* interface name, NUL-terminated */
+};
+
+/*
+ * At offset 0 of the region (and of the image file's first PT_LOAD). Fields above
+ * `base` are constant in the image; the keeper fills the next group before boot.
+ */
+struct ring3_region {
+	r3_u64 magic;
+	r3_u32 abi;
+	r3_u32 flavour;		/* 0 up, 1 smp */
+	r3_u64 image_size;	/* bytes with bss, a multiple of 4096 */
+	r3_u64 text_start;	/* offsets of the executable part, page-aligned */
+	r3_u64 text_end;
+	r3_u64 boot;		/* offset of long boot(struct ring3_thread *init_thread), C convention:
+				 * relocates, boots, returns 0 when the node is UP. Keeper only. */
+	r3_u64 enter;		/* offset of the enter routine */
+	r3_u64 fixup;		/* offset of u64 fixup(u64 rip), C convention, async-signal-safe:
+				 * where to go on after a fault at rip, 0: not ours */
+	char version[96];	/* "6.12.117 up #1 ..." for messages */
+
+	r3_u64 base;		/* address of the region in every process */
+	r3_u64 size;		/* bytes of the memfd */
+	r3_u64 tsc_khz;		/* 0: use the host's clock_gettime */
+	r3_u64 boot_tsc;	/* TSC and the host's clocks read together, before boot */
+	r3_u64 boot_monotonic_ns;
+	r3_u64 boot_realtime_ns;
+	r3_u8 seed[64];		/* randomness for the node's pool */
+	char node_name[64];	/* becomes the node's hostname */
+	char cmdline[512];	/* kernel command line */
+	r3_s32 keeper_pid;
+	r3_u32 spin_ns;		/* cap of idle polling, ns; 0: never poll */
+
+	/* run time; below here everyone writes */
+	r3_u32 state;		/* enum ring3_state */
+	r3_u32 pending;		/* RING3_IRQ_* */
+	r3_u32 kick;		/* futex word on which KEEP sleeps */
+	r3_u32 procs_gen;	/* futex word; ++ whenever procs[] changes */
+	char poison[128];	/* why POISONED, one line */
+	struct ring3_vcpu vcpu[1] __attribute__((aligned(64)));
+	struct ring3_thread init_thread __attribute__((aligned(64)));	/* pid 1: keeper's main thread */
+	struct ring3_thread driver_thread[4];	/* task-less: [0] KEEP, [1] port epoll, [2..3] spare */
+	struct ring3_proc init_proc;		/* the keeper's process */
+#define RING3_PROCS_MAX		2048
+	struct ring3_proc procs[RING3_PROCS_MAX];
+};
+
+#endif /* RING3_H */

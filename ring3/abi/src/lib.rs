@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The contract between image, gate and keeper, as Rust sees it.
+//!
+//! `include/ring3.h`, `ring3_link.h` and `ring3_join.h` are the original; this crate mirrors
+//! them name by name and explains nothing twice: read the headers. [`layout`] asserts every
+//! size and offset at compile time, and `tests/header.rs` compares them with what a C
+//! compiler makes of the headers, so neither side can move alone.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod join;
+pub mod layout;
+mod link;
+mod region;
+
+pub use layout::LAYOUT;
+pub use join::*;
+pub use link::*;
+pub use region::*;

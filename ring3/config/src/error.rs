@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Everything that can be wrong with a configuration, each with its remedy.
+
+use std::path::PathBuf;
+
+use crate::port::{KEYS, KINDS};
+
+/// A configuration that cannot be used. Always the user's to mend: exit status 2.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    #[error("port `{spec}`: {cause}")]
+    Port { spec: String, cause: PortError },
+
+    #[error("{}: {cause}", path.display())]
+    File { path: PathBuf, cause: String },
+
+    #[error(
+        "node name `{name}` {why}: use 1 to 63 of a-z A-Z 0-9 . _ -, the first a letter or digit"
+    )]
+    Name { name: String, why: &'static str },
+
+    #[error("size `{text}` {why}: use a number with K, M or G, for example 256M")]
+    Size { text: String, why: &'static str },
+
+    #[error("memory of {got} is out of range: use {min} to {max}")]
+    Memory {
+        got: String,
+        min: String,
+        max: String,
+    },
+
+    #[error("sysctl `{text}` {why}: use KEY=VALUE, for example net.ipv4.ip_forward=1")]
+    Sysctl { text: String, why: &'static str },
+
+    #[error("kernel command line {why}")]
+    Cmdline { why: &'static str },
+
+    #[error("spin of {got} ns is out of range: use 0 to {max}")]
+    Spin { got: u32, max: u32 },
+
+    #[error("{count} ports are too many: a node has at most {max}")]
+    TooManyPorts { count: usize, max: usize },
+
+    #[error("two ports are `{kind}:{name}`: a node may name it once")]
+    SamePort { kind: &'static str, name: String },
+
+    #[error("two ports have the address {address}: give each its own")]
+    SameAddress { address: String },
+}
+
+/// What is wrong with one port.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PortError {
+    #[error("is empty; {}", syntax())]
+    Empty,
+
+    #[error("unknown kind `{0}`; the kinds are {kinds}", kinds = KINDS.join(", "))]
+    UnknownKind(String),
+
+    #[error("unknown key `{0}`; the keys are {keys}", keys = KEYS.join(", "))]
+    UnknownKey(String),
+
+    #[error("`{0}` is not key=value; the keys are {keys}", keys = KEYS.join(", "))]
+    NotKeyValue(String),
+
+    #[error("key `{0}` has no value")]
+    NoValue(&'static str),
+
+    #[error("key `{0}` is given twice")]
+    Twice(&'static str),
+
+    #[error("{kind} needs a name: {kind}:{example}")]
+    NeedsName {
+        kind: &'static str,
+        example: &'static str,
+    },
+
+    #[error("{kind} takes no name, but `{name}` was given")]
+    TakesNoName { kind: &'static str, name: String },
+
+    #[error("name `{name}` {why}")]
+    BadName { name: String, why: &'static str },
+
+    #[error("key `{key}` is for tap ports only, this one is {kind}")]
+    TapOnly {
+        key: &'static str,
+        kind: &'static str,
+    },
+
+    #[error("malformed address `{text}` in {key}: {why}, for example {example}")]
+    Address {
+        key: &'static str,
+        text: String,
+        why: &'static str,
+        example: &'static str,
+    },
+
+    #[error("gateway {0} is on no subnet of this port: add an addr= whose network contains it")]
+    GatewayOffLink(String),
+
+    #[error("{key} {address} is given twice")]
+    SameAddress { key: &'static str, address: String },
+
+    #[error("addr and host are both {0}: the two ends of a tap need one each")]
+    SameBothEnds(String),
+
+    #[error("mtu `{text}` {why}: use {min} to {max}")]
+    Mtu {
+        text: String,
+        why: &'static str,
+        min: u32,
+        max: u32,
+    },
+
+    #[error("mtu {mtu} is too small for the IPv6 address {address}: use at least 1280")]
+    MtuForIpv6 { mtu: u32, address: String },
+
+    #[error("mac `{text}` {why}: use six pairs of hex digits, for example 02:00:00:00:00:01")]
+    Mac { text: String, why: &'static str },
+}
+
+fn syntax() -> String {
+    format!(
+        "a port is KIND[:NAME][,key=value]..., the kinds are {}",
+        KINDS.join(", ")
+    )
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a node is made of, as a person writes it down.
+//!
+//! A node is described on the command line (`--port link:ab,addr=10.0.0.1/24`) or in a
+//! file (`node.toml`). Both end in one [`NodeConfig`], checked by the same code, so
+//! that both give the same errors. Nothing here touches the host.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`node`] | the whole of it, and the checks that need the whole |
+//! | [`port`] | one port: `KIND[:NAME][,key=value]...` |
+//! | [`file`] | the TOML form |
+//! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
+//! | [`error`] | everything that can be wrong, in words |
+
+pub mod error;
+pub mod file;
+pub mod name;
+pub mod node;
+pub mod port;
+pub mod size;
+pub mod sysctl;
+
+#[cfg(test)]
+mod fuzz;
+
+pub use error::ConfigError;
+pub use node::NodeConfig;
+pub use port::{PortKind, PortSpec};

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A whole node, and the checks that need the whole.
+
+use std::path::PathBuf;
+
+use crate::error::ConfigError;
+use crate::port::PortSpec;
+use crate::{name, size, sysctl};
+
+/// Memory of a node that does not say: packet memory and sockets of a busy server.
+pub const MEM_DEFAULT: u64 = 256 << 20;
+/// The image with everything built in takes 16 MiB; below this it does not boot well.
+pub const MEM_MIN: u64 = 32 << 20;
+/// RING3_REGION_MAX of include/ring3.h.
+pub const MEM_MAX: u64 = 2 << 30;
+/// A node's memory is a multiple of this: huge pages stay possible.
+pub const MEM_GRAIN: u64 = 2 << 20;
+
+/// How long a thread polls before it sleeps: about what a futex wake-up costs.
+pub const SPIN_DEFAULT_NS: u32 = 50_000;
+/// A spin of over a second is a mistake in units.
+pub const SPIN_MAX_NS: u32 = 1_000_000_000;
+
+/// RING3_PORTS_MAX of include/ring3.h.
+pub const PORTS_MAX: usize = 16;
+/// cmdline[512] of include/ring3.h, less the NUL and room for what ring3 adds.
+const CMDLINE_MAX: usize = 383;
+
+/// One node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeConfig {
+    pub name: String,
+    /// Bytes of the region.
+    pub mem: u64,
+    pub ports: Vec<PortSpec>,
+    /// In the order in which they are to be written.
+    pub sysctls: Vec<(String, String)>,
+    /// Cap of idle polling; 0: never poll.
+    pub spin_ns: u32,
+    /// Added to the kernel's command line.
+    pub cmdline: String,
+    /// Another kernel image than the one beside the command.
+    pub image: Option<PathBuf>,
+}
+
+impl NodeConfig {
+    /// A node without ports.
+    pub fn new(name: impl Into<String>) -> Self {
+        NodeConfig {
+            name: name.into(),
+            mem: MEM_DEFAULT,
+            ports: Vec::new(),
+            sysctls: Vec::new(),
+            spin_ns: SPIN_DEFAULT_NS,
+            cmdline: String::new(),
+            image: None,
+        }
+    }
+
+    /// Everything that no single part can see. Called once the node is complete.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        name::node(&self.name)?;
+        check_mem(self.mem)?;
+        check_cmdline(&self.cmdline)?;
+        if self.spin_ns > SPIN_MAX_NS {
+            return Err(ConfigError::Spin {
+                got: self.spin_ns,
+                max: SPIN_MAX_NS,
+            });
+        }
+        for (key, value) in &self.sysctls {
+            sysctl::pair(key, value)?;
+        }
+        check_ports(&self.ports)
+    }
+}
+
+fn check_mem(mem: u64) -> Result<(), ConfigError> {
+    if (MEM_MIN..=MEM_MAX).contains(&mem) && mem % MEM_GRAIN == 0 {
+        return Ok(());
+    }
+    Err(ConfigError::Memory {
+        got: size::format(mem),
+        min: size::format(MEM_MIN),
+        max: format!(
+            "{} in steps of {}",
+            size::format(MEM_MAX),
+            size::format(MEM_GRAIN)
+        ),
+    })
+}
+
+fn check_cmdline(cmdline: &str) -> Result<(), ConfigError> {
+    let why = if cmdline.len() > CMDLINE_MAX {
+        "is too long: at most 383 bytes"
+    } else if cmdline.chars().any(char::is_control) {
+        "has a control character: take it out"
+    } else {
+        return Ok(());
+    };
+    Err(ConfigError::Cmdline { why })
+}
+
+fn check_ports(ports: &[PortSpec]) -> Result<(), ConfigError> {
+    if ports.len() > PORTS_MAX {
+        return Err(ConfigError::TooManyPorts {
+            count: ports.len(),
+            max: PORTS_MAX,
+        });
+    }
+    for (at, port) in ports.iter().enumerate() {
+        for earlier in &ports[..at] {
+            if port.kind.name().is_some() && port.kind == earlier.kind {
+                return Err(ConfigError::SamePort {
+                    kind: port.kind.kind(),
+                    name: port.kind.name().unwrap_or_default().to_owned(),
+                });
+            }
+            let same =
+                |net: &&ipnet::IpNet| earlier.addrs.iter().any(|other| other.addr() == net.addr());
+            if let Some(net) = port.addrs.iter().find(same) {
+                return Err(ConfigError::SameAddress {
+                    address: net.addr().to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(ports: &[&str]) -> NodeConfig {
+        let mut node = NodeConfig::new("a");
+        node.ports = ports.iter().map(|spec| spec.parse().unwrap()).collect();
+        node
+    }
+
+    #[test]
+    fn defaults_are_fine() {
+        let node = NodeConfig::new("a");
+        assert_eq!(node.check(), Ok(()));
+        assert_eq!((node.mem, node.spin_ns), (256 << 20, 50_000));
+    }
+
+    #[test]
+    fn memory() {
+        for (mem, fine) in [
+            (MEM_MIN, true),
+            (MEM_MAX, true),
+            (64 << 20, true),
+            (MEM_MIN - MEM_GRAIN, false),
+            (MEM_MAX + MEM_GRAIN, false),
+            ((64 << 20) + 4096, false),
+            (0, false),
+        ] {
+            let mut node = NodeConfig::new("a");
+            node.mem = mem;
+            assert_eq!(node.check().is_ok(), fine, "{mem}");
+        }
+        let mut node = NodeConfig::new("a");
+        node.mem = 1 << 20;
+        assert_eq!(
+            node.check().unwrap_err().to_string(),
+            "memory of 1M is out of range: use 32M to 2G in steps of 2M"
+        );
+    }
+
+    #[test]
+    fn ports_against_each_other() {
+        assert_eq!(node(&["link:a", "link:b", "tap:a"]).check(), Ok(()));
+        for (ports, words) in [
+            (&["link:a", "link:a"][..], "two ports are `link:a`"),
+            (&["tap:a", "link:a", "tap:a"], "two ports are `tap:a`"),
+            (
+                &["link:a,addr=10.0.0.1/24", "tap:b,addr=10.0.0.1/16"],
+                "two ports have the address 10.0.0.1",
+            ),
+            (&["passt"; 17], "17 ports are too many"),
+        ] {
+            let error = node(ports).check().unwrap_err().to_string();
+            assert!(error.contains(words), "{ports:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_rest() {
+        let mut node = NodeConfig::new("a");
+        node.spin_ns = SPIN_MAX_NS + 1;
+        assert!(node.check().is_err());
+        let mut node = NodeConfig::new("a");
+        node.cmdline = "x".repeat(384);
+        assert!(node.check().is_err());
+        node.cmdline = "a\nb".into();
+        assert!(node.check().is_err());
+        node.cmdline = "loglevel=7".into();
+        assert_eq!(node.check(), Ok(()));
+        node.sysctls.push(("x".into(), "1".into()));
+        assert!(node.check().is_err());
+    }
+}

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# make          everything, into bin/
+# make demo     nginx on one node, curl on another; installs what is missing first
+# make test     every test; the last line is the sum
+# make help     the rest
+#
+# What is built lands in bin/ and build/, both ignored by git. The kernel image is
+# cached by content in $XDG_CACHE_HOME/ring3 (~/.cache/ring3); RING3_CACHE=off builds it here.
+
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+
+IMAGE := bin/ring3-up.image
+
+.PHONY: all image gate command demo test fmt lint man clean help setup
+
+all: image gate command ## build image, gate and command into bin/
+	@echo "ring3 is built: bin/ring3 --help"
+
+setup: ## install what is missing (as root), or say what is
+	@tools/setup
+
+image: ## bin/ring3-up.image: Linux as one relocatable object
+	@tools/setup build
+	@mkdir -p bin
+	@kernel/build $(IMAGE)
+
+gate: ## bin/ring3-gate: what runs in front of a program
+	@tools/setup build
+	@mkdir -p bin
+	@$(MAKE) --no-print-directory -C gate
+
+command: ## bin/ring3: the command
+	@tools/setup build
+	@mkdir -p bin
+	@cd ring3 && cargo build --release --quiet -p ring3
+	@install -m 755 build/cargo/release/ring3 bin/ring3.new && mv bin/ring3.new bin/ring3
+
+demo: ## the demonstration
+	@tools/setup build demo
+	@$(MAKE) --no-print-directory all
+	@tools/demo
+
+test: ## every test; ends with one line, N passed, N failed
+	@tools/setup
+	@$(MAKE) --no-print-directory all
+	@tools/test
+
+fmt: ## format the Rust code
+	@cd ring3 && cargo fmt --all
+
+lint: ## rustfmt, clippy and shell syntax; warnings are errors
+	@cd ring3 && cargo fmt --all --check
+	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@for script in tools/setup tools/demo tools/test .ci/run; do bash -n $$script || exit 1; done
+
+man: command ## write docs/ring3.1 anew
+	@bin/ring3 man --roff >docs/ring3.1
+
+clean: ## remove bin/ and build/; the cache of kernel images stays
+	@rm -rf bin build
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16

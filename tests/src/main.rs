@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The one test runner.
+//!
+//! `oracle::*` run small C programs on the host and on a node and compare the
+//! outputs. `apps::*` run real programs. Everything is a libtest-mimic trial,
+//! so filters, `--list`, `--skip`, `--exact` and `--format json` work as with any
+//! Rust test.
+
+mod apps;
+mod exec;
+mod known;
+mod node;
+mod oracle;
+mod paths;
+
+use libtest_mimic::Arguments;
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Options of ring3's own (before libtest's, see below):
+    --host-only     Run the oracle programs on the host alone, print their output
+    --repeat N      Run each oracle program N times a side; all must agree
+    --bless         Print the entries that tests/oracle/known.toml would need
+";
+
+/// What our own options ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub host_only: bool,
+    pub repeat: u32,
+    pub bless: bool,
+}
+
+fn split_options() -> Result<(Options, Vec<String>), String> {
+    let mut options = Options {
+        host_only: false,
+        repeat: 1,
+        bless: false,
+    };
+    let mut rest = Vec::new();
+    let mut args = std::env::args();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--host-only" => options.host_only = true,
+            "--bless" => options.bless = true,
+            "--repeat" => {
+                let n = args.next().unwrap_or_default();
+                options.repeat = n
+                    .parse()
+                    .map_err(|_| format!("--repeat: not a number: '{n}'"))?;
+            }
+            "--help" | "-h" => {
+                println!("{HELP}");
+                rest.push(arg);
+            }
+            _ => rest.push(arg),
+        }
+    }
+    Ok((options, rest))
+}
+
+fn main() -> ExitCode {
+    let (options, rest) = match split_options() {
+        Ok(parsed) => parsed,
+        Err(message) => {
+            eprintln!("tests: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    let mut args = Arguments::from_iter(rest);
+    // Each test keeps about one core busy, and timing-sensitive ones suffer first.
+    args.test_threads.get_or_insert(2);
+
+    let mut trials = match oracle::trials(options) {
+        Ok(trials) => trials,
+        Err(message) => {
+            eprintln!("tests: {message}");
+            return ExitCode::from(2);
+        }
+    };
+    if !options.host_only {
+        trials.extend(apps::trials());
+    }
+    libtest_mimic::run(&args, trials).exit_code()
+}

@@ -1,0 +1,2 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Nodes, by way of the `ring3` command.

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Linux is the oracle: each program runs on the host and on a node.
+//!
+//! Both sides start alike: a fresh network namespace there, a fresh node here,
+//! each with `lo` up and nothing else. What the program prints on its standard output, and
+//! how it ends, must agree. A program that ends with 77 on the host says that
+//! the host's kernel lacks something; then NAME.expected, where it exists, is
+//! the oracle, else the test is ignored with the program's reason.
+
+use crate::Options;
+use crate::exec::{self, End, Outcome};
+use crate::known::{self, Known};
+use crate::paths;
+use libtest_mimic::{Completion, Failed, Trial};
+use similar::{ChangeTag, TextDiff};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// A program that has not ended by then hangs.
+const LIMIT: Duration = Duration::from_secs(20);
+/// Exit status of a program whose kernel lacks what it tests.
+const LACKING: End = End::Exit(77);
+
+/// One trial for each C program.
+pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
+    let folder = paths::oracle();
+    let known = known::read(&folder.join("known.toml"))?;
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "c"))
+        .collect();
+    sources.sort();
+    let name_of = |path: &Path| {
+        path.file_stem()
+            .map(|s| s.to_string_lossy().into_owned())
+            .unwrap_or_default()
+    };
+    if let Some(stray) = known
+        .iter()
+        .find(|k| !sources.iter().any(|s| name_of(s) == k.test))
+    {
+        return Err(format!("known.toml: no program '{}'", stray.test));
+    }
+    Ok(sources
+        .into_iter()
+        .map(|source| {
+            let name = name_of(&source);
+            let known = known.iter().find(|k| k.test == name).cloned();
+            Trial::ignorable_test(format!("oracle::{name}"), move || {
+                check(&name, &source, known.as_ref(), options)
+            })
+        })
+        .collect())
+}
+
+fn check(
+    name: &str,
+    source: &Path,
+    known: Option<&Known>,
+    options: Options,
+) -> Result<Completion, Failed> {
+    let program = compile(name, source)?;
+    for _ in 0..options.repeat {
+        let host = on_host(&program)?;
+        if host.end == LACKING && options.host_only {
+            return Ok(Completion::ignored_with(host.stdout.trim()));
+        }
+        let host = expected(name, source, host)?;
+        let Some(host) = host else {
+            return Ok(Completion::ignored_with("this host lacks it"));
+        };
+        if options.host_only {
+            print!("{}", host.stdout);
+            let again = on_host(&program)?;
+            compare(&host, &again, None).map_err(|e| format!("not deterministic: {e}"))?;
+        } else {
+            let node = on_node(&program)?;
+            let result = compare(&host, &node, known);
+            if options.bless && result.is_err() {
+                print!("{}", blessing(name, &host, &node));
+            }
+            result?;
+        }
+    }
+    Ok(Completion::Completed)
+}
+
+/// What the node has to produce; None where nobody can say.
+fn expected(name: &str, source: &Path, host: Outcome) -> Result<Option<Outcome>, String> {
+    match host.end {
+        LACKING => {
+            let file = source.with_file_name(format!("{name}.expected"));
+            let Ok(stdout) = std::fs::read_to_string(&file) else {
+                return Ok(None);
+            };
+            Ok(Some(Outcome {
+                end: End::Exit(0),
+                stdout,
+                ..host
+            }))
+        }
+        End::Exit(0) => Ok(Some(host)),
+        _ => Err(format!("on the host: {}", host.report())),
+    }
+}
+
+/// Compiles a program if it is older than its sources.
+fn compile(name: &str, source: &Path) -> Result<PathBuf, String> {
+    let folder = paths::build().join("oracle");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let program = folder.join(name);
+    let time = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
+    let header = source.with_file_name("oracle.h");
+    let built = time(&program);
+    if built.is_some() && built > time(source) && built > time(&header) {
+        return Ok(program);
+    }
+    // Another runner may be executing the old one: replace, don't overwrite.
+    let fresh = folder.join(format!("{name}.{}", std::process::id()));
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o"])
+        .arg(&fresh)
+        .arg(source);
+    let outcome = exec::run(&mut cc, Duration::from_secs(60))?;
+    if !outcome.ok() {
+        return Err(format!("does not compile:\n{}", outcome.stderr));
+    }
+    std::fs::rename(&fresh, &program).map_err(|e| format!("{}: {e}", program.display()))?;
+    Ok(program)
+}
+
+/// Runs the program in a fresh network namespace with `lo` up.
+fn on_host(program: &Path) -> Result<Outcome, String> {
+    let mut command = Command::new("unshare");
+    command.arg(if rustix::process::geteuid().is_root() {
+        "-n"
+    } else {
+        "-rn"
+    });
+    command
+        .args(["sh", "-c", "ip link set lo up && exec \"$0\""])
+        .arg(program);
+    exec::run(&mut command, LIMIT)
+}
+
+fn on_node(program: &Path) -> Result<Outcome, String> {
+    let mut command = Command::new(paths::ring3());
+    command.args(["run", "--"]).arg(program);
+    exec::run(&mut command, LIMIT)
+}
+
+/// The differing lines alone.
+fn difference(host: &str, node: &str) -> String {
+    let diff = TextDiff::from_lines(host, node);
+    let mut out = String::new();
+    for change in diff.iter_all_changes() {
+        let sign = match change.tag() {
+            ChangeTag::Delete => '-',
+            ChangeTag::Insert => '+',
+            ChangeTag::Equal => continue,
+        };
+        out.push(sign);
+        out.push_str(change.value().trim_end_matches('\n'));
+        out.push('\n');
+    }
+    out
+}
+
+fn compare(host: &Outcome, node: &Outcome, known: Option<&Known>) -> Result<(), String> {
+    let lines = difference(&host.stdout, &node.stdout);
+    let same = lines.is_empty() && host.end == node.end;
+    let unified = || {
+        TextDiff::from_lines(&host.stdout, &node.stdout)
+            .unified_diff()
+            .context_radius(2)
+            .header("host", "node")
+            .to_string()
+    };
+    let Some(known) = known else {
+        if same {
+            return Ok(());
+        }
+        return Err(format!(
+            "host: {}, node: {}\n{}--- node's stderr\n{}",
+            host.end,
+            node.end,
+            exec::tail(&unified(), 60),
+            exec::tail(&node.stderr, 20)
+        ));
+    };
+    let end = match &known.end {
+        Some(end) => end.clone(),
+        None => host.end.to_string(),
+    };
+    if same {
+        return Err(format!(
+            "passes, but known.toml expects a difference ({}): remove the entry",
+            known.reason
+        ));
+    }
+    if lines.trim() != known.diff.trim() || node.end.to_string() != end {
+        return Err(format!(
+            "differs otherwise than known.toml says ({}): node: {}\n{}",
+            known.reason,
+            node.end,
+            exec::tail(&unified(), 60)
+        ));
+    }
+    Ok(())
+}
+
+/// The entry that would make this difference a known one.
+fn blessing(name: &str, host: &Outcome, node: &Outcome) -> String {
+    let mut text = format!("\n[[known]]\ntest = \"{name}\"\nreason = \"\"\n");
+    if node.end != host.end {
+        text.push_str(&format!("end = \"{}\"\n", node.end));
+    }
+    text.push_str(&format!(
+        "diff = '''\n{}'''\n",
+        difference(&host.stdout, &node.stdout)
+    ));
+    text
+}

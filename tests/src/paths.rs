@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Where things are, all derived from the root of the checkout.
+
+use std::path::PathBuf;
+
+/// The root of the checkout.
+pub fn root() -> PathBuf {
+    match std::env::var_os("RING3_ROOT") {
+        Some(root) => PathBuf::from(root),
+        None => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
+    }
+}
+
+/// The command under test; `RING3` overrides it.
+pub fn ring3() -> PathBuf {
+    match std::env::var_os("RING3") {
+        Some(path) => PathBuf::from(path),
+        None => root().join("bin/ring3"),
+    }
+}
+
+/// The folder of the oracle programs' sources.
+pub fn oracle() -> PathBuf {
+    root().join("tests/oracle")
+}
+
+/// The folder for everything the tests build.
+pub fn build() -> PathBuf {
+    match std::env::var_os("RING3_BUILD") {
+        Some(path) => PathBuf::from(path).join("tests"),
+        None => root().join("build/tests"),
+    }
+}

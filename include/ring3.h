@@ -178,7 +178,14 @@ enum ring3_state {
  * descriptor (packet rings); -ENODEV where the file has none.
  */
 #define RING3_NR_MMAP		0x100f
-#define RING3_NR_MAX		0x1010
+/*
+ * AT(fd, nr, a0, a1, a2, a3): the call nr(a0..a3), but the descriptor that it makes gets the
+ * number fd, which is free in the node's table (the gate has just reserved it in the host's).
+ * The gate makes every node descriptor so: a number chosen by the node's own lowest-number rule
+ * may be one that the host gives to another thread while this one still sleeps in accept().
+ */
+#define RING3_NR_AT		0x1010
+#define RING3_NR_MAX		0x1011
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */
 

@@ -57,7 +57,8 @@ pub const RING3_NR_PORT_ADD: u64 = 0x100c;
 pub const RING3_NR_PORT_DEL: u64 = 0x100d;
 pub const RING3_NR_LOG_READ: u64 = 0x100e;
 pub const RING3_NR_MMAP: u64 = 0x100f;
-pub const RING3_NR_MAX: u64 = 0x1010;
+pub const RING3_NR_AT: u64 = 0x1010;
+pub const RING3_NR_MAX: u64 = 0x1011;
 
 pub const RING3_FDS_MAX: usize = 65536;
 

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * link.c - a port to another node through shared memory
+ *
+ * Theory of operation
+ * -------------------
+ * include/ring3_link.h has the memory, link_ring.h the rings and what is checked
+ * of the far side. This file puts packets in and takes them out.
+ *
+ * Send: one copy, from the skb into the ring. The position is published at the end of
+ * a batch (xmit_more); then, if the far side sleeps (`armed`), its doorbell is rung.
+ * The queue is stopped while the ring has no room for the largest frame, so
+ * that xmit never fails for want of room, and `waiting` asks the far side to ring
+ * when half of the ring is free: half, so that two nodes which share a processor
+ * hand it over once for megabytes and not once for each packet.
+ *
+ * Receive: one copy, out of the ring into an skb, before anything of the frame is looked
+ * at, since the far side can change it under our eyes. A 64 KiB segment becomes one
+ * skb. Room is given back as we go, in steps that are worth a cache line's travel.
+ *
+ * Carrier. Each side says `up` when its interface is; the carrier is the far side's
+ * flag. Whoever changes its flag rings, so an idle link costs nothing, but a far
+ * side that is killed cannot ring: a slow timer looks at its keeper's pid.
+ * That works where the two share a pid namespace; where the pid means nothing
+ * to us from the start, it is not used.
+ *
+ * A far side that breaks the ring loses the link: no carrier, no more polling of
+ * its memory, until its interface or ours goes down and up again.
+ */
+#include <linux/random.h>
+#include <linux/workqueue.h>
+
+#include "hostio.h"
+#include "link_ring.h"
+#include "port.h"
+
+/* Period of the look at the far side's keeper. */
+#define LINK_LOOK		HZ
+
+/* Bytes: room is given back in steps of this size. */
+#define LINK_RX_STEP		(64U << 10)
+
+/* Bytes: frames up to this size become linear skbs; a 1500-byte MTU's do. */
+#define LINK_RX_LINEAR		1600U
+
+/* Bytes of a larger frame that are copied to the linear part: its headers. */
+#define LINK_RX_HEAD_MIN	64U
+#define LINK_RX_HEAD_MAX	256U
+
+struct link_port {
+	struct ring3_link *mem;
+	struct ring3_side *self;
+	struct ring3_side *peer;
+	u32 ring_bytes;
+	u32 side;
+
+	struct link_tx tx ____cacheline_aligned;	/* TX queue's lock */
+
+	struct link_rx rx ____cacheline_aligned;	/* NAPI */
+	struct page_frag frag;
+	bool polled;			/* idle loop watches the ring */
+	bool complained;		/* a broken ring was logged */
+	u32 peer_up;			/* as last seen */
+
+	struct delayed_work look;	/* does the far side's keeper live? */
+	s32 peer_pid;			/* was seen alive; 0: not known */
+	struct ring3_port *port;
+};
+
+static struct link_port *to_link(const struct ring3_port *port)
+{
+	return ring3_port_priv(port);
+}
+
+static void link_ring_doorbell(struct link_port *link)
+{
+	link_inc(&link->peer->doorbell);
+	ring3_host_wake(&link->peer->doorbell);
+}
+
+/* Send */
+
+static void link_tx_flush(struct ring3_port *port, struct link_port *link)
+{
+	link_tx_publish(&link->tx);
+	ring3_count(port, RING3_TX_BATCHES);
+	if (link_take_flag(&link->peer->armed)) {
+		ring3_count(port, RING3_TX_DOORBELLS);
+		link_ring_doorbell(link);
+	}
+}
+
+/* No room, or no use: stop, ask to be woken, and look again for the race. */
+static void link_tx_stop(struct ring3_port *port, struct link_port *link)
+{
+	struct netdev_queue *txq = ring3_txq(port);
+
+	netif_tx_stop_queue(txq);
+	ring3_count(port, RING3_TX_FULL);
+	link_set_flag(&link->self->waiting);
+	if (link_tx_room(&link->tx, LINK_FRAME_MAX) == LINK_OK) {
+		link_store(&link->self->waiting, 0);
+		netif_tx_start_queue(txq);
+	}
+}
+
+static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
+{
+	struct link_port *link = to_link(port);
+	struct virtio_net_hdr_mrg_rxbuf hdr = {};
+	struct ring3_record *rec;
+	u32 len = skb->len;
+
+	if (unlikely(len > RING3_FRAME_MAX || link_tx_room(&link->tx, len) != LINK_OK ||
+		     virtio_net_hdr_from_skb(skb, &hdr.hdr, true, true, 0))) {
+		ring3_tx_drop(port, skb);
+		goto flush;
+	}
+	hdr.num_buffers = cpu_to_virtio16(NULL, 1);
+
+	rec = link_tx_reserve(&link->tx, len);
+	memcpy(rec->vnet_hdr, &hdr, sizeof(rec->vnet_hdr));
+	skb_copy_bits(skb, 0, rec + 1, len);
+	link_tx_commit(&link->tx, len);
+	ring3_tx_done(port, skb);
+
+flush:
+	if (unlikely(link_tx_room(&link->tx, LINK_FRAME_MAX) != LINK_OK)) {
+		/* First what is there: the far side can make no room of nothing. */
+		link_tx_flush(port, link);
+		link_tx_stop(port, link);
+	} else if (!more) {
+		link_tx_flush(port, link);
+	}
+}
+
+static bool link_tx_resume(struct ring3_port *port)
+{
+	struct link_port *link = to_link(port);
+
+	if (link_tx_room(&link->tx, LINK_FRAME_MAX) != LINK_OK)
+		return false;
+	link_store(&link->self->waiting, 0);
+	return true;
+}
+
+/* Receive */
+
+/* Gives room back; rings when the producer waits for it and half is free. */
+static void link_rx_release(struct ring3_port *port, struct link_port *link)
+{
+	struct link_rx *rx = &link->rx;
+
+	link_rx_publish(rx);
+	if (rx->head - rx->tail <= rx->size / 2 && link_take_flag(&link->peer->waiting)) {
+		ring3_count(port, RING3_RX_DOORBELLS);
+		link_ring_doorbell(link);
+	}
+}
+
+/* Copies len bytes at data into fragments of skb. */
+static bool link_fill_frags(struct link_port *link, struct sk_buff *skb, const void *data, u32 len)
+{
+	struct page_frag *frag = &link->frag;
+	int i = 0;
+
+	while (len) {
+		u32 n = min_t(u32, len, PAGE_SIZE);
+
+		if (unlikely(i == MAX_SKB_FRAGS || !skb_page_frag_refill(n, frag, GFP_ATOMIC)))
+			return false;
+		n = min(len, frag->size - frag->offset);
+		memcpy(page_address(frag->page) + frag->offset, data, n);
+		get_page(frag->page);
+		skb_add_rx_frag(skb, i++, frag->page, frag->offset, n, ALIGN(n, SMP_CACHE_BYTES));
+		frag->offset += ALIGN(n, SMP_CACHE_BYTES);
+		data += n;
+		len -= n;
+	}
+	return true;
+}
+
+static struct sk_buff *link_rx_copy(struct ring3_port *port, struct link_port *link,
+				    const struct virtio_net_hdr *hdr, const void *data, u32 len)
+{
+	u32 head = len;
+	struct sk_buff *skb;
+
+	if (len > LINK_RX_LINEAR)
+		head = clamp_t(u32, le16_to_cpu((__force __le16)hdr->hdr_len),
+			       LINK_RX_HEAD_MIN, LINK_RX_HEAD_MAX);
+	skb = napi_alloc_skb(&port->napi, head);
+	if (unlikely(!skb))
+		return NULL;
+	skb_put_data(skb, data, head);
+	if (unlikely(!link_fill_frags(link, skb, data + head, len - head))) {
+		kfree_skb(skb);
+		return NULL;
+	}
+	return skb;
+}
+
+/* One copy of the header, word by word: the far side may be writing it. */
+static void link_rx_header(const struct ring3_record *rec, struct virtio_net_hdr *hdr)
+{
+	const u32 *from = (const u32 *)rec->vnet_hdr;
+	union {
+		u32 word[3];
+		struct virtio_net_hdr hdr;
+	} copy;
+	int i;
+
+	BUILD_BUG_ON(sizeof(rec->vnet_hdr) != sizeof(copy.word));
+	BUILD_BUG_ON(offsetof(struct ring3_record, vnet_hdr) % sizeof(u32));
+	for (i = 0; i < ARRAY_SIZE(copy.word); i++)
+		copy.word[i] = READ_ONCE(from[i]);
+	*hdr = copy.hdr;
+}
+
+/* Our ends of both rings, as they are now. */
+static void link_attach(struct link_port *link)
+{
+	u8 *data = (u8 *)link->mem + RING3_LINK_HEAD;
+	u32 out = link->side, in = !link->side;
+
+	link_tx_open(&link->tx, &link->mem->ring[out], data + out * link->ring_bytes,
+		     link->ring_bytes);
+	link_rx_open(&link->rx, &link->mem->ring[in], data + in * link->ring_bytes,
+		     link->ring_bytes);
+}
+
+static int link_watch(struct ring3_port *port, struct link_port *link)
+{
+	return ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
+			      &link->self->armed, &link->self->doorbell);
+}
+
+static void link_unwatch(struct ring3_port *port, struct link_port *link)
+{
+	if (!link->polled)
+		return;
+	link->polled = false;
+	ring3_poll_del(port->index);
+}
+
+static void link_broken(struct ring3_port *port, struct link_port *link)
+{
+	if (!link->complained) {
+		link->complained = true;
+		ring3_count(port, RING3_RX_BROKEN);
+		DEV_STATS_INC(port->dev, rx_fifo_errors);
+		if (net_ratelimit())
+			netdev_err(port->dev,
+				   "the far side broke the link's ring: no carrier until either side goes down and up\n");
+	}
+	netif_carrier_off(port->dev);
+	link_unwatch(port, link);
+}
+
+/* A far side that came anew gets another chance. */
+static void link_mend(struct ring3_port *port, struct link_port *link)
+{
+	struct netdev_queue *txq = ring3_txq(port);
+
+	if (link->complained) {
+		__netif_tx_lock(txq, smp_processor_id());
+		link_attach(link);
+		__netif_tx_unlock(txq);
+		link->complained = false;
+	}
+	if (!link->polled && !link_watch(port, link))
+		link->polled = true;
+}
+
+/*
+ * Follows the far side's flag. Each time that side comes up the value is another,
+ * so that a quick down and up is not missed.
+ */
+static void link_check_carrier(struct ring3_port *port, struct link_port *link)
+{
+	u32 up = link_load_acquire(&link->peer->up);
+	s32 pid;
+
+	if (up == link->peer_up)
+		return;
+	link->peer_up = up;
+	link->peer_pid = 0;
+	if (!up) {
+		netif_carrier_off(port->dev);
+		return;
+	}
+
+	pid = link_load(&link->peer->pid);
+	if (pid > 0 && ring3_host_pid_alive(pid))
+		link->peer_pid = pid;
+	link_mend(port, link);
+	if (!link->rx.broken)
+		netif_carrier_on(port->dev);
+}
+
+static int link_poll(struct ring3_port *port, int budget)
+{
+	struct link_port *link = to_link(port);
+	struct link_rx *rx = &link->rx;
+	enum link_status status = LINK_OK;
+	int done = 0;
+
+	link_check_carrier(port, link);
+
+	while (done < budget) {
+		struct virtio_net_hdr hdr;
+		struct ring3_record *rec;
+		struct sk_buff *skb;
+		u32 len;
+
+		status = link_rx_peek(rx, &rec, &len);
+		if (status != LINK_OK)
+			break;
+		done++;
+		link_rx_header(rec, &hdr);
+		if (ring3_rx_len_ok(port, len, hdr.gso_type)) {
+			skb = link_rx_copy(port, link, &hdr, rec + 1, len);
+			link_rx_consume(rx);
+			if (likely(skb))
+				ring3_receive(port, skb, &hdr);
+			else
+				ring3_rx_fault(port, RING3_FAULT_MEMORY);
+		} else {
+			link_rx_consume(rx);
+		}
+		if (link_rx_unpublished(rx) >= LINK_RX_STEP)
+			link_rx_release(port, link);
+	}
+
+	/*
+	 * Always, even with nothing consumed: the idle loop compares head with
+	 * this word, and a far side that scribbled over it must not keep us awake.
+	 */
+	link_rx_release(port, link);
+	if (unlikely(status == LINK_BROKEN || READ_ONCE(link->tx.broken)))
+		link_broken(port, link);
+	return done;
+}
+
+/* Life and death of the far side */
+
+static void link_look(struct work_struct *work)
+{
+	struct link_port *link = container_of(to_delayed_work(work), struct link_port, look);
+	s32 pid = READ_ONCE(link->peer_pid);
+
+	if (pid && !ring3_host_pid_alive(pid)) {
+		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
+		/* Said in its place; nobody else will. */
+		link_store(&link->peer->up, 0);
+	}
+	/* A ring that was broken is not watched, so its doorbell is not heard. */
+	if (link_load(&link->peer->up) != READ_ONCE(link->peer_up)) {
+		local_bh_disable();
+		napi_schedule(&link->port->napi);
+		local_bh_enable();
+	}
+	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
+}
+
+static int link_open(struct ring3_port *port)
+{
+	struct link_port *link = to_link(port);
+	int err;
+
+	link_attach(link);
+	link->complained = false;
+	link->peer_up = 0;
+	link->peer_pid = 0;
+	netif_carrier_off(port->dev);
+
+	err = link_watch(port, link);
+	if (err)
+		return err;
+	link->polled = true;
+
+	link_store(&link->self->waiting, 0);
+	link_store(&link->self->pid, ring3_region.keeper_pid);
+	link_store_release(&link->self->up, get_random_u32() | 1);
+	link_ring_doorbell(link);
+	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
+	return 0;
+}
+
+static void link_stop(struct ring3_port *port)
+{
+	struct link_port *link = to_link(port);
+
+	cancel_delayed_work_sync(&link->look);
+	link_unwatch(port, link);
+	link_store_release(&link->self->up, 0);
+	link_store(&link->self->waiting, 0);
+	link_ring_doorbell(link);
+	netif_carrier_off(port->dev);
+	if (link->frag.page) {
+		put_page(link->frag.page);
+		link->frag.page = NULL;
+	}
+}
+
+static int link_init(struct ring3_port *port, const struct ring3_port_config *cfg)
+{
+	struct link_port *link = to_link(port);
+	u64 want = (u64)&ring3_region + RING3_LINK_OFFSET + (u64)cfg->index * RING3_LINK_STRIDE;
+	struct ring3_link *mem = (struct ring3_link *)cfg->window;
+
+	BUILD_BUG_ON(LINK_FRAME_MAX < RING3_FRAME_MAX);
+	BUILD_BUG_ON(sizeof(struct ring3_link) > RING3_LINK_HEAD);
+	BUILD_BUG_ON(RING3_LINK_BYTES > RING3_LINK_STRIDE);
+
+	if (cfg->side > 1 || cfg->window != want)
+		return -EINVAL;
+	link->ring_bytes = link_load(&mem->ring_bytes);
+	if (link_load(&mem->magic) != RING3_LINK_MAGIC || link_load(&mem->abi) != RING3_ABI ||
+	    !link_size_ok(link->ring_bytes)) {
+		pr_err("ring3: %s: the link's memory is not that of a link of this version\n",
+		       cfg->name);
+		return -EPROTO;
+	}
+
+	link->mem = mem;
+	link->port = port;
+	link->side = cfg->side;
+	link->self = &mem->side[cfg->side];
+	link->peer = &mem->side[!cfg->side];
+	INIT_DELAYED_WORK(&link->look, link_look);
+	netif_carrier_off(port->dev);
+	return 0;
+}
+
+const struct ring3_port_ops ring3_link_ops = {
+	.kind = "link",
+	.mtu = ETH_DATA_LEN,
+	.priv_size = sizeof(struct link_port),
+	.init = link_init,
+	.open = link_open,
+	.stop = link_stop,
+	.xmit = link_xmit,
+	.tx_resume = link_tx_resume,
+	.poll = link_poll,
+};

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * link_ring.h - one direction of a link: the ring's arithmetic and its checks
+ *
+ * Theory of operation
+ * -------------------
+ * Pure logic over memory that a stranger writes too; no kernel service is used,
+ * so that tests/link can run the same lines under sanitizers from user space.
+ *
+ * Each end keeps its own position (struct link_tx, struct link_rx) in private
+ * memory and only ever *stores* it to the shared words: what the far side
+ * scribbles over our word harms the far side alone. The other end's position is
+ * loaded once for each look, checked against the ring's size, and from then on
+ * the private copy counts. Record lengths are loaded once and checked against what was
+ * published before a byte of the record is touched. So, whatever the far side does:
+ *
+ *   - a producer writes inside the data area only;
+ *   - a consumer hands out ranges that lie inside the data area only
+ *     (their contents may change while they are being copied: copy, then parse);
+ *   - no call loops more than twice.
+ *
+ * A position that makes no sense gives LINK_BROKEN for good (until reopened).
+ *
+ * Publishing is the caller's decision, so that a batch costs one store that
+ * the other core has to fetch: commit/consume move the private position only.
+ *
+ * Ordering. link_tx_publish() releases the record's bytes, link_rx_peek()
+ * acquires them; link_rx_publish() releases the room, link_tx_room() acquires
+ * it. The sleep flags (armed, waiting) are Dekker's problem: each side stores its
+ * word, then loads the other's, with a full barrier between: link_take_flag()
+ * has it on the waker's side, link_set_flag() on the sleeper's. These words are
+ * shared with threads on other CPUs even where the kernel is built for one CPU,
+ * hence virt_*() and locked instructions throughout.
+ */
+#ifndef RING3_LINK_RING_H
+#define RING3_LINK_RING_H
+
+#ifdef __KERNEL__
+#include <linux/compiler.h>
+#include <linux/string.h>
+#include <asm/barrier.h>
+#include <asm/ring3.h>
+#define link_load(p)		READ_ONCE(*(p))
+#define link_store(p, v)	WRITE_ONCE(*(p), v)
+/* Barriers: see above; what each pairs with is said where it is used. */
+#define link_load_acquire(p)	virt_load_acquire(p)
+#define link_store_release(p, v) virt_store_release(p, v)
+#define link_mb()		virt_mb()
+#else
+#include <stdbool.h>
+#include <stddef.h>
+#include "ring3_link.h"
+#define link_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
+#define link_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define link_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define link_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#ifndef link_mb			/* a sanitizer that knows no fences brings its own */
+#define link_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
+#endif
+#endif
+
+/*
+ * Locked on every flavour: an UP kernel's own xchg() and atomic_t are not
+ * meant for words that other processors write.
+ */
+#define link_xchg(p, v)		__atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#define link_inc(p)		((void)__atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST))
+
+#define LINK_ALIGN		64u	/* bytes; records start on cache lines */
+#define LINK_RING_MIN		(256u << 10)	/* bytes; holds three of the largest records */
+/* Bytes: a 64 KiB segment, its Ethernet header and two VLAN tags, rounded up. */
+#define LINK_FRAME_MAX		(65536u + LINK_ALIGN)
+#define LINK_RECORD_MAX		(LINK_FRAME_MAX + LINK_ALIGN)
+
+enum link_status {
+	LINK_OK,
+	LINK_EMPTY,		/* nothing published, or no room */
+	LINK_BROKEN,		/* the far side's word makes no sense */
+};
+
+/* Producer's end. */
+struct link_tx {
+	struct ring3_ring *ring;
+	r3_u8 *data;
+	r3_u32 size;		/* bytes, a power of two */
+	r3_u32 head;		/* ours; ring->head follows at publish */
+	r3_u32 tail;		/* the far side's, as last seen */
+	bool broken;
+};
+
+/* Consumer's end. */
+struct link_rx {
+	struct ring3_ring *ring;
+	r3_u8 *data;
+	r3_u32 size;
+	r3_u32 head;		/* the far side's, as last seen */
+	r3_u32 tail;		/* ours; ring->tail follows at publish */
+	r3_u32 published;	/* tail as the far side sees it */
+	r3_u32 record;		/* bytes of the record handed out by peek */
+	bool broken;
+};
+
+static inline r3_u32 link_record_bytes(r3_u32 len)
+{
+	return (r3_u32)(len + sizeof(struct ring3_record) + LINK_ALIGN - 1) & ~(LINK_ALIGN - 1);
+}
+
+static inline bool link_size_ok(r3_u32 size)
+{
+	return size >= LINK_RING_MIN && size <= RING3_RING_BYTES && !(size & (size - 1));
+}
+
+/*
+ * Opening. An end goes on from the position it finds in its own word, since the
+ * far side may be at work already. The consumer drops what was sent before it
+ * came: those frames were for whoever had this side before. Either repairs a word of
+ * its own that was left misaligned.
+ */
+static inline void link_tx_open(struct link_tx *tx, struct ring3_ring *ring,
+				void *data, r3_u32 size)
+{
+	tx->ring = ring;
+	tx->data = data;
+	tx->size = size;
+	tx->head = (link_load(&ring->head) + LINK_ALIGN - 1) & ~(LINK_ALIGN - 1);
+	tx->tail = tx->head - size;	/* full until the far side's word is read */
+	tx->broken = false;
+	link_store_release(&ring->head, tx->head);
+}
+
+static inline void link_rx_open(struct link_rx *rx, struct ring3_ring *ring,
+				void *data, r3_u32 size)
+{
+	rx->ring = ring;
+	rx->data = data;
+	rx->size = size;
+	rx->head = link_load_acquire(&ring->head) & ~(LINK_ALIGN - 1);
+	rx->tail = rx->head;
+	rx->published = rx->head;
+	rx->record = 0;
+	rx->broken = false;
+	link_store_release(&ring->tail, rx->tail);
+}
+
+/* Bytes that a record of `need` bytes takes at the present place, skip included. */
+static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
+{
+	r3_u32 contiguous = tx->size - (tx->head & (tx->size - 1));
+
+	return need <= contiguous ? need : contiguous + need;
+}
+
+/* Is there room for a frame of len bytes (at most LINK_FRAME_MAX)? */
+static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
+{
+	r3_u32 cost = link_tx_cost(tx, link_record_bytes(len));
+
+	if (tx->broken)
+		return LINK_BROKEN;
+	if (tx->size - (tx->head - tx->tail) >= cost)
+		return LINK_OK;
+
+	tx->tail = link_load_acquire(&tx->ring->tail);
+	if (tx->head - tx->tail > tx->size) {
+		tx->broken = true;
+		return LINK_BROKEN;
+	}
+	return tx->size - (tx->head - tx->tail) >= cost ? LINK_OK : LINK_EMPTY;
+}
+
+/*
+ * Where the record for a frame of len bytes goes; only after link_tx_room() said
+ * LINK_OK for at least that length. The caller fills vnet_hdr and the frame.
+ */
+static inline struct ring3_record *link_tx_reserve(struct link_tx *tx, r3_u32 len)
+{
+	r3_u32 need = link_record_bytes(len);
+	r3_u32 at = tx->head & (tx->size - 1);
+	struct ring3_record *rec = (struct ring3_record *)(tx->data + at);
+
+	if (need > tx->size - at) {
+		link_store(&rec->len, RING3_RECORD_SKIP);
+		tx->head += tx->size - at;
+		rec = (struct ring3_record *)tx->data;
+	}
+	link_store(&rec->len, len);
+	return rec;
+}
+
+static inline void link_tx_commit(struct link_tx *tx, r3_u32 len)
+{
+	tx->head += link_record_bytes(len);
+}
+
+static inline void link_tx_publish(struct link_tx *tx)
+{
+	link_store_release(&tx->ring->head, tx->head);
+}
+
+/*
+ * The next record, if one is published: *rec and *len. The len bytes behind *rec
+ * lie in the ring; whether they are a frame is the caller's to judge.
+ */
+static inline enum link_status link_rx_peek(struct link_rx *rx, struct ring3_record **rec,
+					    r3_u32 *len)
+{
+	int turn;
+
+	if (rx->broken)
+		return LINK_BROKEN;
+
+	for (turn = 0; turn < 2; turn++) {
+		r3_u32 at = rx->tail & (rx->size - 1);
+		r3_u32 contiguous = rx->size - at;
+		r3_u32 avail = rx->head - rx->tail;
+		struct ring3_record *r = (struct ring3_record *)(rx->data + at);
+		r3_u32 n;
+
+		if (!avail) {
+			rx->head = link_load_acquire(&rx->ring->head);
+			avail = rx->head - rx->tail;
+			if (!avail)
+				return LINK_EMPTY;
+			if (avail > rx->size || (avail & (LINK_ALIGN - 1)))
+				break;
+		}
+
+		n = link_load(&r->len);
+		if (n == RING3_RECORD_SKIP) {
+			/* Never at the start: there is nothing to skip for. */
+			if (!at || contiguous > avail)
+				break;
+			rx->tail += contiguous;
+			continue;
+		}
+		if (n > rx->size - sizeof(*r))
+			break;
+		rx->record = link_record_bytes(n);
+		if (rx->record > avail || rx->record > contiguous)
+			break;
+		*rec = r;
+		*len = n;
+		return LINK_OK;
+	}
+	rx->broken = true;
+	return LINK_BROKEN;
+}
+
+static inline void link_rx_consume(struct link_rx *rx)
+{
+	rx->tail += rx->record;
+}
+
+/* Bytes consumed that the producer does not know of yet. */
+static inline r3_u32 link_rx_unpublished(const struct link_rx *rx)
+{
+	return rx->tail - rx->published;
+}
+
+static inline void link_rx_publish(struct link_rx *rx)
+{
+	rx->published = rx->tail;
+	link_store_release(&rx->ring->tail, rx->tail);
+}
+
+/* Sleeper: announce, then look once more at what is being waited for. */
+static inline void link_set_flag(r3_u32 *flag)
+{
+	link_store(flag, 1);
+	link_mb();
+}
+
+/* Waker, after publishing: true if the sleeper was there and it is ours to wake. */
+static inline bool link_take_flag(r3_u32 *flag)
+{
+	link_mb();
+	return link_load(flag) && link_xchg(flag, 0);
+}
+
+#endif /* RING3_LINK_RING_H */

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * main.c - one network interface for each port of a node
+ *
+ * Theory of operation
+ * -------------------
+ * Whoever drives the node's vCPU runs this. A packet goes out as a call: the
+ * kind's xmit copies it into the far side's memory or hands it to the host, and
+ * it is done when xmit returns, so there is no completion. A packet comes in through
+ * NAPI: the idle loop (links) or the keeper's epoll (descriptors) raises the port's
+ * interrupt, which only schedules the poll.
+ *
+ * The same interrupt says that there is room again. A kind that runs short stops
+ * the queue; each poll of a port whose queue is stopped asks the kind whether it
+ * may go on. Hence whatever makes room must raise the interrupt, and does: a link's far
+ * side rings our doorbell when it finds `waiting`, the host reports the
+ * descriptor writable. The watchdog's time-out is a last look, not a repair.
+ *
+ * There is one queue pair. More need no other structure: a port's rings and
+ * NAPI context would become an array.
+ */
+#include <linux/module.h>
+#include <linux/rtnetlink.h>
+
+#include "port.h"
+
+/*
+ * A queue may be stopped for as long as the far side does not run, e.g. in
+ * a debugger; that is no fault of ours, so be slow to complain.
+ */
+#define RING3_TX_TIMEOUT	(30 * HZ)
+
+static struct net_device *ring3_ports[RING3_PORTS_MAX];	/* RTNL */
+
+static const struct ring3_port_ops *const ring3_kinds[] = {
+	[RING3_PORT_LINK] = &ring3_link_ops,
+	[RING3_PORT_TAP] = &ring3_tap_ops,
+	[RING3_PORT_PASST] = &ring3_passt_ops,
+	[RING3_PORT_PACKET] = &ring3_packet_ops,
+};
+
+/* Receive */
+
+void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why)
+{
+	struct net_device *dev = port->dev;
+
+	switch (why) {
+	case RING3_FAULT_RUNT:
+		ring3_count(port, RING3_RX_RUNTS);
+		DEV_STATS_INC(dev, rx_length_errors);
+		break;
+	case RING3_FAULT_GIANT:
+		ring3_count(port, RING3_RX_GIANTS);
+		DEV_STATS_INC(dev, rx_length_errors);
+		break;
+	case RING3_FAULT_HEADER:
+		ring3_count(port, RING3_RX_BAD_HEADER);
+		DEV_STATS_INC(dev, rx_frame_errors);
+		break;
+	case RING3_FAULT_MEMORY:
+		/* Not the frame's fault: dropped, not an error. */
+		ring3_count(port, RING3_RX_NO_MEMORY);
+		DEV_STATS_INC(dev, rx_dropped);
+		return;
+	}
+	DEV_STATS_INC(dev, rx_errors);
+}
+
+/*
+ * Judges a frame's length before any of it is copied. Like other Ethernet drivers
+ * the port takes what its MTU allows plus VLAN tags; segments to be cut are
+ * larger by nature.
+ */
+bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type)
+{
+	unsigned int max = READ_ONCE(port->dev->mtu) + ETH_HLEN + 2 * VLAN_HLEN;
+
+	if (unlikely(len < ETH_HLEN)) {
+		ring3_rx_fault(port, RING3_FAULT_RUNT);
+		return false;
+	}
+	if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
+		max = RING3_FRAME_MAX;
+	if (unlikely(len > max)) {
+		ring3_rx_fault(port, RING3_FAULT_GIANT);
+		return false;
+	}
+	return true;
+}
+
+void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
+		   const struct virtio_net_hdr *hdr)
+{
+	struct net_device *dev = port->dev;
+	unsigned int len = skb->len;
+
+	if ((hdr->flags & VIRTIO_NET_HDR_F_DATA_VALID) && (dev->features & NETIF_F_RXCSUM))
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+
+	if (unlikely(virtio_net_hdr_to_skb(skb, hdr, true))) {
+		ring3_rx_fault(port, RING3_FAULT_HEADER);
+		kfree_skb(skb);
+		return;
+	}
+
+	skb_record_rx_queue(skb, 0);
+	skb->protocol = eth_type_trans(skb, dev);
+	dev_sw_netstats_rx_add(dev, len);
+	napi_gro_receive(&port->napi, skb);
+}
+
+/*
+ * Serialized with xmit by the queue's lock, since the kind's tx_resume may
+ * send what was held back.
+ */
+static void ring3_try_wake(struct ring3_port *port)
+{
+	struct netdev_queue *txq = ring3_txq(port);
+
+	if (likely(!netif_tx_queue_stopped(txq)))
+		return;
+
+	__netif_tx_lock(txq, smp_processor_id());
+	if (netif_tx_queue_stopped(txq) && netif_device_present(port->dev) &&
+	    netif_running(port->dev) && port->ops->tx_resume(port)) {
+		ring3_count(port, RING3_TX_WAKES);
+		netif_tx_wake_queue(txq);
+	}
+	__netif_tx_unlock(txq);
+}
+
+static int ring3_poll(struct napi_struct *napi, int budget)
+{
+	struct ring3_port *port = container_of(napi, struct ring3_port, napi);
+	int done;
+
+	ring3_try_wake(port);
+	if (!budget)
+		return 0;
+
+	done = port->ops->poll(port, budget);
+	if (done)
+		ring3_count(port, RING3_RX_POLLS);
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return min(done, budget);
+}
+
+static void ring3_irq(void *arg)
+{
+	struct ring3_port *port = arg;
+
+	ring3_count(port, RING3_RX_IRQS);
+	napi_schedule_irqoff(&port->napi);
+}
+
+/* Transmit */
+
+void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb)
+{
+	dev_sw_netstats_tx_add(port->dev, 1, skb->len);
+	dev_consume_skb_any(skb);
+}
+
+void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb)
+{
+	DEV_STATS_INC(port->dev, tx_errors);
+	DEV_STATS_INC(port->dev, tx_dropped);
+	dev_kfree_skb_any(skb);
+}
+
+static netdev_tx_t ring3_start_xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct ring3_port *port = netdev_priv(dev);
+
+	skb_tx_timestamp(skb);
+	port->ops->xmit(port, skb, netdev_xmit_more());
+	return NETDEV_TX_OK;
+}
+
+static void ring3_tx_timeout(struct net_device *dev, unsigned int queue)
+{
+	struct ring3_port *port = netdev_priv(dev);
+
+	if (port->ops->tx_stuck)
+		port->ops->tx_stuck(port);
+	napi_schedule(&port->napi);
+}
+
+/* Up and down */
+
+static int ring3_open(struct net_device *dev)
+{
+	struct ring3_port *port = netdev_priv(dev);
+	int err;
+
+	err = port->ops->open(port);
+	if (err)
+		return err;
+
+	napi_enable(&port->napi);
+	netif_tx_start_all_queues(dev);
+	ring3_irq_register(port->index, ring3_irq, port);
+
+	/* Edges that came before there was anyone to see them are lost. */
+	local_bh_disable();
+	napi_schedule(&port->napi);
+	local_bh_enable();
+	return 0;
+}
+
+static int ring3_stop(struct net_device *dev)
+{
+	struct ring3_port *port = netdev_priv(dev);
+
+	ring3_irq_unregister(port->index);
+	napi_disable(&port->napi);
+	netif_tx_disable(dev);
+	port->ops->stop(port);
+	return 0;
+}
+
+static const struct net_device_ops ring3_netdev_ops = {
+	.ndo_open		= ring3_open,
+	.ndo_stop		= ring3_stop,
+	.ndo_start_xmit		= ring3_start_xmit,
+	.ndo_tx_timeout		= ring3_tx_timeout,
+	.ndo_set_mac_address	= eth_mac_addr,
+	.ndo_validate_addr	= eth_validate_addr,
+	.ndo_features_check	= passthru_features_check,
+};
+
+static const struct device_type ring3_type = {
+	.name = "ring3",
+};
+
+static void ring3_setup(struct net_device *dev, const struct ring3_port_ops *ops,
+			const struct ring3_port_config *cfg)
+{
+	dev->netdev_ops = &ring3_netdev_ops;
+	dev->ethtool_ops = &ring3_ethtool_ops;
+	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	dev->watchdog_timeo = RING3_TX_TIMEOUT;
+	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+	SET_NETDEV_DEVTYPE(dev, &ring3_type);
+
+	dev->min_mtu = ETH_MIN_MTU;
+	dev->max_mtu = ETH_MAX_MTU - ETH_HLEN;
+	dev->mtu = cfg->mtu ?: ops->mtu;
+
+	dev->hw_features |= NETIF_F_SG | NETIF_F_RXCSUM;
+	if (cfg->flags & RING3_PORT_CSUM) {
+		dev->hw_features |= NETIF_F_HW_CSUM;
+		if (cfg->flags & RING3_PORT_TSO)
+			dev->hw_features |= NETIF_F_TSO | NETIF_F_TSO6 | NETIF_F_TSO_ECN;
+		if (cfg->flags & RING3_PORT_USO)
+			dev->hw_features |= NETIF_F_GSO_UDP_L4;
+	}
+
+	if (is_valid_ether_addr(cfg->mac))
+		eth_hw_addr_set(dev, cfg->mac);
+	else
+		eth_hw_addr_random(dev);
+}
+
+static int ring3_check(const struct ring3_port_config *cfg)
+{
+	if (cfg->index >= RING3_PORTS_MAX)
+		return -EINVAL;
+	if (cfg->kind >= ARRAY_SIZE(ring3_kinds) || !ring3_kinds[cfg->kind])
+		return -EOPNOTSUPP;
+	if (strnlen(cfg->name, sizeof(cfg->name)) == sizeof(cfg->name) ||
+	    !dev_valid_name(cfg->name))
+		return -EINVAL;
+	if (cfg->mtu && (cfg->mtu < ETH_MIN_MTU || cfg->mtu > ETH_MAX_MTU - ETH_HLEN))
+		return -ERANGE;
+	if (!is_zero_ether_addr(cfg->mac) && !is_valid_ether_addr(cfg->mac))
+		return -EADDRNOTAVAIL;
+	return 0;
+}
+
+long ring3_port_add(const struct ring3_port_config *cfg)
+{
+	const struct ring3_port_ops *ops;
+	struct ring3_port *port;
+	struct net_device *dev;
+	long err;
+
+	err = ring3_check(cfg);
+	if (err)
+		return err;
+	ops = ring3_kinds[cfg->kind];
+
+	dev = alloc_etherdev_mqs(ALIGN(sizeof(*port), NETDEV_ALIGN) + ops->priv_size, 1, 1);
+	if (!dev)
+		return -ENOMEM;
+	strscpy(dev->name, cfg->name, sizeof(dev->name));
+	port = netdev_priv(dev);
+	port->ops = ops;
+	port->dev = dev;
+	port->index = cfg->index;
+	port->flags = cfg->flags;
+	ring3_setup(dev, ops, cfg);
+
+	err = ops->init(port, cfg);
+	if (err)
+		goto free;
+	dev->features |= dev->hw_features;
+	dev->vlan_features |= dev->hw_features;
+	netif_napi_add(dev, &port->napi, ring3_poll);
+
+	rtnl_lock();
+	if (ring3_ports[cfg->index]) {
+		err = -EBUSY;
+	} else {
+		err = register_netdevice(dev);
+		if (!err) {
+			ring3_ports[cfg->index] = dev;
+			err = dev->ifindex;
+		}
+	}
+	rtnl_unlock();
+	if (err > 0)
+		return err;
+
+	netif_napi_del(&port->napi);
+	if (ops->exit)
+		ops->exit(port);
+free:
+	free_netdev(dev);
+	return err;
+}
+
+long ring3_port_del(u32 index)
+{
+	struct ring3_port *port;
+	struct net_device *dev;
+
+	if (index >= RING3_PORTS_MAX)
+		return -EINVAL;
+
+	rtnl_lock();
+	dev = ring3_ports[index];
+	ring3_ports[index] = NULL;
+	if (dev)
+		unregister_netdevice(dev);
+	rtnl_unlock();
+	if (!dev)
+		return -ENODEV;
+
+	port = netdev_priv(dev);
+	if (port->ops->exit)
+		port->ops->exit(port);
+	free_netdev(dev);
+	return 0;
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * passt.c - a port to passt: frames in a byte stream
+ *
+ * Theory of operation
+ * -------------------
+ * passt speaks a unix stream socket: the length of a frame as four bytes, most significant
+ * first, then the frame, with neither offload header nor alignment. A read or a
+ * write may end anywhere in that. One process drives at a time and all of
+ * them hold the same socket, so the state below, which is region memory, says where
+ * in the stream we are, whoever goes on.
+ *
+ * Receive: [buffer: off .. have) holds bytes not yet looked at.
+ *	whole frame there	-> an skb; next frame
+ *	part of one there	-> moved to the buffer's start; read on behind it
+ *	length out of range	-> down: the stream has lost its step, nothing
+ *				   after it can be trusted
+ *	read returns 0 or fails	-> down
+ *
+ * Send: frames wait in `queue`, the first of them `sent` bytes gone. A flush
+ * gives the host as many as one call takes.
+ *	all taken		-> empty; the queue runs
+ *	part taken, EAGAIN	-> the queue is stopped until the socket is writable
+ *	other error		-> down
+ *
+ * Down is for good: no carrier, a line in the log. The keeper starts another passt
+ * by removing the port and adding it anew.
+ *
+ * passt wants complete checksums (they are made here, as the driver says that it can take
+ * partial ones, so that scatter-gather stays on) and has checked, or made, those
+ * that it sends. It takes frames of up to 64 KiB instead of segments to be cut,
+ * hence the MTU.
+ */
+#include <linux/skbuff.h>
+#include <linux/slab.h>
+#include <linux/unaligned.h>
+
+#include "hostio.h"
+#include "port.h"
+
+#define PASST_MTU	65520U		/* passt's own default and limit */
+#define PASST_LEN	4U		/* bytes of a frame's length field */
+
+/*
+ * Bytes: a length above this is no frame of passt's. Frames that are merely larger
+ * than the MTU are counted as giants and skipped.
+ */
+#define PASST_FRAME_MAX	RING3_FRAME_MAX
+
+/* Bytes: two of the largest frames, so that reading seldom stops short. */
+#define PASST_BUFFER	(128U << 10)
+
+/* Frames and bytes that one host call may carry. */
+#define PASST_BATCH	32U
+#define PASST_BATCH_MAX	(128U << 10)
+
+struct passt_cb {
+	__be32 len;		/* what goes before the frame */
+};
+
+struct passt_port {
+	bool down;
+
+	/* TX lock */
+	struct sk_buff_head queue;
+	u32 queued;		/* bytes in queue, length fields too */
+	u32 sent;		/* bytes of the first that the host has taken */
+
+	/* NAPI */
+	u8 *buffer;
+	u32 off;
+	u32 have;
+};
+
+static struct passt_port *to_passt(const struct ring3_port *port)
+{
+	return ring3_port_priv(port);
+}
+
+static struct passt_cb *passt_cb(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct passt_cb) > sizeof(skb->cb));
+	return (struct passt_cb *)skb->cb;
+}
+
+static void passt_down(struct ring3_port *port, struct passt_port *passt, const char *why, long n)
+{
+	if (READ_ONCE(passt->down))
+		return;
+	WRITE_ONCE(passt->down, true);
+	ring3_count(port, RING3_RX_BROKEN);
+	netif_carrier_off(port->dev);
+	netdev_err(port->dev, "%s (%ld): port down; remove it and add it again\n", why, n);
+}
+
+/* Send */
+
+static u32 passt_bytes(const struct sk_buff *skb)
+{
+	return PASST_LEN + skb->len;
+}
+
+/* The whole of the queue, or as many frames of it as fit, less what has gone. */
+static unsigned int passt_iov(struct passt_port *passt, struct iovec *iov, unsigned int max)
+{
+	struct sk_buff *skb;
+	unsigned int n = 0;
+
+	skb_queue_walk(&passt->queue, skb) {
+		if (n + RING3_SKB_IOV > max)
+			break;
+		iov[n].iov_base = (void __force __user *)&passt_cb(skb)->len;
+		iov[n++].iov_len = PASST_LEN;
+		n += ring3_skb_to_iov(skb, iov + n);
+	}
+	return ring3_iov_advance(iov, n, passt->sent);
+}
+
+static void passt_drop_queue(struct ring3_port *port, struct passt_port *passt)
+{
+	struct sk_buff *skb;
+
+	while ((skb = __skb_dequeue(&passt->queue)))
+		ring3_tx_drop(port, skb);
+	passt->queued = 0;
+	passt->sent = 0;
+}
+
+/* The host has taken n bytes more. */
+static void passt_taken(struct ring3_port *port, struct passt_port *passt, u32 n)
+{
+	struct sk_buff *skb;
+
+	passt->sent += n;
+	while ((skb = skb_peek(&passt->queue)) && passt->sent >= passt_bytes(skb)) {
+		passt->sent -= passt_bytes(skb);
+		passt->queued -= passt_bytes(skb);
+		__skb_unlink(skb, &passt->queue);
+		ring3_tx_done(port, skb);
+	}
+	if (passt->sent)
+		ring3_count(port, RING3_TX_PARTIAL);
+}
+
+/* True: the queue is empty. False: the socket is full. */
+static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
+{
+	struct iovec iov[3 * RING3_SKB_IOV];
+	int fd = ring3_port_fd(port->index);
+
+	while (!skb_queue_empty(&passt->queue)) {
+		unsigned int n = passt_iov(passt, iov, ARRAY_SIZE(iov));
+		long ret;
+
+		ring3_count(port, RING3_TX_BATCHES);
+		ret = fd < 0 ? -EBADF : ring3_host_sendv(fd, iov, n);
+		if (ret == -EAGAIN)
+			return false;
+		if (ret <= 0) {
+			ring3_count(port, RING3_TX_HOST_ERRORS);
+			passt_down(port, passt, "passt does not take frames any more, error", -ret);
+			passt_drop_queue(port, passt);
+			return true;
+		}
+		passt_taken(port, passt, ret);
+	}
+	return true;
+}
+
+static void passt_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
+{
+	struct passt_port *passt = to_passt(port);
+
+	if (unlikely(READ_ONCE(passt->down) || skb->len > PASST_FRAME_MAX ||
+		     (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb)))) {
+		ring3_tx_drop(port, skb);
+	} else {
+		passt_cb(skb)->len = cpu_to_be32(skb->len);
+		passt->queued += passt_bytes(skb);
+		__skb_queue_tail(&passt->queue, skb);
+	}
+
+	if (more && skb_queue_len(&passt->queue) < PASST_BATCH && passt->queued < PASST_BATCH_MAX)
+		return;
+	if (unlikely(!passt_flush(port, passt))) {
+		ring3_count(port, RING3_TX_FULL);
+		netif_tx_stop_queue(ring3_txq(port));
+		/* Room may have come in between, and its edge with it. */
+		napi_schedule(&port->napi);
+	}
+}
+
+static bool passt_tx_resume(struct ring3_port *port)
+{
+	return passt_flush(port, to_passt(port));
+}
+
+/* Receive */
+
+static void passt_frame(struct ring3_port *port, const u8 *frame, u32 len)
+{
+	static const struct virtio_net_hdr hdr = {
+		.flags = VIRTIO_NET_HDR_F_DATA_VALID,
+		.gso_type = VIRTIO_NET_HDR_GSO_NONE,
+	};
+	struct sk_buff *skb;
+	int err;
+
+	if (!ring3_rx_len_ok(port, len, hdr.gso_type))
+		return;
+	skb = alloc_skb_with_frags(NET_IP_ALIGN + min_t(u32, len, 256), len - min_t(u32, len, 256),
+				   PAGE_ALLOC_COSTLY_ORDER, &err, GFP_ATOMIC | __GFP_NOWARN);
+	if (unlikely(!skb)) {
+		ring3_rx_fault(port, RING3_FAULT_MEMORY);
+		return;
+	}
+	skb->dev = port->dev;
+	skb_reserve(skb, NET_IP_ALIGN);
+	skb_put(skb, min_t(u32, len, 256));
+	skb->data_len = len - skb->len;
+	skb->len = len;
+	skb_store_bits(skb, 0, frame, len);
+	ring3_receive(port, skb, &hdr);
+}
+
+/* Reads behind what is there. False: nothing more, or down. */
+static bool passt_read(struct ring3_port *port, struct passt_port *passt)
+{
+	int fd = ring3_port_fd(port->index);
+	long n;
+
+	if (passt->off) {
+		memmove(passt->buffer, passt->buffer + passt->off, passt->have - passt->off);
+		passt->have -= passt->off;
+		passt->off = 0;
+	}
+	if (unlikely(fd < 0))
+		return false;
+	ring3_count(port, RING3_RX_CALLS);
+	n = ring3_host_recv(fd, passt->buffer + passt->have, PASST_BUFFER - passt->have);
+	if (n == -EAGAIN)
+		return false;
+	if (n <= 0) {
+		passt_down(port, passt, n ? "reading from passt failed, error" :
+			   "passt has closed its end, error", -n);
+		return false;
+	}
+	passt->have += n;
+	return true;
+}
+
+static int passt_poll(struct ring3_port *port, int budget)
+{
+	struct passt_port *passt = to_passt(port);
+	int done = 0;
+
+	while (done < budget && !READ_ONCE(passt->down)) {
+		u32 have = passt->have - passt->off;
+		u32 len = 0;
+
+		if (have >= PASST_LEN) {
+			len = get_unaligned_be32(passt->buffer + passt->off);
+			if (len > PASST_FRAME_MAX) {
+				DEV_STATS_INC(port->dev, rx_errors);
+				passt_down(port, passt, "passt's stream is corrupt, frame length", len);
+				break;
+			}
+		}
+		if (have < PASST_LEN + len || have < PASST_LEN) {
+			if (!passt_read(port, passt))
+				break;
+			continue;
+		}
+		passt_frame(port, passt->buffer + passt->off + PASST_LEN, len);
+		passt->off += PASST_LEN + len;
+		done++;
+	}
+	return done;
+}
+
+/* Up and down */
+
+static int passt_open(struct ring3_port *port)
+{
+	struct passt_port *passt = to_passt(port);
+
+	if (passt->down) {
+		netdev_err(port->dev, "the stream to passt is lost; remove the port and add it again\n");
+		return -ENETDOWN;
+	}
+	netif_carrier_on(port->dev);
+	return 0;
+}
+
+static void passt_stop(struct ring3_port *port)
+{
+	/*
+	 * The stream goes on when the interface comes up again, so a frame
+	 * that is half sent has to stay; so does what was read.
+	 */
+	struct passt_port *passt = to_passt(port);
+	struct sk_buff *first = passt->sent ? __skb_dequeue(&passt->queue) : NULL;
+	u32 sent = passt->sent;
+
+	passt_drop_queue(port, passt);
+	if (first) {
+		__skb_queue_head(&passt->queue, first);
+		passt->queued = passt_bytes(first);
+		passt->sent = sent;
+	}
+}
+
+static int passt_init(struct ring3_port *port, const struct ring3_port_config *cfg)
+{
+	struct passt_port *passt = to_passt(port);
+
+	passt->buffer = kmalloc(PASST_BUFFER, GFP_KERNEL);
+	if (!passt->buffer)
+		return -ENOMEM;
+	__skb_queue_head_init(&passt->queue);
+	port->dev->hw_features &= ~(NETIF_F_ALL_TSO | NETIF_F_GSO_UDP_L4);
+	port->dev->hw_features |= NETIF_F_HW_CSUM;
+	return 0;
+}
+
+static void passt_exit(struct ring3_port *port)
+{
+	struct passt_port *passt = to_passt(port);
+
+	passt_drop_queue(port, passt);
+	kfree(passt->buffer);
+}
+
+const struct ring3_port_ops ring3_passt_ops = {
+	.kind = "passt",
+	.mtu = PASST_MTU,
+	.priv_size = sizeof(struct passt_port),
+	.init = passt_init,
+	.exit = passt_exit,
+	.open = passt_open,
+	.stop = passt_stop,
+	.xmit = passt_xmit,
+	.tx_resume = passt_tx_resume,
+	.poll = passt_poll,
+};

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * port.h - what a kind of port provides, and what the driver gives it
+ *
+ * main.c owns everything that Linux sees (netdev, NAPI, queue, counters); a kind
+ * owns everything that the far side sees. They meet in struct ring3_port_ops.
+ *
+ * Locks. xmit and tx_resume run under the TX queue's lock; poll runs in NAPI context,
+ * so one at a time; the two may run beside each other on an SMP node and share
+ * nothing but counters (each written by one of them only). open, stop, init
+ * and exit run under RTNL, with the interrupt unregistered and NAPI disabled,
+ * except that the interrupt may come as soon as open has returned.
+ */
+#ifndef RING3_NET_PORT_H
+#define RING3_NET_PORT_H
+
+#include <linux/etherdevice.h>
+#include <linux/netdevice.h>
+#include <linux/virtio_net.h>
+
+#include <asm/ring3.h>
+
+struct ring3_port;
+
+/* virtio_net_hdr with num_buffers: what links and TAPs carry, 12 bytes. */
+#define RING3_VNET_HDR	((unsigned int)sizeof(struct virtio_net_hdr_mrg_rxbuf))
+
+/*
+ * Bytes: the largest frame that any kind takes or sends, a 64 KiB segment with
+ * its Ethernet header and two VLAN tags.
+ */
+#define RING3_FRAME_MAX	(65536U + ETH_HLEN + 2 * VLAN_HLEN)
+
+/* Counters for ethtool -S; names in ethtool.c. RX: written by poll. TX: by xmit. */
+enum ring3_counter {
+	RING3_RX_IRQS,		/* interrupts from the far side */
+	RING3_RX_POLLS,		/* polls that found something */
+	RING3_RX_CALLS,		/* host calls that received */
+	RING3_RX_RUNTS,
+	RING3_RX_GIANTS,
+	RING3_RX_BAD_HEADER,	/* offload header that makes no sense */
+	RING3_RX_NO_MEMORY,
+	RING3_RX_DOORBELLS,	/* rung to say that there is room again */
+	RING3_RX_BROKEN,	/* far side broke the ring or the stream */
+	RING3_TX_BATCHES,	/* flushes: one publish or host call for n packets */
+	RING3_TX_DOORBELLS,	/* rung to wake the far side */
+	RING3_TX_FULL,		/* queue stopped: no room at the far side */
+	RING3_TX_WAKES,		/* ... and started again */
+	RING3_TX_PARTIAL,	/* stream took part of a frame */
+	RING3_TX_HOST_ERRORS,	/* host refused a packet */
+	RING3_COUNTERS
+};
+
+struct ring3_port_ops {
+	const char *kind;	/* ethtool -i */
+	unsigned int mtu;	/* default */
+	size_t priv_size;
+
+	/* Before the interface exists: checks cfg. -errno. */
+	int (*init)(struct ring3_port *port, const struct ring3_port_config *cfg);
+	void (*exit)(struct ring3_port *port);
+
+	/* ndo_open and ndo_stop. */
+	int (*open)(struct ring3_port *port);
+	void (*stop)(struct ring3_port *port);
+
+	/*
+	 * Takes skb in any case; a kind that gets short of room stops the queue
+	 * for the next one. more: another follows at once, so waking the far side
+	 * may wait for it.
+	 */
+	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
+	/* The queue is stopped: is there room again? Retries what was held back. */
+	bool (*tx_resume)(struct ring3_port *port);
+	/* Receives up to budget packets; fewer means that nothing is left. */
+	int (*poll)(struct ring3_port *port, int budget);
+	/* Optional, on tx_timeout: the queue has been stopped for seconds. */
+	void (*tx_stuck)(struct ring3_port *port);
+};
+
+struct ring3_port {
+	const struct ring3_port_ops *ops;
+	struct net_device *dev;
+	struct napi_struct napi;
+	u32 index;
+	u32 flags;		/* RING3_PORT_* */
+	u64 count[RING3_COUNTERS];
+};
+
+extern const struct ring3_port_ops ring3_link_ops;
+extern const struct ring3_port_ops ring3_tap_ops;
+extern const struct ring3_port_ops ring3_packet_ops;
+extern const struct ring3_port_ops ring3_passt_ops;
+extern const struct ethtool_ops ring3_ethtool_ops;
+
+static inline void *ring3_port_priv(const struct ring3_port *port)
+{
+	return (void *)port + ALIGN(sizeof(*port), NETDEV_ALIGN);
+}
+
+static inline void ring3_count(struct ring3_port *port, enum ring3_counter which)
+{
+	/* One writer each; ethtool reads beside it. */
+	WRITE_ONCE(port->count[which], port->count[which] + 1);
+}
+
+static inline struct netdev_queue *ring3_txq(const struct ring3_port *port)
+{
+	return netdev_get_tx_queue(port->dev, 0);
+}
+
+/* Why a frame was refused on receive. */
+enum ring3_rx_fault {
+	RING3_FAULT_RUNT,
+	RING3_FAULT_GIANT,
+	RING3_FAULT_HEADER,
+	RING3_FAULT_MEMORY,
+};
+
+void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why);
+bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type);
+void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
+		   const struct virtio_net_hdr *hdr);
+void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
+void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
+
+/* What arch/ring3 calls for RING3_NR_PORT_ADD and RING3_NR_PORT_DEL. */
+long ring3_port_add(const struct ring3_port_config *cfg);
+long ring3_port_del(u32 index);
+
+#endif /* RING3_NET_PORT_H */

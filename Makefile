@@ -55,7 +55,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@for script in tools/setup tools/demo tools/test .ci/run; do bash -n $$script || exit 1; done
 
 man: command ## write docs/ring3.1 anew
-	@bin/ring3 man --roff >docs/ring3.1
+	@bin/ring3 man >docs/ring3.1
 
 clean: ## remove bin/ and build/; the cache of kernel images stays
 	@rm -rf bin build

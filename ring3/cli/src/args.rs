@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What can be typed.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+use crate::help;
+
+/// Run unmodified programs on a Linux network stack of their own, in user space.
+#[derive(Debug, Parser)]
+#[command(name = "ring3", version, arg_required_else_help = true, after_help = help::TOUR)]
+#[command(infer_subcommands = false, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Run a program on a node of its own, which ends with it
+    #[command(override_usage = "ring3 run [OPTIONS] [--] CMD [ARGS]...", after_help = help::RUN, after_long_help = help::RUN_LONG)]
+    Run(Run),
+    /// Start a node that stays
+    #[command(after_help = help::UP, after_long_help = help::UP_LONG)]
+    Up(Up),
+    /// Run a program on a node that is up
+    #[command(override_usage = "ring3 exec NAME [--] CMD [ARGS]...", after_help = help::EXEC)]
+    Exec(Exec),
+    /// Take nodes down
+    Down(Down),
+    /// List the nodes that are up
+    Ls(Ls),
+    /// Show the log of a node's kernel
+    Log(Log),
+    /// Show a node's particulars: memory, ports, processes, where to attach a debugger
+    Stat(Stat),
+    /// Show what this host offers and what ring3 will therefore do
+    Doctor(Doctor),
+    /// Print a completion script for a shell
+    #[command(after_help = help::COMPLETION)]
+    Completion(Completion),
+    /// Show the manual page, or print its source into a pipe
+    Man,
+}
+
+/// What a node is made of.
+#[derive(Debug, Default, Args)]
+pub struct NodeArgs {
+    /// A port: KIND[:NAME][,key=value]...; may be repeated
+    #[arg(short, long = "port", value_name = "SPEC")]
+    pub ports: Vec<String>,
+    /// Set a sysctl of the node; may be repeated
+    #[arg(short, long = "sysctl", value_name = "KEY=VALUE")]
+    pub sysctls: Vec<String>,
+    /// Memory of the node, for example 64M or 1G [default: 256M]
+    #[arg(short, long, value_name = "SIZE")]
+    pub mem: Option<String>,
+    /// How long a thread polls before it sleeps, in nanoseconds [default: 50000]
+    #[arg(long, value_name = "NS")]
+    pub spin_ns: Option<u32>,
+    /// Add to the kernel's command line
+    #[arg(long, value_name = "WORDS")]
+    pub cmdline: Option<String>,
+    /// Use this kernel image instead of the one beside the command
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
+    /// Read the node from a file; options given beside it come on top
+    #[arg(short, long, value_name = "NODE.TOML", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Name of the node [default: run-PID]
+    #[arg(short, long = "node", value_name = "NAME")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Up {
+    /// Name of the node; may come from the file instead
+    #[arg(required_unless_present = "file")]
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub node: NodeArgs,
+    /// Print the node's particulars as JSON once it is up
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Exec {
+    /// Name of the node
+    pub name: String,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Down {
+    /// Names of the nodes
+    #[arg(required_unless_present = "all", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// All of this user's nodes
+    #[arg(short, long, conflicts_with = "names")]
+    pub all: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Ls {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Log {
+    /// Name of the node
+    pub name: String,
+    /// Go on as the log grows, until the node goes down
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Show only lines of this kernel log level or more urgent (0 to 7)
+    #[arg(short, long, value_name = "LEVEL", value_parser = clap::value_parser!(u8).range(0..=7))]
+    pub level: Option<u8>,
+}
+
+#[derive(Debug, Args)]
+pub struct Stat {
+    /// Name of the node
+    pub name: String,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Doctor {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Completion {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What is looked at. Each is tried, not guessed from a version or a file's existence,
+//! wherever trying is harmless.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use nix::sys::resource::{getrlimit, Resource};
+use nix::sys::signal::Signal;
+use nix::sys::wait::WaitStatus;
+
+use super::{Check, Grade};
+use crate::{leaf, program};
+
+/// RING3_SPACE_BASE and RING3_SLOT_SIZE of include/ring3.h.
+const SPACE: (u64, u64) = (ring3_abi::RING3_SPACE_BASE, ring3_abi::RING3_SLOT_SIZE);
+/// Where the gate puts its table of jumps: the lowest place that the usual limit allows.
+const TABLE_AT: u64 = 65536;
+/// What a server with a thousand connections wants, twice over.
+const NOFILE_WANTED: u64 = 4096;
+
+pub fn all() -> Vec<Check> {
+    vec![
+        processor(),
+        kernel_image(),
+        gate(),
+        runtime(),
+        user_dispatch(),
+        address_space(),
+        memfd(),
+        low_table(),
+        fsgsbase(),
+        clock(),
+        descriptors(),
+        tap(),
+        passt(),
+        raw_packets(),
+        user_namespaces(),
+        af_xdp(),
+        io_uring(),
+        huge_pages(),
+        kvm(),
+    ]
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn processor() -> Check {
+    let machine = std::env::consts::ARCH;
+    let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = format!(
+        "{machine}, {cpus} CPUs, Linux {}",
+        read("/proc/sys/kernel/osrelease")
+    );
+    match machine {
+        "x86_64" => Check::new("processor", Grade::Good, found).therefore(match cpus {
+            1 => "nodes share one CPU: keep polling short (--spin-ns 0)",
+            _ => "node and peer can run at the same time",
+        }),
+        _ => Check::new("processor", Grade::Missing, found)
+            .therefore("nothing runs")
+            .remedy("ring3 is for x86-64 so far"),
+    }
+}
+
+fn beside_command(name: &str) -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let folder = exe.parent()?;
+    [folder.join(name), folder.join("../lib/ring3").join(name)]
+        .into_iter()
+        .find(|path| path.is_file())
+}
+
+fn kernel_image() -> Check {
+    match beside_command("ring3-up.image") {
+        Some(path) => Check::new("kernel image", Grade::Good, path.display().to_string())
+            .therefore("nodes run this kernel"),
+        None => Check::new("kernel image", Grade::Missing, "not beside the command")
+            .therefore("no node starts without --image")
+            .remedy("build it with `make image`"),
+    }
+}
+
+fn gate() -> Check {
+    match program::gate() {
+        Ok(path) => Check::new("gate", Grade::Good, path.display().to_string())
+            .therefore("programs join nodes through it"),
+        Err(error) => Check::new("gate", Grade::Missing, "not beside the command")
+            .therefore("no program can join a node")
+            .remedy(error.to_string().trim_start_matches("no gate: ").to_owned()),
+    }
+}
+
+fn runtime() -> Check {
+    match ring3_node::Folder::open() {
+        Ok(folder) => Check::new(
+            "runtime folder",
+            Grade::Good,
+            folder.root().display().to_string(),
+        )
+        .therefore("nodes find each other there"),
+        Err(error) => Check::new("runtime folder", Grade::Missing, "cannot be used")
+            .therefore("nodes cannot be found")
+            .remedy(error.to_string()),
+    }
+}
+
+fn user_dispatch() -> Check {
+    let what = "user dispatch";
+    match leaf::in_child(leaf::trip_user_dispatch) {
+        Ok(WaitStatus::Signaled(_, Signal::SIGSYS, _)) => {
+            Check::new(what, Grade::Good, "traps a system call")
+                .therefore("every system call is seen, none escapes to the host's network")
+        }
+        other => Check::new(what, Grade::Missing, match other {
+            Ok(WaitStatus::Exited(_, 1)) => "refused".to_owned(),
+            other => format!("does not trap ({other:?})"),
+        })
+        .therefore("programs cannot be put on a node")
+        .remedy("it needs Linux 5.11 with CONFIG_GENERIC_ENTRY, and no seccomp filter that refuses prctl(PR_SET_SYSCALL_USER_DISPATCH)"),
+    }
+}
+
+fn address_space() -> Check {
+    let (base, slot) = SPACE;
+    let what = "address space";
+    match leaf::can_reserve(base, slot) {
+        true => Check::new(what, Grade::Good, format!("{base:#x} is free"))
+            .therefore("a node's memory lies there in every process"),
+        false => Check::new(
+            what,
+            Grade::Missing,
+            format!("{base:#x} cannot be reserved"),
+        )
+        .therefore("no node can be mapped")
+        .remedy("raise `ulimit -v`, or vm.overcommit_memory and memory limits of the container"),
+    }
+}
+
+fn memfd() -> Check {
+    let what = "executable memfd";
+    match leaf::can_execute_memfd() {
+        Ok(()) => Check::new(what, Grade::Good, "can be mapped")
+            .therefore("processes share a node's code and memory"),
+        Err(error) => Check::new(what, Grade::Missing, error.to_string())
+            .therefore("no node can be made")
+            .remedy("sysctl vm.memfd_noexec must be below 2, and no security module may refuse PROT_EXEC of a memfd"),
+    }
+}
+
+fn low_table() -> Check {
+    let limit = read("/proc/sys/vm/mmap_min_addr");
+    let what = "low addresses";
+    let found = format!("mmap_min_addr is {limit}");
+    match limit.parse::<u64>() {
+        Ok(bytes) if bytes <= TABLE_AT => Check::new(what, Grade::Good, found).therefore(
+            "system call sites are rewritten into jumps: 10 ns instead of a trap of 2 us",
+        ),
+        _ => Check::new(what, Grade::Less, found)
+            .therefore("every system call traps: about 2 us each")
+            .remedy("as root: sysctl vm.mmap_min_addr=65536"),
+    }
+}
+
+fn fsgsbase() -> Check {
+    let what = "FSGSBASE";
+    match leaf::has_fsgsbase() {
+        true => Check::new(what, Grade::Good, "yes")
+            .therefore("a thread's block is found through GS, set without a system call"),
+        false => Check::new(what, Grade::Missing, "no")
+            .therefore("programs cannot join a node")
+            .remedy("it needs Linux 5.9 on a CPU of 2012 or later, booted without nofsgsbase"),
+    }
+}
+
+fn clock() -> Check {
+    let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    let found = format!("clocksource {source}");
+    match tsc_is_invariant() {
+        true => Check::new("clock", Grade::Good, format!("{found}, TSC invariant"))
+            .therefore("nodes read the time from the TSC"),
+        false => Check::new(
+            "clock",
+            Grade::Less,
+            format!("{found}, TSC not to be trusted"),
+        )
+        .therefore("nodes ask the host for the time: slower"),
+    }
+}
+
+fn descriptors() -> Check {
+    let what = "descriptors";
+    match getrlimit(Resource::RLIMIT_NOFILE) {
+        Ok((soft, hard)) => {
+            let found = format!("{soft}, at most {hard}");
+            let check = match hard >= NOFILE_WANTED {
+                true => Check::new(what, Grade::Good, found),
+                false => Check::new(what, Grade::Less, found)
+                    .remedy("raise it with `ulimit -Hn` or in /etc/security/limits.conf"),
+            };
+            check.therefore("a node's sockets count like the host's, process by process")
+        }
+        Err(error) => Check::new(what, Grade::Less, error.desc()).therefore("unknown limits"),
+    }
+}
+
+fn tap() -> Check {
+    match leaf::can_make_tap() {
+        Ok(()) => Check::new("TAP", Grade::Good, "can be made")
+            .therefore("tap ports make and address their own interface"),
+        Err(error) if !Path::new("/dev/net/tun").exists() => {
+            Check::new("TAP", Grade::Less, error.to_string())
+                .therefore("no tap ports")
+                .remedy("as root: modprobe tun")
+        }
+        Err(error) => Check::new("TAP", Grade::Less, error.to_string())
+            .therefore("tap ports need an interface made beforehand")
+            .remedy("as root: ip tuntap add dev r3tap0 mode tap user $USER"),
+    }
+}
+
+fn find_in_path(name: &str) -> Option<PathBuf> {
+    let search = std::env::var_os("PATH")?;
+    std::env::split_paths(&search)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+fn passt() -> Check {
+    match find_in_path("passt") {
+        Some(path) => Check::new("passt", Grade::Good, path.display().to_string())
+            .therefore("passt ports reach the internet without privilege"),
+        None => Check::new("passt", Grade::Less, "not in PATH")
+            .therefore("no passt ports")
+            .remedy("as root: apt install passt"),
+    }
+}
+
+fn raw_packets() -> Check {
+    let what = "raw packets";
+    match leaf::can_open_socket(libc::AF_PACKET, libc::SOCK_RAW) {
+        Ok(()) => Check::new(what, Grade::Good, "permitted")
+            .therefore("packet ports can use an interface of the host"),
+        Err(error) => Check::new(what, Grade::Less, error.to_string())
+            .therefore("no packet ports")
+            .remedy("run as root or with CAP_NET_RAW"),
+    }
+}
+
+fn user_namespaces() -> Check {
+    let what = "user namespaces";
+    let probe = || {
+        use nix::sched::{unshare, CloneFlags};
+        i32::from(unshare(CloneFlags::CLONE_NEWUSER).is_err())
+    };
+    match leaf::in_child(probe) {
+        Ok(WaitStatus::Exited(_, 0)) => {
+            Check::new(what, Grade::Good, "permitted").therefore("passt isolates itself")
+        }
+        _ => Check::new(what, Grade::Less, "refused")
+            .therefore("passt may refuse to start")
+            .remedy(
+                "as root: sysctl user.max_user_namespaces=10000 kernel.unprivileged_userns_clone=1",
+            ),
+    }
+}
+
+const NOT_YET: &str = "nothing: not used by this version";
+
+fn af_xdp() -> Check {
+    let found = match leaf::can_open_socket(libc::AF_XDP, libc::SOCK_RAW) {
+        Ok(()) => "permitted".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    Check::new("AF_XDP", Grade::Unused, found).therefore(NOT_YET)
+}
+
+fn io_uring() -> Check {
+    let found = match leaf::has_io_uring() {
+        true => "offered",
+        false => "refused",
+    };
+    Check::new("io_uring", Grade::Unused, found).therefore(NOT_YET)
+}
+
+fn huge_pages() -> Check {
+    let setting = read("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    let chosen = setting
+        .split_once('[')
+        .and_then(|(_, rest)| rest.split_once(']'))
+        .map_or("not offered", |(word, _)| word);
+    Check::new(
+        "huge pages",
+        Grade::Unused,
+        format!("for shared memory: {chosen}"),
+    )
+    .therefore(NOT_YET)
+}
+
+fn kvm() -> Check {
+    let found = match Path::new("/dev/kvm").exists() {
+        true => "/dev/kvm is there",
+        false => "no /dev/kvm",
+    };
+    Check::new("KVM", Grade::Unused, found).therefore("nothing: ring3 needs no virtual machine")
+}
+fn tsc_is_invariant() -> bool {
+    true
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the command fails: one line for a person, one status for a script.
+
+use std::io;
+use std::path::PathBuf;
+
+use ring3_config::ConfigError;
+
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// The status of a failure of ring3's own in `run` and `exec`, where every other status
+/// is the program's: as env(1), nohup(1) and docker have it.
+const OWN_FAILURE: u8 = 125;
+const CANNOT_EXECUTE: u8 = 126;
+const NOT_FOUND: u8 = 127;
+const USAGE: u8 = 2;
+const FAILURE: u8 = 1;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+
+    #[error("cannot read {}: {why}", path.display())]
+    NodeFile { path: PathBuf, why: io::Error },
+
+    #[error(transparent)]
+    Node(#[from] ring3_node::Error),
+
+    /// A node's process said this before it ended.
+    #[error("{0}")]
+    Child(String),
+
+    #[error("node `{name}` ended while it started, without a word; its output is in {}", log.display())]
+    Silent { name: String, log: PathBuf },
+
+    #[error("no gate: looked for {}; build it with `make`", looked.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
+    GateMissing { looked: Vec<PathBuf> },
+
+    #[error("{command}: not found in PATH")]
+    CommandNotFound { command: String },
+
+    #[error("{command}: no such file")]
+    FileNotFound { command: String },
+
+    #[error("{command}: {why}")]
+    CommandNotExecutable { command: String, why: String },
+
+    #[error("cannot {what}: {why}")]
+    Host { what: String, why: io::Error },
+
+    /// Everything was said already; only the status is left.
+    #[error("")]
+    Said,
+}
+
+/// What `run` and `exec` end with differs from the rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    Program,
+    Plain,
+}
+
+impl Failure {
+    pub fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
+        let what = what.into();
+        move |why| Failure::Host { what, why }
+    }
+
+    pub fn status(&self, manner: Manner) -> u8 {
+        match self {
+            Failure::Config(_) | Failure::NodeFile { .. } => USAGE,
+            Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
+            Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,
+            _ if manner == Manner::Program => OWN_FAILURE,
+            _ => FAILURE,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Words that both --help and the manual page show.
+
+/// As a macro, so that it can stand in the middle of a constant.
+macro_rules! ports {
+    () => {
+        "\
+A port SPEC is KIND[:NAME][,key=value]...
+
+Kinds:
+  link:NAME         shared memory to the node that names the same link
+  tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
+  passt             the internet without privilege, by the program passt
+  packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
+
+Keys:
+  addr=ADDRESS/LEN  address of the node's end; may be repeated, IPv4 and IPv6
+  gw=ADDRESS        default gateway
+  host=ADDRESS/LEN  tap: address of the host's end
+  mtu=BYTES         68 to 65535
+  mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
+  pcap=FILE         capture what crosses the port"
+    };
+}
+
+pub const PORTS: &str = ports!();
+
+pub const TOUR: &str = "\
+Two nodes, joined by a link:
+  ring3 up a --port link:ab,addr=10.0.0.1/24
+  ring3 up b --port link:ab,addr=10.0.0.2/24
+  ring3 exec a -- python3 -m http.server &
+  ring3 exec b -- curl http://10.0.0.1:8000/
+  ring3 down a b
+
+`ring3 doctor` says what works on this host, `ring3 man` shows the whole manual.";
+
+pub const RUN: &str = "\
+Example:
+  ring3 run --port passt -- curl https://example.org/
+
+A SPEC is KIND[:NAME][,key=value]...: `ring3 run --help` lists the kinds and keys.";
+
+pub const UP: &str = "\
+Example:
+  ring3 up web --port tap:r3tap0,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24
+
+A SPEC is KIND[:NAME][,key=value]...: `ring3 up --help` lists the kinds and keys.";
+
+pub const RUN_LONG: &str = concat!(
+    "\
+Example:
+  ring3 run --port passt -- curl https://example.org/
+
+Exit status: that of CMD; 128+N if signal N ended it; 125 if ring3 failed, 126 if CMD
+cannot be executed, 127 if it was not found; 2 for a mistake on the command line.
+
+",
+    ports!()
+);
+
+pub const UP_LONG: &str = concat!(
+    "\
+Examples:
+  ring3 up web --port tap:r3tap0,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24
+  ring3 up -f node.toml
+
+",
+    ports!()
+);
+
+pub const EXEC: &str = "\
+Example:
+  ring3 exec web -- ip addr
+
+Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
+was not found.";
+
+pub const COMPLETION: &str = "\
+Examples:
+  ring3 completion bash >~/.local/share/bash-completion/completions/ring3
+  ring3 completion zsh >\"${fpath[1]}/_ring3\"
+  ring3 completion fish >~/.config/fish/completions/ring3.fish";

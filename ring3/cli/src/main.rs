@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The `ring3` command.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`args`], [`help`], [`man`] | what can be typed, and the words about it |
+//! | [`node_args`] | from what was typed to a node's configuration |
+//! | [`program`] | the program to run, and the gate in front of it |
+//! | [`run`], [`up`] | a node for one program; a node that stays |
+//! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`doctor`] | what the host offers |
+//! | [`leaf`] | everything unsafe |
+
+mod args;
+mod doctor;
+mod error;
+mod help;
+mod leaf;
+mod logger;
+mod man;
+mod node_args;
+mod node_log;
+mod nodes;
+mod program;
+mod run;
+mod signals;
+mod table;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Verb};
+use error::{Failure, Manner, Result};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    logger::start();
+    let manner = match cli.verb {
+        Verb::Run(_) | Verb::Exec(_) => Manner::Program,
+        _ => Manner::Plain,
+    };
+    match dispatch(cli.verb) {
+        Ok(status) => ExitCode::from(status),
+        Err(failure) => {
+            if !matches!(failure, Failure::Said) {
+                eprintln!("ring3: {failure}");
+            }
+            ExitCode::from(failure.status(manner))
+        }
+    }
+}
+
+fn dispatch(verb: Verb) -> Result<u8> {
+    let done = match verb {
+        Verb::Run(args) => return run::run(&args),
+        Verb::Exec(args) => return Err(run::exec(&args)),
+        Verb::Up(args) => up::up(&args),
+        Verb::Down(args) => nodes::down(&args),
+        Verb::Ls(args) => nodes::ls(&args),
+        Verb::Stat(args) => nodes::stat(&args),
+        Verb::Log(args) => node_log::log(&args),
+        Verb::Doctor(args) => doctor::doctor(&args),
+        Verb::Completion(args) => {
+            clap_complete::generate(
+                args.shell,
+                &mut Cli::command(),
+                "ring3",
+                &mut std::io::stdout(),
+            );
+            Ok(())
+        }
+        Verb::Man => man::man(),
+    };
+    done.map(|()| 0)
+}

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The manual page: one for all subcommands, made from the same words as --help.
+
+use std::io::{IsTerminal, Write};
+use std::process::{Command, Stdio};
+
+use clap::CommandFactory;
+use clap_mangen::roff::{bold, roman, Roff};
+use clap_mangen::Man;
+
+use crate::args::Cli;
+use crate::error::{Failure, Result};
+use crate::help;
+
+/// On a terminal the page, into a pipe or file its source.
+pub fn man() -> Result<()> {
+    let page = page().map_err(Failure::host("write the manual page"))?;
+    if std::io::stdout().is_terminal() && show(&page).is_ok() {
+        return Ok(());
+    }
+    // A reader that went away (`| head`) is no failure.
+    let _ = std::io::stdout().write_all(&page);
+    Ok(())
+}
+
+fn show(page: &[u8]) -> std::io::Result<()> {
+    let mut child = Command::new("man")
+        .args(["-l", "-"])
+        .stdin(Stdio::piped())
+        .spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        // The reader may quit before the end.
+        let _ = stdin.write_all(page);
+    }
+    child.wait().map(drop)
+}
+
+fn page() -> std::io::Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut command = Cli::command();
+    command.build();
+    let man = Man::new(command.clone())
+        .manual("ring3")
+        .source(format!("ring3 {}", env!("CARGO_PKG_VERSION")));
+    man.render_title(&mut out)?;
+    man.render_name_section(&mut out)?;
+    man.render_synopsis_section(&mut out)?;
+    section(&mut out, "DESCRIPTION", DESCRIPTION)?;
+    Roff::new()
+        .control("SH", ["COMMANDS"])
+        .to_writer(&mut out)?;
+    for sub in command
+        .get_subcommands()
+        .filter(|sub| sub.get_name() != "help")
+    {
+        subcommand(&mut out, sub)?;
+    }
+    verbatim(&mut out, "PORTS", help::PORTS)?;
+    verbatim(&mut out, "NODE FILE", NODE_FILE)?;
+    verbatim(&mut out, "EXAMPLES", help::TOUR)?;
+    verbatim(&mut out, "EXIT STATUS", EXIT_STATUS)?;
+    verbatim(&mut out, "ENVIRONMENT", ENVIRONMENT)?;
+    verbatim(&mut out, "FILES", FILES)?;
+    section(
+        &mut out,
+        "SEE ALSO",
+        "passt(1), ip(8), tcpdump(8), ss(8), sysctl(8)",
+    )?;
+    Ok(out)
+}
+
+fn subcommand(out: &mut Vec<u8>, sub: &clap::Command) -> std::io::Result<()> {
+    let mut roff = Roff::new();
+    let usage = sub.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").to_owned();
+    roff.control("SS", [usage.as_str()]);
+    roff.text([roman(
+        sub.get_about().map(ToString::to_string).unwrap_or_default(),
+    )]);
+    for arg in sub.get_arguments().filter(|arg| arg.get_id() != "help") {
+        roff.control("TP", []);
+        let mut names = Vec::new();
+        names.extend(arg.get_short().map(|c| format!("-{c}")));
+        names.extend(arg.get_long().map(|word| format!("--{word}")));
+        let values = arg.get_value_names().unwrap_or_default();
+        let value = match arg.get_action().takes_values() {
+            true => values
+                .iter()
+                .map(|v| v.to_string())
+                .collect::<Vec<_>>()
+                .join(" "),
+            false => String::new(),
+        };
+        let space = if names.is_empty() || value.is_empty() {
+            ""
+        } else {
+            " "
+        };
+        roff.text([bold(names.join(", ")), roman(format!("{space}{value}"))]);
+        roff.text([roman(
+            arg.get_help().map(ToString::to_string).unwrap_or_default(),
+        )]);
+    }
+    roff.to_writer(out)
+}
+
+fn section(out: &mut Vec<u8>, title: &str, text: &str) -> std::io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    for paragraph in text.split("\n\n") {
+        roff.control("PP", []);
+        roff.text([roman(paragraph.replace('\n', " "))]);
+    }
+    roff.to_writer(out)
+}
+
+/// Text whose lines are to stay as they are.
+fn verbatim(out: &mut Vec<u8>, title: &str, text: &str) -> std::io::Result<()> {
+    let mut roff = Roff::new();
+    roff.control("SH", [title]);
+    roff.control("nf", []);
+    for line in text.lines() {
+        roff.text([roman(line)]);
+    }
+    roff.control("fi", []);
+    roff.to_writer(out)
+}
+
+const DESCRIPTION: &str = "\
+ring3 runs Linux's own network stack in user space, inside the processes of unmodified \
+programs. A node is one such stack: a virtual host with its own addresses, routes, sockets and \
+sysctls. Programs are put on a node by ring3 run or ring3 exec; everything they do with the network \
+happens there, and everything else on the host as usual.
+
+Whoever starts a node is root on it: ip, nft, tc, tcpdump and raw sockets need no privilege on \
+the host.";
+
+const NODE_FILE: &str = r#"name = "web"
+mem = "256M"                      # optional, as everything below
+spin_ns = 50000
+cmdline = ""
+image = "other.image"
+
+[sysctl]
+net.ipv4.tcp_congestion_control = "bbr"
+
+[[port]]
+kind = "link"
+name = "ab"
+addr = ["10.0.0.1/24", "fd00::1/64"]
+
+[[port]]
+kind = "passt"
+pcap = "web.pcap"
+
+A port may also be one string: port = ["link:ab,addr=10.0.0.1/24", "passt"]
+Relative paths start in the folder of the file."#;
+
+const EXIT_STATUS: &str = "\
+0    success
+1    failure; doctor: something that ring3 needs is missing
+2    a mistake on the command line or in a node file
+
+run and exec end as the program did, with 128+N if signal N ended it, or with
+125  ring3 itself failed
+126  the program cannot be executed
+127  the program was not found";
+
+const ENVIRONMENT: &str = "\
+XDG_RUNTIME_DIR  where the runtime folder lies
+RING3_LOG        what ring3 says about its own work: error, warn (default), info, debug
+RING3_GATE       another gate than the one beside the command
+RING3_NODE       set for programs on a node: the socket by which their children join it
+NO_COLOR         no colours";
+
+const FILES: &str = "\
+$XDG_RUNTIME_DIR/ring3, /run/ring3 (root) or /tmp/ring3-UID
+    the runtime folder: sockets of the nodes, and NAME.log with the output of the process
+    of a node that was started by ring3 up";

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From what was typed to a node.
+
+use std::path::{Path, PathBuf};
+
+use ring3_config::{size, sysctl, NodeConfig};
+
+use crate::args::NodeArgs;
+use crate::error::{Failure, Result};
+
+/// The node that `args` describe. `fallback` names it if neither `name` nor the file does.
+pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeConfig> {
+    let mut node = match &args.file {
+        Some(path) => from_file(path, name)?,
+        None => NodeConfig::new(name.unwrap_or(fallback)),
+    };
+    for spec in &args.ports {
+        node.ports.push(spec.parse()?);
+    }
+    for pair in &args.sysctls {
+        node.sysctls.push(sysctl::parse(pair)?);
+    }
+    if let Some(mem) = &args.mem {
+        node.mem = size::parse(mem)?;
+    }
+    if let Some(spin_ns) = args.spin_ns {
+        node.spin_ns = spin_ns;
+    }
+    if let Some(words) = &args.cmdline {
+        node.cmdline = format!("{} {words}", node.cmdline).trim().to_owned();
+    }
+    if let Some(image) = &args.image {
+        node.image = Some(image.clone());
+    }
+    node.check()?;
+    make_absolute(&mut node)?;
+    Ok(node)
+}
+
+fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
+    let text = std::fs::read_to_string(path).map_err(|why| Failure::NodeFile {
+        path: path.to_owned(),
+        why,
+    })?;
+    Ok(NodeConfig::from_toml(path, &text, name)?)
+}
+
+/// A node that stays leaves this folder: what it opens later must not depend on it.
+fn make_absolute(node: &mut NodeConfig) -> Result<()> {
+    let absolute = |path: &mut PathBuf| {
+        *path = std::path::absolute(&*path)
+            .map_err(Failure::host(format!("find {}", path.display())))?;
+        Ok::<_, Failure>(())
+    };
+    node.image.as_mut().map(absolute).transpose()?;
+    for port in &mut node.ports {
+        port.pcap.as_mut().map(absolute).transpose()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 ls`, `ring3 stat`, `ring3 down`: the nodes there are.
+
+use std::io::Write;
+
+use ring3_config::size;
+use ring3_node::client::{self, Client, Port, State, Status};
+use serde::Serialize;
+
+use crate::args;
+use crate::error::{Failure, Result};
+use crate::table::{self, Cell, Colour};
+
+pub fn print_json<T: Serialize>(value: &T) -> Result<()> {
+    let text = serde_json::to_string_pretty(value).map_err(|e| Failure::host("print")(e.into()))?;
+    // A reader that went away (`| head`) is no failure.
+    let _ = writeln!(std::io::stdout(), "{text}");
+    Ok(())
+}
+
+pub fn ls(args: &args::Ls) -> Result<()> {
+    let nodes = client::list()?;
+    if args.json {
+        let nodes: Vec<_> = nodes.iter().map(json_entry).collect();
+        return print_json(&nodes);
+    }
+    let rows: Vec<_> = nodes
+        .iter()
+        .map(|(name, status)| row(name, status))
+        .collect();
+    table::print(
+        &["NAME", "STATE", "PID", "UP", "MEMORY", "PROGRAMS", "PORTS"],
+        &rows,
+    );
+    Ok(())
+}
+
+fn json_entry((name, status): &(String, ring3_node::Result<Status>)) -> serde_json::Value {
+    match status {
+        Ok(status) => serde_json::json!(status),
+        Err(error) => serde_json::json!({ "name": name, "error": error.to_string() }),
+    }
+}
+
+fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
+    match status {
+        Ok(status) => vec![
+            name.into(),
+            state(status.state),
+            status.pid.to_string().into(),
+            duration(status.uptime_ns).into(),
+            memory(status).into(),
+            status.procs.len().to_string().into(),
+            ports(&status.ports).into(),
+        ],
+        Err(error) => vec![
+            name.into(),
+            Cell("silent".into(), Colour::Red),
+            "".into(),
+            "".into(),
+            "".into(),
+            "".into(),
+            error.to_string().into(),
+        ],
+    }
+}
+
+fn state(state: State) -> Cell {
+    let colour = match state {
+        State::Up => Colour::Green,
+        State::Booting | State::Down => Colour::Yellow,
+        State::Poisoned => Colour::Red,
+    };
+    Cell(state.to_string(), colour)
+}
+
+fn memory(status: &Status) -> String {
+    let mib = status.mem.resident.div_ceil(1 << 20);
+    format!("{mib}M of {}", size::format(status.mem.size))
+}
+
+fn spec(port: &Port) -> String {
+    match &port.name {
+        Some(name) => format!("{}:{name}", port.kind),
+        None => port.kind.clone(),
+    }
+}
+
+fn ports(ports: &[Port]) -> String {
+    let words = ports.iter().map(|port| {
+        format!("{} {}", spec(port), port.addrs.join(" "))
+            .trim()
+            .to_owned()
+    });
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// `3s`, `4m05s`, `2h03m`, `5d02h`.
+fn duration(ns: u64) -> String {
+    let s = ns / 1_000_000_000;
+    match s {
+        0..=59 => format!("{s}s"),
+        60..=3599 => format!("{}m{:02}s", s / 60, s % 60),
+        3600..=86_399 => format!("{}h{:02}m", s / 3600, s / 60 % 60),
+        _ => format!("{}d{:02}h", s / 86_400, s / 3600 % 24),
+    }
+}
+
+pub fn stat(args: &args::Stat) -> Result<()> {
+    ring3_config::name::node(&args.name)?;
+    let status = Client::open(&args.name)?.status()?;
+    if args.json {
+        return print_json(&status);
+    }
+    let _ = std::io::stdout().write_all(describe(&status).as_bytes());
+    Ok(())
+}
+
+fn describe(status: &Status) -> String {
+    let mut out = String::new();
+    let mut line = |key: &str, value: String| out += &format!("{key:<10} {value}\n");
+    line("node", status.name.clone());
+    line("state", status.state.to_string());
+    if let Some(why) = &status.poison {
+        line("poison", why.clone());
+    }
+    line("kernel", status.version.clone());
+    line("image", status.image.display().to_string());
+    line("up for", duration(status.uptime_ns));
+    line("memory", memory(status));
+    line("keeper", format!("process {}", status.pid));
+    line("join", status.join.display().to_string());
+    line("base", format!("{:#x}", status.base));
+    for port in &status.ports {
+        let mut words = vec![format!("{} {}", port.ifname, spec(port))];
+        words.extend(port.addrs.iter().cloned());
+        words.extend(port.gw.iter().map(|gw| format!("gw {gw}")));
+        words.extend(port.mtu.map(|mtu| format!("mtu {mtu}")));
+        words.extend(port.pcap.iter().map(|p| format!("pcap {}", p.display())));
+        line("port", words.join("  "));
+    }
+    for process in &status.procs {
+        let threads = match process.threads {
+            1 => "1 thread".to_owned(),
+            n => format!("{n} threads"),
+        };
+        line(
+            "program",
+            format!("{} {}, {threads}", process.pid, process.command),
+        );
+    }
+    line(
+        "debug",
+        format!(
+            "gdb -p PID -ex 'add-symbol-file {} -o {:#x}'",
+            status.image.display(),
+            status.base
+        ),
+    );
+    out
+}
+
+pub fn down(args: &args::Down) -> Result<()> {
+    let names = match args.all {
+        true => client::list()?.into_iter().map(|(name, _)| name).collect(),
+        false => args.names.clone(),
+    };
+    for name in &names {
+        ring3_config::name::node(name)?;
+    }
+    let mut failed = false;
+    for name in &names {
+        if let Err(error) = Client::open(name).and_then(|node| node.down()) {
+            eprintln!("ring3: {error}");
+            failed = true;
+        }
+    }
+    match failed {
+        true => Err(Failure::Said),
+        false => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        for (s, text) in [
+            (0, "0s"),
+            (59, "59s"),
+            (65, "1m05s"),
+            (3725, "1h02m"),
+            (90_000, "1d01h"),
+        ] {
+            assert_eq!(duration(s * 1_000_000_000), text);
+        }
+    }
+}

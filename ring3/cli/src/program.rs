@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The program that is to run on a node, and the gate that runs it.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use nix::unistd::{access, AccessFlags};
+
+use crate::error::{Failure, Result};
+use crate::leaf;
+
+/// RING3_ENV_NODE of include/ring3_join.h.
+const ENV_NODE: &str = "RING3_NODE";
+/// Names another gate, for whoever works on one.
+const ENV_GATE: &str = "RING3_GATE";
+
+/// A program that was found, with its gate.
+#[derive(Debug)]
+pub struct Program {
+    gate: PathBuf,
+    args: Vec<OsString>,
+}
+
+impl Program {
+    /// Finds the gate and looks whether the program can be executed at all, so that
+    /// mistakes are reported before a node is made for them.
+    pub fn find(command: &[OsString]) -> Result<Program> {
+        check(&command[0])?;
+        Ok(Program {
+            gate: gate()?,
+            args: command.to_vec(),
+        })
+    }
+
+    fn command(&self, join: &Path) -> Command {
+        let mut command = Command::new(&self.gate);
+        command.args(&self.args).env(ENV_NODE, join);
+        command
+    }
+
+    /// Starts it as a child that does not outlive this process.
+    pub fn spawn(&self, join: &Path) -> Result<Child> {
+        let mut command = self.command(join);
+        leaf::end_with_parent(&mut command);
+        command.spawn().map_err(|why| self.cannot_start(why))
+    }
+
+    /// Becomes it.
+    pub fn exec(&self, join: &Path) -> Failure {
+        self.cannot_start(self.command(join).exec())
+    }
+
+    fn cannot_start(&self, why: std::io::Error) -> Failure {
+        Failure::Host {
+            what: format!("start {}", self.gate.display()),
+            why,
+        }
+    }
+}
+
+/// Where the gate is: beside the command, or where an installation puts it.
+pub fn gate() -> Result<PathBuf> {
+    if let Some(path) = std::env::var_os(ENV_GATE) {
+        let path = PathBuf::from(path);
+        return match path.is_file() {
+            true => Ok(path),
+            false => Err(Failure::GateMissing { looked: vec![path] }),
+        };
+    }
+    let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
+    let folder = exe.parent().unwrap_or(Path::new("/"));
+    let looked = vec![
+        folder.join("ring3-gate"),
+        folder.join("../lib/ring3/ring3-gate"),
+    ];
+    match looked.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(path.clone()),
+        None => Err(Failure::GateMissing { looked }),
+    }
+}
+
+/// Would execvp(3) find and start this?
+fn check(name: &OsStr) -> Result<()> {
+    let command = name.to_string_lossy().into_owned();
+    if name.as_bytes().contains(&b'/') {
+        let path = Path::new(name);
+        return match executable(path) {
+            Ok(()) => Ok(()),
+            Err(_) if !path.exists() => Err(Failure::FileNotFound { command }),
+            Err(why) => Err(Failure::CommandNotExecutable { command, why }),
+        };
+    }
+    let search = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
+    let mut refused = None;
+    for folder in std::env::split_paths(&search) {
+        let path = folder.join(name);
+        match executable(&path) {
+            Ok(()) => return Ok(()),
+            Err(why) if path.is_file() => refused = Some((path, why)),
+            Err(_) => {}
+        }
+    }
+    match refused {
+        Some((path, why)) if !name.is_empty() => Err(Failure::CommandNotExecutable {
+            command: path.display().to_string(),
+            why,
+        }),
+        _ => Err(Failure::CommandNotFound { command }),
+    }
+}
+
+fn executable(path: &Path) -> std::result::Result<(), String> {
+    if path.is_dir() {
+        return Err("is a folder".into());
+    }
+    access(path, AccessFlags::X_OK).map_err(|errno| errno.desc().to_lowercase())
+}

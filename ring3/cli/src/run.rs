@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 run` and `ring3 exec`: a program on a node.
+
+use ring3_node::client::Client;
+use ring3_node::NodeHandle;
+
+use crate::args;
+use crate::error::{Failure, Result};
+use crate::node_args;
+use crate::program::Program;
+use crate::signals::{shell_status, Watch};
+
+/// A node kept by this process for one program, which is our child.
+pub fn run(args: &args::Run) -> Result<u8> {
+    let fallback = format!("run-{}", std::process::id());
+    let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
+    let program = Program::find(&args.command)?;
+    let watch = Watch::start()?;
+    let node = NodeHandle::start(config)?;
+    let mut child = program.spawn(node.join_path())?;
+    let status = watch.wait(&mut child)?;
+    let status = shell_status(status);
+    match node.down() {
+        // What the program makes of a poisoned node is its own affair; say why it was one.
+        Err(error) if status != 0 => {
+            eprintln!("ring3: {error}");
+            Ok(status)
+        }
+        down => down.map(|()| status).map_err(Failure::from),
+    }
+}
+
+/// Becomes the program; the node is kept elsewhere. Returns only if that fails.
+pub fn exec(args: &args::Exec) -> Failure {
+    let start = || -> Result<Failure> {
+        ring3_config::name::node(&args.name)?;
+        let node = Client::open(&args.name)?;
+        let program = Program::find(&args.command)?;
+        Ok(program.exec(&node.join_path()))
+    };
+    start().unwrap_or_else(|failure| failure)
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Waiting for a program as a shell would.
+//!
+//! The terminal belongs to the program: it runs in our process group, so what is typed
+//! (Ctrl-C, Ctrl-\, Ctrl-Z) reaches it without us. Such a signal comes from the kernel and
+//! is left alone here; one that somebody sent to us alone (`kill`, a service manager) is
+//! passed on. Either way ring3 lives until the program is gone.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
+
+use crate::error::{Failure, Result};
+
+/// What is passed on. SIGCHLD tells of the program's end.
+const FORWARDED: [Signal; 6] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+];
+
+/// Holds the signals back until [`Watch::wait`] looks at them.
+#[derive(Debug)]
+pub struct Watch(SignalFd);
+
+impl Watch {
+    /// Call it before the first thread is made: threads inherit what is held back.
+    pub fn start() -> Result<Watch> {
+        let watch = || {
+            let mut set = SigSet::empty();
+            set.add(Signal::SIGCHLD);
+            FORWARDED.iter().for_each(|signal| set.add(*signal));
+            set.thread_block()?;
+            SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)
+        };
+        let fd = watch().map_err(|e| Failure::host("watch for signals")(e.into()))?;
+        Ok(Watch(fd))
+    }
+
+    /// Waits until the program ends, passing signals on to it.
+    pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
+        let pid = Pid::from_raw(child.id() as i32);
+        loop {
+            let ended = child
+                .try_wait()
+                .map_err(Failure::host("wait for the program"))?;
+            if let Some(status) = ended {
+                return Ok(status);
+            }
+            let info = match self.0.read_signal() {
+                Ok(Some(info)) => info,
+                Ok(None) | Err(nix::Error::EINTR) => continue,
+                Err(e) => return Err(Failure::host("wait for signals")(e.into())),
+            };
+            let signal = Signal::try_from(info.ssi_signo as i32).ok();
+            let typed = info.ssi_code == libc::SI_KERNEL;
+            match signal {
+                Some(signal) if FORWARDED.contains(&signal) && !typed => {
+                    // It may be gone already; the next turn sees that.
+                    let _ = kill(pid, signal);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The status that a shell would give.
+pub fn shell_status(status: ExitStatus) -> u8 {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => 128 + signal as u8,
+        (None, None) => unreachable!("a process that ended neither by exit nor by signal"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses() {
+        assert_eq!(shell_status(ExitStatus::from_raw(0)), 0);
+        assert_eq!(shell_status(ExitStatus::from_raw(3 << 8)), 3);
+        assert_eq!(shell_status(ExitStatus::from_raw(15)), 143);
+        assert_eq!(shell_status(ExitStatus::from_raw(11 | 0x80)), 139);
+    }
+}

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 up`: a node that stays.
+//!
+//! The node's process is detached before it has a second thread, and reports through a
+//! pipe: `+` when programs may join, `-` and a message when it could not be, nothing when
+//! it died. What it has to say later goes to a file in the runtime folder.
+
+use std::fs::{File, OpenOptions};
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use ring3_config::NodeConfig;
+use ring3_node::client::Client;
+use ring3_node::Folder;
+
+use crate::error::{Failure, Result};
+use crate::leaf::{self, Side};
+use crate::{args, node_args, nodes};
+
+/// A start that takes longer than this says that it goes on.
+const SILENCE_MS: u16 = 2000;
+
+const READY: u8 = b'+';
+const FAILED: u8 = b'-';
+
+pub fn up(args: &args::Up) -> Result<()> {
+    let config = node_args::node(&args.node, args.name.as_deref(), "")?;
+    let name = config.name.clone();
+    let log = log_path(&Folder::open()?, &name);
+    let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
+    match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
+        Side::Detached => {
+            drop(reader);
+            keep(config, writer, &log)
+        }
+        Side::Caller => {
+            drop(writer);
+            wait_ready(reader, &name, &log)?;
+            match args.json {
+                true => nodes::print_json(&Client::open(&name)?.status()?),
+                false => Ok(()),
+            }
+        }
+    }
+}
+
+/// Where the output of a node's process goes: beside the nodes' folder, for it outlives the node.
+fn log_path(folder: &Folder, name: &str) -> PathBuf {
+    folder.root().join(format!("{name}.log"))
+}
+
+/// The node's process, from start to end.
+fn keep(config: NodeConfig, writer: PipeWriter, log: &Path) -> ! {
+    leaf::close_all_but(writer.as_fd());
+    let mut writer = Some(writer);
+    // Nobody may be there to hear it any more: then it is not said.
+    let mut say = |byte: u8, text: &str| {
+        if let Some(mut writer) = writer.take() {
+            let _ = writer.write_all(&[byte]);
+            let _ = writer.write_all(text.as_bytes());
+        }
+    };
+    let result = leave(log)
+        .and_then(|()| ring3_node::run(config, |_| say(READY, "")).map_err(Failure::from));
+    if let Err(failure) = &result {
+        say(FAILED, &failure.to_string());
+        eprintln!("ring3: {failure}");
+    } else if std::fs::metadata(log).is_ok_and(|log| log.len() == 0) {
+        // Nothing to say: nothing to keep. If it is gone already, so much the better.
+        let _ = std::fs::remove_file(log);
+    }
+    std::process::exit(i32::from(result.is_err()))
+}
+
+/// Lets go of the caller's folder, terminal and pipes.
+fn leave(log: &Path) -> Result<()> {
+    let open = || -> std::io::Result<()> {
+        let null = File::open("/dev/null")?;
+        // A name that is taken must not empty the file of the node that has it: append.
+        let log = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .open(log)?;
+        nix::unistd::dup2_stdin(&null)?;
+        nix::unistd::dup2_stdout(&log)?;
+        nix::unistd::dup2_stderr(&log)?;
+        std::env::set_current_dir("/")
+    };
+    open().map_err(Failure::host(format!("write {}", log.display())))
+}
+
+/// The caller: waits for the word, and removes a log that has nothing in it.
+fn wait_ready(mut reader: PipeReader, name: &str, log: &Path) -> Result<()> {
+    let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+    if poll(&mut fds, PollTimeout::from(SILENCE_MS)) == Ok(0) {
+        eprintln!("ring3: node `{name}` takes its time to start; still waiting");
+    }
+    let mut first = [0];
+    let failure = match reader.read(&mut first) {
+        Ok(1) if first[0] == READY => return Ok(()),
+        Ok(1) => {
+            let mut text = String::new();
+            reader
+                .read_to_string(&mut text)
+                .map_err(Failure::host(format!("hear from node `{name}`")))?;
+            Failure::Child(text)
+        }
+        Ok(_) => Failure::Silent {
+            name: name.to_owned(),
+            log: log.to_owned(),
+        },
+        Err(why) => Failure::host(format!("hear from node `{name}`"))(why),
+    };
+    Err(failure)
+}

@@ -6,11 +6,9 @@
 # make help     the rest
 #
 # What is built lands in bin/ and build/, both ignored by git. The kernel image is
-# cached by content in $XDG_CACHE_HOME/ring3 (~/.cache/ring3); RING3_CACHE=off builds it here.
+# cached by content in $XDG_CACHE_HOME/ring3 (~/.cache/ring3); `make RING3_CACHE=` does without.
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
-
-IMAGE := bin/ring3-up.image
 
 .PHONY: all image gate command demo test fmt lint man clean help setup
 
@@ -22,8 +20,7 @@ setup: ## install what is missing (as root), or say what is
 
 image: ## bin/ring3-up.image: Linux as one relocatable object
 	@tools/setup build
-	@mkdir -p bin
-	@kernel/build $(IMAGE)
+	@kernel/build up
 
 gate: ## bin/ring3-gate: what runs in front of a program
 	@tools/setup build

@@ -55,6 +55,8 @@
 
 #pragma GCC diagnostic ignored "-Wunused-function"
 #pragma GCC diagnostic ignored "-Wnonnull"
+#pragma GCC diagnostic ignored "-Wstringop-overflow"
+#pragma GCC diagnostic ignored "-Wstringop-overread"
 
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

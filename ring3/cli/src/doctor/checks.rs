@@ -77,7 +77,11 @@ fn beside_command(name: &str) -> Option<PathBuf> {
 }
 
 fn kernel_image() -> Check {
-    match beside_command("ring3-up.image") {
+    let named = std::env::var_os("RING3_IMAGE").map(PathBuf::from);
+    match named
+        .or_else(|| beside_command("ring3-up.image"))
+        .filter(|path| path.is_file())
+    {
         Some(path) => Check::new("kernel image", Grade::Good, path.display().to_string())
             .therefore("nodes run this kernel"),
         None => Check::new("kernel image", Grade::Missing, "not beside the command")

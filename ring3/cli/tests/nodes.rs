@@ -1,0 +1,402 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Nodes that are started: what comes through from the program, what is said of a node
+//! that cannot be, and what is left behind. Needs `make image gate`.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{kill, Signal};
+use nix::unistd::{getuid, Pid};
+use tempfile::TempDir;
+
+/// No step of a test takes longer than this on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const NOBODY: u32 = 65534;
+
+/// A runtime folder of its own; what still runs in it at the end is taken down.
+struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place {
+            dir: tempfile::tempdir().expect("a folder"),
+        }
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ring3"));
+        command
+            .env("XDG_RUNTIME_DIR", self.dir.path())
+            .env("RING3_IMAGE", built("RING3_IMAGE", "ring3-up.image"))
+            .env("RING3_GATE", built("RING3_GATE", "ring3-gate"))
+            .env_remove("RING3_LOG")
+            .stdin(Stdio::null())
+            .args(args);
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        finish(spawn(&mut self.command(args)))
+    }
+
+    /// Runs it and expects success; returns standard output.
+    #[track_caller]
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    /// Runs it and expects one line of error with these words.
+    #[track_caller]
+    fn fails(&self, args: &[&str], status: i32, words: &str) {
+        expect_failure(&self.run(args), status, words);
+    }
+
+    fn stat(&self, node: &str) -> serde_json::Value {
+        serde_json::from_str(&self.ok(&["stat", node, "--json"])).expect("JSON")
+    }
+
+    /// Files of the runtime folder that belong to a node or a link.
+    fn left(&self) -> Vec<PathBuf> {
+        let root = self.dir.path().join("ring3");
+        let list = |dir: &Path| -> Vec<PathBuf> {
+            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+            entries.map(|entry| entry.path()).collect()
+        };
+        let folders = ["nodes", "links"].map(|name| root.join(name));
+        let mut left: Vec<_> = folders.iter().flat_map(|dir| list(dir)).collect();
+        left.extend(
+            list(&root)
+                .into_iter()
+                .filter(|path| !folders.contains(path)),
+        );
+        left
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = self.command(&["down", "--all"]).output();
+    }
+}
+
+fn built(variable: &str, name: &str) -> PathBuf {
+    let path = std::env::var_os(variable)
+        .map(PathBuf::from)
+        .unwrap_or_else(|| {
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("../../bin")
+                .join(name)
+        });
+    assert!(path.is_file(), "{} is missing: run `make`", path.display());
+    path
+}
+
+fn spawn(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts")
+}
+
+/// Waits for the end, but not for ever.
+fn finish(mut child: Child) -> Output {
+    let start = Instant::now();
+    while child.try_wait().expect("wait").is_none() {
+        if start.elapsed() > PATIENCE {
+            let _ = child.kill();
+            panic!(
+                "still running after {PATIENCE:?}: {:?}",
+                child.wait_with_output()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("its output")
+}
+
+#[track_caller]
+fn expect_failure(output: &Output, status: i32, words: &str) {
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains(words), "{error}");
+    assert_eq!(output.status.code(), Some(status), "{error}");
+    assert_eq!(error.lines().count(), 1, "one line: {error}");
+    assert!(error.starts_with("ring3: "), "{error}");
+}
+
+#[track_caller]
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(
+            start.elapsed() < PATIENCE,
+            "not within {PATIENCE:?}: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id() as i32), signal).expect("kill");
+}
+
+/// A program on a node, once it has said something on standard output.
+fn started(place: &Place, args: &[&str]) -> Child {
+    use std::io::Read;
+    let mut child = place
+        .command(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    let mut byte = [0];
+    let read = child.stdout.as_mut().expect("a pipe").read(&mut byte);
+    assert_eq!(read.expect("a byte"), 1, "{:?}", child.wait_with_output());
+    child
+}
+
+#[test]
+fn the_status_comes_through() {
+    let place = Place::new();
+    for (script, status) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("kill -TERM $$", 143),
+        ("kill -SEGV $$", 139),
+    ] {
+        let output = place.run(&["run", "--", "sh", "-c", script]);
+        assert_eq!(output.status.code(), Some(status), "{script}: {output:?}");
+    }
+    assert_eq!(place.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn so_does_what_is_read_and_written() {
+    let place = Place::new();
+    let mut child = place
+        .command(&["run", "--", "cat", "-", "/nonexistent"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .env("LC_ALL", "C")
+        .spawn()
+        .expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(b"through and through").expect("write");
+    drop(stdin);
+    let output = finish(child);
+    assert_eq!(output.stdout, b"through and through");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("/nonexistent: No such file"), "{error}");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn arguments_folder_and_environment_too() {
+    let place = Place::new();
+    let output = place
+        .command(&[
+            "run",
+            "--",
+            "sh",
+            "-c",
+            "echo \"$0,$1,$MARK,$PWD\"",
+            "-x",
+            "a b",
+        ])
+        .env("MARK", "mark")
+        .current_dir("/usr")
+        .output()
+        .expect("it runs");
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "-x,a b,mark,/usr\n"
+    );
+}
+
+#[test]
+fn signals_reach_the_program() {
+    let place = Place::new();
+    let script = "trap 'exit 5' TERM; trap 'exit 6' INT; echo; read x; exit 9";
+    for (number, status) in [(Signal::SIGTERM, 5), (Signal::SIGINT, 6)] {
+        let child = started(&place, &["run", "--", "sh", "-c", script]);
+        signal(&child, number);
+        let output = finish(child);
+        assert_eq!(output.status.code(), Some(status), "{number}: {output:?}");
+    }
+    let child = started(&place, &["run", "--", "sh", "-c", "echo; read x"]);
+    signal(&child, Signal::SIGHUP);
+    assert_eq!(finish(child).status.code(), Some(129));
+}
+
+#[test]
+fn a_program_does_not_outlive_its_node() {
+    let place = Place::new();
+    let mut child = started(
+        &place,
+        &["run", "-n", "a", "--", "sh", "-c", "echo; read x"],
+    );
+    let stdin = child.stdin.take();
+    let status = place.stat("a");
+    let pid = status["procs"][0]["pid"].as_i64().expect("its pid");
+    signal(&child, Signal::SIGKILL);
+    assert_eq!(finish(child).status.signal(), Some(9));
+    let proc = PathBuf::from(format!("/proc/{pid}"));
+    eventually("the program is gone", || !proc.exists());
+    drop(stdin);
+    assert_eq!(place.ok(&["ls", "--json"]).trim(), "[]");
+}
+
+#[test]
+fn a_node_that_stays() {
+    let place = Place::new();
+    assert_eq!(
+        place.ok(&["up", "a", "--port", "link:x,addr=10.0.0.1/24"]),
+        ""
+    );
+    let nodes: serde_json::Value =
+        serde_json::from_str(&place.ok(&["ls", "--json"])).expect("JSON");
+    assert_eq!(nodes[0]["name"], "a");
+    assert_eq!(nodes[0]["state"], "up");
+    assert!(place.ok(&["ls"]).contains("link:x 10.0.0.1/24"));
+    assert!(place.ok(&["stat", "a"]).contains("add-symbol-file"));
+    assert!(place.ok(&["log", "a"]).contains("Linux version 6.12"));
+    assert!(place.ok(&["log", "-l", "0", "a"]).is_empty());
+    place.ok(&["exec", "a", "--", "true"]);
+    assert_eq!(
+        place
+            .run(&["exec", "a", "--", "sh", "-c", "exit 3"])
+            .status
+            .code(),
+        Some(3)
+    );
+    place.fails(
+        &["exec", "a", "--", "nosuchprogram"],
+        127,
+        "not found in PATH",
+    );
+    place.fails(
+        &["up", "a"],
+        1,
+        "a node named `a` is running already: `ring3 down a` ends it",
+    );
+    place.fails(&["run", "-n", "a", "--", "true"], 125, "is running already");
+    assert_eq!(place.ok(&["down", "a"]), "");
+    place.fails(
+        &["exec", "a", "--", "true"],
+        125,
+        "no node named `a` is running",
+    );
+    assert_eq!(place.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_node_from_a_file() {
+    let place = Place::new();
+    let file = place.dir.path().join("node.toml");
+    let text = "name = 'web'\nmem = '64M'\n[[port]]\nkind = 'link'\nname = 'x'\naddr = '10.0.0.1/24'\nmtu = 9000\n";
+    fs::write(&file, text).expect("a file");
+    let printed = place.ok(&["up", "--json", "-f", file.to_str().expect("UTF-8")]);
+    let status: serde_json::Value = serde_json::from_str(&printed).expect("JSON");
+    assert_eq!(status["name"], "web");
+    assert_eq!(status["mem"]["size"], 64 << 20);
+    assert_eq!(status["ports"][0]["mtu"], 9000);
+    place.ok(&["down", "--all"]);
+    assert_eq!(place.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_killed_node_frees_its_name() {
+    let place = Place::new();
+    place.ok(&["up", "a"]);
+    let pid = place.stat("a")["pid"].as_i64().expect("its pid");
+    kill(Pid::from_raw(pid as i32), Signal::SIGKILL).expect("kill");
+    eventually("the name is free", || {
+        place.ok(&["ls", "--json"]).trim() == "[]"
+    });
+    place.ok(&["up", "a"]);
+    place.ok(&["down", "a"]);
+}
+
+#[test]
+fn a_link_has_two_ends() {
+    let place = Place::new();
+    place.ok(&["up", "a", "--port", "link:x"]);
+    place.ok(&["up", "b", "--port", "link:x"]);
+    place.fails(
+        &["up", "c", "--port", "link:x"],
+        1,
+        "link `x` has two ends and both are taken",
+    );
+    assert!(!place.ok(&["ls"]).contains("\nc "));
+    place.ok(&["down", "a", "b"]);
+    assert_eq!(place.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_sysctl_that_does_not_exist() {
+    let place = Place::new();
+    let words = "cannot set sysctl net.nosuch.thing to `1`";
+    place.fails(
+        &["run", "-s", "net.nosuch.thing=1", "--", "true"],
+        125,
+        words,
+    );
+    place.fails(&["up", "a", "-s", "net.nosuch.thing=1"], 1, words);
+    assert_eq!(place.left(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn passt_missing() {
+    let place = Place::new();
+    let output = place
+        .command(&["run", "--port", "passt", "--", "/bin/true"])
+        .env("PATH", "/nonexistent")
+        .output()
+        .expect("it runs");
+    expect_failure(&output, 125, "passt is not installed: `apt install passt`");
+}
+
+#[test]
+fn a_tap_that_is_not_permitted() {
+    let place = Place::new();
+    let port = "tap:r3test0,addr=10.99.0.2/24,host=10.99.0.1/24";
+    let mut command = place.command(&["run", "--port", port, "--", "true"]);
+    if getuid().is_root() {
+        std::os::unix::fs::chown(place.dir.path(), Some(NOBODY), Some(NOBODY)).expect("chown");
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    let output = finish(spawn(&mut command));
+    expect_failure(
+        &output,
+        125,
+        "not permitted to use TAP `r3test0`: ask root for `ip tuntap add dev r3test0",
+    );
+}
+
+#[test]
+fn an_image_of_another_version() {
+    let place = Place::new();
+    let mut bytes = fs::read(built("RING3_IMAGE", "ring3-up.image")).expect("the image");
+    let magic = 0x3367_006e_6967_6572_u64.to_le_bytes(); // RING3_MAGIC of include/ring3.h
+    let at = bytes
+        .windows(8)
+        .position(|window| window == magic)
+        .expect("a magic number");
+    bytes[at + 8] = 99;
+    let image = place.dir.path().join("other.image");
+    fs::write(&image, bytes).expect("a file");
+    let image = image.to_str().expect("UTF-8");
+    let words = "has version 99 of the ring3 contract";
+    place.fails(&["run", "--image", image, "--", "true"], 125, words);
+    place.fails(&["up", "a", "--image", image], 1, words);
+}

@@ -1,0 +1,2 @@
+/* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
+#include "../../../../x86/include/uapi/asm/msgbuf.h"

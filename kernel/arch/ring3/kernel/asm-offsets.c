@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0
+#define COMPILE_OFFSETS
+#include <linux/kbuild.h>
+#include <linux/sched.h>
+#include <linux/stddef.h>
+#include <asm/thread_info.h>
+#include <asm/unistd.h>
+#include <asm/ring3.h>
+
+int main(void)
+{
+	DEFINE(TASK_SP, offsetof(struct task_struct, thread.sp));
+	DEFINE(TASK_TI_FLAGS, offsetof(struct task_struct, thread_info.flags));
+	DEFINE(EXIT_WORK, _TIF_EXIT_WORK);
+	DEFINE(KERNEL_STACK_SIZE, THREAD_SIZE);
+	DEFINE(NR_LINUX_CALLS, NR_syscalls);
+	BLANK();
+	DEFINE(REGION_SIZE, sizeof(struct ring3_region));
+	DEFINE(REGION_VERSION, offsetof(struct ring3_region, version));
+	DEFINE(REGION_BASE, offsetof(struct ring3_region, base));
+	DEFINE(REGION_PENDING, offsetof(struct ring3_region, pending));
+	DEFINE(VCPU_OWNER, offsetof(struct ring3_region, vcpu[0].owner));
+	DEFINE(VCPU_DRIVER, offsetof(struct ring3_region, vcpu[0].driver));
+	DEFINE(VCPU_EXIT_WORK, offsetof(struct ring3_region, vcpu[0].polled));
+	DEFINE(R3_MAGIC_LO, (u32)RING3_MAGIC);
+	DEFINE(R3_MAGIC_HI, (u32)(RING3_MAGIC >> 32));
+	DEFINE(R3_ABI, RING3_ABI);
+	BLANK();
+	DEFINE(T_HOST_SP, offsetof(struct ring3_thread, host_sp));
+	DEFINE(T_TASK, offsetof(struct ring3_thread, task));
+	DEFINE(T_TID, offsetof(struct ring3_thread, tid));
+	DEFINE(T_RET, offsetof(struct ring3_thread, ret));
+	DEFINE(T_NR, offsetof(struct ring3_thread, nr));
+	DEFINE(T_ARGS, offsetof(struct ring3_thread, args));
+	DEFINE(T_BASE_SP, offsetof(struct ring3_thread, image_private[R3T_BASE_SP]));
+	DEFINE(PARK_OUTSIDE, R3_PARK_OUTSIDE);
+	return 0;
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The image relocates itself, once per node, for the slot it lies in. */
+#include <linux/elf.h>
+#include <linux/init.h>
+#include <linux/sched.h>
+#include <linux/utsname.h>
+#include <generated/compile.h>
+#include <generated/utsrelease.h>
+#include <asm/ring3.h>
+
+extern const Elf64_Rela __rela_start[], __rela_end[];
+
+const char ring3_version[sizeof(ring3_region.version)] __used __section(".ring3_version") =
+	UTS_RELEASE " up";
+
+asmlinkage void ring3_relocate(void);
+asmlinkage void ring3_relocate(void)
+{
+	unsigned long base = (unsigned long)&ring3_region;
+	const Elf64_Rela *r;
+
+	for (r = __rela_start; r < __rela_end; r++) {
+		/* -fPIE and hidden symbols leave nothing but these. */
+		if (ELF64_R_TYPE(r->r_info) != R_X86_64_RELATIVE)
+			__builtin_trap();
+		*(u64 *)(base + r->r_offset) = base + r->r_addend;
+	}
+}

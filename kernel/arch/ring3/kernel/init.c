@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * init.c - pid 1 of a node
+ *
+ * The kernel starts /init as any other; its "binary format" is ours, and instead
+ * of loading a program it turns pid 1 into the task of the keeper's main thread.
+ * No generic file needs a patch for that.
+ */
+#include <linux/binfmts.h>
+#include <linux/fdtable.h>
+#include <linux/fs.h>
+#include <linux/init.h>
+#include <linux/init_syscalls.h>
+#include <linux/kernel.h>
+#include <linux/namei.h>
+#include <linux/file.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/task_work.h>
+#include <linux/utsname.h>
+#include <asm/ring3.h>
+#include "vcpu.h"
+
+extern struct ring3_thread *ring3_threads;
+
+/*
+ * Signals end up on the host, which knows the program's dispositions. Here every
+ * one has a handler that is never called, so that none is ignored or fatal before it
+ * is dequeued; only children's deaths are ignored, so that no zombie stays.
+ */
+static void signals_for_host(void)
+{
+	struct k_sigaction *ka = current->sighand->action;
+	int sig;
+
+	for (sig = 1; sig <= _NSIG; sig++)
+		ka[sig - 1].sa.sa_handler = (__force __sighandler_t)2UL;
+	ka[SIGCHLD - 1].sa.sa_handler = SIG_IGN;
+}
+
+static void __ref mount_or_warn(const char *dev, const char *dir, const char *type)
+{
+	int err = init_mkdir(dir, 0755);
+
+	if (!err || err == -EEXIST)
+		err = init_mount((char *)dev, (char *)dir, (char *)type, 0, NULL);
+	if (err)
+		pr_warn("mount of %s on %s: error %d\n", type, dir, err);
+}
+
+static void __ref become_init(void)
+{
+	struct ring3_thread *tb = &ring3_region.init_thread;
+
+	mount_or_warn("proc", "/proc", "proc");
+	mount_or_warn("sysfs", "/sys", "sysfs");
+	if (IS_ENABLED(CONFIG_DEBUG_FS))
+		mount_or_warn("debugfs", "/sys/kernel/debug", "debugfs");
+	mount_or_warn("tmpfs", "/run", "ramfs");
+	mount_or_warn("devtmpfs", "/dev", "devtmpfs");
+	mount_or_warn("bpf", "/sys/fs/bpf", "bpf");
+
+	down_write(&uts_sem);
+	strscpy(init_uts_ns.name.nodename, ring3_region.node_name[0] ?
+		ring3_region.node_name : "node", __NEW_UTS_LEN);
+	up_write(&uts_sem);
+
+	set_task_comm(current, "keeper");
+	signals_for_host();
+	current->signal->flags &= ~SIGNAL_UNKILLABLE;
+	/* The host numbers descriptors and enforces the program's limit. */
+	current->signal->rlim[RLIMIT_NOFILE].rlim_cur = RING3_FDS_MAX;
+	current->signal->rlim[RLIMIT_NOFILE].rlim_max = RING3_FDS_MAX;
+
+	tb->self = (unsigned long)tb;
+	tb->region = (unsigned long)&ring3_region;
+	tb->task = (unsigned long)current;
+	tb->image_private[R3T_LINK] = (unsigned long)ring3_threads;
+	ring3_threads = tb;
+	current->thread.tb = tb;
+	current->thread.proc = (struct ring3_proc *)tb->proc;
+
+	host_store(&ring3_region.state, RING3_UP);
+	ring3_host_futex_wake(&ring3_region.state, INT_MAX);
+
+	/* boot() is the keeper's first call, and this is its result. */
+	tb->ret = 0;
+	if (ring3_driver == tb) {
+		r3t_call(tb) = R3_CALL_DONE;
+	} else {
+		r3t_call(tb) = R3_CALL_NONE;
+		ring3_thread_notify(tb, RING3_WORD_DONE);
+	}
+	ring3_task_main(tb);
+}
+
+static int load_init(struct linux_binprm *bprm)
+{
+	if (strcmp(bprm->filename, "/init") || current->pid != 1)
+		return -ENOEXEC;
+	/* Whatever the path walk left to be done on the way to user mode. */
+	if (task_work_pending(current))
+		task_work_run();
+	become_init();
+	return 0;
+}
+
+static struct linux_binfmt ring3_format = {
+	.load_binary = load_init,
+};
+
+static int __init ring3_init(void)
+{
+	struct file *file;
+
+	file = filp_open("/init", O_CREAT | O_WRONLY, 0755);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	/* execve() refuses a file that is open for writing. */
+	fput(file);
+	flush_delayed_fput();
+	task_work_run();
+	register_binfmt(&ring3_format);
+	return 0;
+}
+late_initcall(ring3_init);

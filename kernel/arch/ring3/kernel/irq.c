@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * irq.c - interrupts are bits in region->pending
+ *
+ * A bit is set by anyone (keeper, poller, a peer's doorbell by way of KEEP), with
+ * a locked OR, and served by whoever drives, when interrupts are enabled.
+ * Ports register a handler; memory-backed ports also name the two words by
+ * which the idle loop sees, without a system call, that there is something.
+ */
+#include <linux/errno.h>
+#include <linux/hardirq.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/kernel.h>
+#include <linux/seq_file.h>
+#include <asm/irq_regs.h>
+#include <asm/ring3.h>
+#include "vcpu.h"
+
+static struct {
+	void (*handler)(void *arg);
+	void *arg;
+	unsigned long count;
+} ports[RING3_PORTS_MAX];
+
+/* Memory-backed ports. Read by host threads without the vCPU: `used` is set last. */
+static struct {
+	const u32 *head, *tail;
+	u32 *armed, *doorbell;
+	u32 used;
+} polls[RING3_PORTS_MAX];
+static u32 polls_max;
+
+static unsigned long timer_count;
+
+void ring3_irq_register(unsigned int port, void (*handler)(void *), void *arg)
+{
+	ports[port].arg = arg;
+	WRITE_ONCE(ports[port].handler, handler);
+}
+
+void ring3_irq_unregister(unsigned int port)
+{
+	WRITE_ONCE(ports[port].handler, NULL);
+}
+
+void ring3_irq_raise(unsigned int port)
+{
+	host_or(&ring3_region.pending, RING3_IRQ_PORT(port));
+}
+
+static void handle(u32 bits)
+{
+	unsigned int port;
+
+	if (bits & RING3_IRQ_TIMER) {
+		timer_count++;
+		ring3_timer_irq();
+	}
+	for (bits >>= 8, port = 0; bits; bits >>= 1, port++) {
+		void (*handler)(void *) = READ_ONCE(ports[port].handler);
+
+		if ((bits & 1) && handler) {
+			ports[port].count++;
+			handler(ports[port].arg);
+		}
+	}
+}
+
+/* Interrupts are enabled and some are pending. */
+void ring3_irq_run(void)
+{
+	static struct pt_regs none;
+	struct pt_regs *old;
+	u32 bits;
+
+	do {
+		arch_local_irq_disable();
+		bits = host_xchg(&ring3_region.pending, 0);
+		if (bits) {
+			/* The tick skips its work when it finds no registers. */
+			old = set_irq_regs(&none);
+			trace_hardirqs_off();
+			irq_enter();
+			handle(bits);
+			irq_exit();
+			trace_hardirqs_on();
+			set_irq_regs(old);
+		}
+		WRITE_ONCE(ring3_region.vcpu[0].irq_enabled, 1);
+		barrier();
+	} while (READ_ONCE(ring3_region.pending));
+}
+
+int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
+		   u32 *armed, u32 *doorbell)
+{
+	if (port >= RING3_PORTS_MAX || polls[port].used)
+		return -EBUSY;
+	polls[port].head = head;
+	polls[port].tail = tail;
+	polls[port].armed = armed;
+	polls[port].doorbell = doorbell;
+	host_store(&polls[port].used, 1);
+	if (polls_max < port + 1)
+		host_store(&polls_max, port + 1);
+	/* KEEP has to know the new doorbell; till then be rung for everything. */
+	host_store(armed, 1);
+	host_add(&ring3_region.kick, 1);
+	ring3_host_futex_wake(&ring3_region.kick, 1);
+	return 0;
+}
+
+void ring3_poll_del(unsigned int port)
+{
+	host_store(&polls[port].used, 0);
+	host_add(&ring3_region.kick, 1);
+	ring3_host_futex_wake(&ring3_region.kick, 1);
+}
+
+/* Ports whose ring is not empty, as pending bits. */
+u32 ring3_poll_ready(void)
+{
+	u32 i, n = READ_ONCE(polls_max), ready = 0;
+
+	for (i = 0; i < n; i++)
+		if (polls[i].used && host_load(polls[i].head) != READ_ONCE(*polls[i].tail))
+			ready |= RING3_IRQ_PORT(i);
+	return ready;
+}
+
+void ring3_poll_disarm(void)
+{
+	u32 i, n = READ_ONCE(polls_max);
+
+	for (i = 0; i < n; i++)
+		if (polls[i].used && READ_ONCE(*polls[i].armed))
+			host_store(polls[i].armed, 0);
+}
+
+/* Asks peers to ring from now on; returns what came in meanwhile. */
+u32 ring3_poll_arm(void)
+{
+	u32 i, n = READ_ONCE(polls_max);
+	bool any = false;
+
+	for (i = 0; i < n; i++) {
+		if (polls[i].used) {
+			host_store(polls[i].armed, 1);
+			any = true;
+		}
+	}
+	if (!any)
+		return 0;
+	host_fence();
+	return ring3_poll_ready();
+}
+
+/*
+ * For KEEP, which was rung or timed out: what is there. The ring took `armed`
+ * away; it is armed again here unless somebody polls.
+ */
+u32 ring3_poll_check(void)
+{
+	u32 i, n = host_load(&polls_max), ready = 0;
+	bool polling = host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING;
+
+	for (i = 0; i < n; i++)
+		if (polls[i].used && !polling && !host_load(polls[i].armed))
+			host_store(polls[i].armed, 1);
+	host_fence();
+	ready = ring3_poll_ready();
+	return ready;
+}
+
+int ring3_poll_doorbells(u32 **words, u32 *values, int max)
+{
+	u32 i, n = host_load(&polls_max);
+	int count = 0;
+
+	for (i = 0; i < n && count < max; i++) {
+		if (host_load(&polls[i].used)) {
+			words[count] = polls[i].doorbell;
+			values[count++] = host_load(polls[i].doorbell);
+		}
+	}
+	return count;
+}
+
+int arch_show_interrupts(struct seq_file *p, int prec)
+{
+	int i;
+
+	seq_printf(p, "%*s: %10lu   timer\n", prec, "TMR", timer_count);
+	for (i = 0; i < RING3_PORTS_MAX; i++)
+		if (ports[i].handler)
+			seq_printf(p, "%*s%d: %10lu   port\n", prec - 1, "P", i, ports[i].count);
+	return 0;
+}
+
+void __init init_IRQ(void)
+{
+}

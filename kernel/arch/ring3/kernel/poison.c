@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * poison.c - the end of a node that can't go on (DESIGN rule 9)
+ *
+ * Says why, wakes everybody; each call, waiting or new, then fails with EIO.
+ */
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/panic_notifier.h>
+#include <linux/notifier.h>
+#include <asm/ring3.h>
+#include "vcpu.h"
+
+extern struct ring3_thread *ring3_threads;
+void __noreturn ring3_abandon(void);
+
+/* Also called by host threads without the vCPU: nothing of the kernel's but vsnprintf. */
+void ring3_poison(const char *fmt, ...)
+{
+	struct ring3_thread *tb;
+	va_list args;
+	u32 old;
+
+	old = host_load(&ring3_region.state);
+	if (old >= RING3_POISONED || !host_cas(&ring3_region.state, old, RING3_POISONED))
+		return;
+	va_start(args, fmt);
+	vsnprintf(ring3_region.poison, sizeof(ring3_region.poison), fmt, args);
+	va_end(args);
+
+	ring3_host_futex_wake(&ring3_region.state, INT_MAX);
+	host_add(&ring3_region.kick, 1);
+	ring3_host_futex_wake(&ring3_region.kick, INT_MAX);
+	ring3_host_futex_wake(&ring3_vcpu->owner, INT_MAX);
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
+		ring3_host_futex_wake(&tb->word, INT_MAX);
+}
+
+static int on_panic(struct notifier_block *nb, unsigned long event, void *msg)
+{
+	ring3_poison("kernel panic: %s", (char *)msg);
+	ring3_abandon();
+	return NOTIFY_DONE;
+}
+
+static struct notifier_block panic_block = {
+	.notifier_call	= on_panic,
+	.priority	= INT_MIN,
+};
+
+void __init ring3_poison_init(void);
+void __init ring3_poison_init(void)
+{
+	atomic_notifier_chain_register(&panic_notifier_list, &panic_block);
+}

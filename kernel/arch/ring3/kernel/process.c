@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: GPL-2.0
+/* process.c - tasks: switching, their first frame, idle, and the loop of a program's thread */
+#include <linux/cpu.h>
+#include <linux/kernel.h>
+#include <linux/ptrace.h>
+#include <linux/reboot.h>
+#include <linux/resume_user_mode.h>
+#include <linux/sched.h>
+#include <linux/sched/debug.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
+#include <linux/sched/task.h>
+#include <linux/sched/task_stack.h>
+#include <linux/syscalls.h>
+#include <linux/task_work.h>
+#include <asm/ring3.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+struct task_struct *ring3_current = &init_task;
+
+struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next);
+void ring3_ret_from_fork(void);
+
+struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *next)
+{
+	ring3_current = next;
+	return __switch_to_asm(prev, next);
+}
+
+/* What POP_SAVED and ret in entry.S take off the stack. */
+struct parked_frame {
+	unsigned long r15, r14, r13, r12, bx, bp, ip;
+};
+
+int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
+{
+	unsigned long top = (unsigned long)task_stack_page(p) + THREAD_SIZE - 64;
+	struct parked_frame *frame = (struct parked_frame *)top - 1;
+
+	/* No fork() of a program comes here: the gate's CLONE names a function. */
+	if (!args->fn)
+		return -ENOSYS;
+	*frame = (struct parked_frame) {
+		.bx = (unsigned long)args->fn,
+		.bp = (unsigned long)args->fn_arg,
+		.ip = (unsigned long)ring3_ret_from_fork,
+	};
+	p->thread.sp = (unsigned long)frame;
+	p->thread.tb = NULL;
+	p->thread.proc = NULL;
+	if (args->fn == ring3_task_main) {
+		p->thread.tb = args->fn_arg;
+		p->thread.proc = (struct ring3_proc *)p->thread.tb->proc;
+		p->thread.tb->task = (unsigned long)p;
+	}
+	return 0;
+}
+
+void flush_thread(void)
+{
+}
+
+/*
+ * Idle. First poll with the tick running, since stopping it and starting it
+ * again costs more than the wait of a busy peer; only then let go.
+ */
+void arch_cpu_idle_enter(void)
+{
+	if (need_resched() || READ_ONCE(ring3_region.pending))
+		return;
+	ring3_park(R3_PARK_POLL, NULL);
+	ring3_service();
+}
+
+void arch_cpu_idle(void)
+{
+	if (!READ_ONCE(ring3_region.pending) && !need_resched()) {
+		ring3_park(R3_PARK_SLEEP, NULL);
+		ring3_service();
+	}
+	/* Pending interrupts are served when do_idle() enables them. */
+}
+
+/* A thread has just resumed us: it may have come for something. */
+void ring3_service(void)
+{
+	struct ring3_thread *tb = ring3_driver;
+	unsigned long request = r3t_request(tb);
+
+	if (request) {
+		struct task_struct *task = (struct task_struct *)tb->task;
+
+		r3t_request(tb) = 0;
+		if (request & R3_REQ_CALL)
+			wake_up_process(task);
+		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_NONE)
+			set_notify_signal(task);
+	}
+	if (!arch_irqs_disabled() && READ_ONCE(ring3_region.pending))
+		ring3_irq_run();
+}
+
+/*
+ * Signals that the node itself raised (SIGPIPE, SIGIO, SIGURG): the program's
+ * handlers are known to the host only, so they are passed on, through
+ * thread->sigq to a thread that is inside, by tgkill to one that is not.
+ */
+static void forward_signals(struct ring3_thread *tb, bool inside)
+{
+	kernel_siginfo_t info;
+	enum pid_type type;
+	int sig;
+
+	for (;;) {
+		spin_lock_irq(&current->sighand->siglock);
+		sig = dequeue_signal(&current->blocked, &info, &type);
+		spin_unlock_irq(&current->sighand->siglock);
+		if (!sig)
+			return;
+		if (sig == SIGKILL || (r3t_flags(tb) & R3_F_KILL))
+			continue;
+		if (inside && tb->nsig < RING3_SIGQ) {
+			struct ring3_siginfo *q = &tb->sigq[tb->nsig];
+
+			*q = (struct ring3_siginfo) {
+				.signo = sig, .code = info.si_code,
+			};
+			if (sig == SIGIO || info.si_code > 0) {
+				q->fd = info.si_fd;
+				q->band = info.si_band;
+			}
+			tb->nsig++;
+		} else if (tb->proc) {
+			struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+
+			ring3_host_syscall(__NR_tgkill, proc->pid, tb->tid, sig, 0, 0, 0);
+		}
+	}
+}
+
+/* What a real kernel does between a call's end and user mode. */
+static void exit_work(struct ring3_thread *tb)
+{
+	unsigned long flags;
+
+	while ((flags = READ_ONCE(current_thread_info()->flags)) & _TIF_EXIT_WORK) {
+		if (r3t_flags(tb) & R3_F_KILL)
+			return;
+		if (flags & _TIF_NEED_RESCHED)
+			schedule();
+		if (flags & _TIF_NOTIFY_SIGNAL) {
+			clear_notify_signal();
+			if (task_work_pending(current))
+				task_work_run();
+		}
+		if (flags & _TIF_SIGPENDING) {
+			forward_signals(tb, true);
+			clear_thread_flag(TIF_SIGPENDING);
+			spin_lock_irq(&current->sighand->siglock);
+			recalc_sigpending();
+			spin_unlock_irq(&current->sighand->siglock);
+		}
+		if (flags & _TIF_NOTIFY_RESUME)
+			resume_user_mode_work(NULL);
+		if (flags & _TIF_RESTORE_SIGMASK)
+			restore_saved_sigmask();
+	}
+}
+
+/*
+ * The call has its result, but not all is quiet. Returns true when the result
+ * went another way than back through the caller's frames; the caller's stack is
+ * cut back to ring3_task_main() then.
+ */
+bool ring3_exit_slow(struct ring3_thread *tb, long ret)
+{
+	exit_work(tb);
+	if (READ_ONCE(ring3_region.pending) && !arch_irqs_disabled())
+		ring3_irq_run();
+
+	tb->ret = ret;
+	if (r3t_flags(tb) & R3_F_KILL)
+		return true;
+	if (ring3_driver != tb) {
+		/* Its own thread sleeps (or polls its word): hand it the result. */
+		r3t_call(tb) = R3_CALL_NONE;
+		ring3_thread_notify(tb, RING3_WORD_DONE);
+		return true;
+	}
+	ring3_settle();
+	if (!single_task_running()) {
+		/*
+		 * Others are runnable, and we are the one who can run them. Sleep
+		 * as a task; the thread goes home when nothing is left to run.
+		 */
+		r3t_call(tb) = R3_CALL_DONE;
+		set_current_state(TASK_INTERRUPTIBLE);
+		schedule();
+		__set_current_state(TASK_RUNNING);
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The task of a program's thread. Its call runs here when it came the slow
+ * way; on the fast path it runs below the frame parked here (entry.S).
+ */
+int ring3_task_main(void *arg)
+{
+	struct ring3_thread *tb = arg;
+	long ret;
+
+	if (r3t_flags(tb) & R3_F_FRESH)
+		sys_close_range(0, ~0U, 0);
+	for (;;) {
+		ring3_service();
+		if (r3t_flags(tb) & R3_F_KILL) {
+			do_exit(*r3t_priv(tb, R3T_EXIT_CODE));
+		}
+		if (r3t_call(tb) == R3_CALL_WANT) {
+			r3t_call(tb) = R3_CALL_RUN;
+			ret = ring3_dispatch(tb);
+			if (!ring3_exit_slow(tb, ret))
+				r3t_call(tb) = R3_CALL_DONE;
+			continue;
+		}
+		if (ring3_driver == tb) {
+			ring3_park(R3_PARK_OUTSIDE, NULL);
+			continue;
+		}
+		/* Somebody else needs the vCPU; our thread is outside. */
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (signal_pending(current)) {
+			__set_current_state(TASK_RUNNING);
+			forward_signals(tb, false);
+			clear_notify_signal();
+			clear_thread_flag(TIF_SIGPENDING);
+			continue;
+		}
+		if (r3t_call(tb) != R3_CALL_WANT && !(r3t_flags(tb) & R3_F_KILL))
+			schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+}
+
+void show_regs(struct pt_regs *regs)
+{
+	show_stack(NULL, NULL, KERN_DEFAULT);
+}
+
+/* No frame pointers: print what looks like a return address. */
+void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
+{
+	unsigned long *end;
+	int lines = 0;
+
+	if (!task)
+		task = current;
+	if (!sp)
+		sp = task == current ? __builtin_frame_address(0)
+				     : (unsigned long *)task->thread.sp;
+	end = (unsigned long *)((unsigned long)task_stack_page(task) + THREAD_SIZE);
+	printk("%sCall Trace (guessed):\n", loglvl);
+	for (; sp < end && lines < 32; sp++) {
+		if (__kernel_text_address(*sp)) {
+			printk("%s ? %pS\n", loglvl, (void *)*sp);
+			lines++;
+		}
+	}
+}
+
+void machine_restart(char *cmd)
+{
+	ring3_poison("reboot asked for inside the node");
+}
+
+void machine_halt(void)
+{
+	ring3_poison("halt asked for inside the node");
+}
+
+void machine_power_off(void)
+{
+	ring3_poison("power-off asked for inside the node");
+}
+
+/* A program is traced on the host; the node's tasks have no registers to show. */
+long arch_ptrace(struct task_struct *child, long request, unsigned long addr,
+		 unsigned long data)
+{
+	return -EIO;
+}
+
+void ptrace_disable(struct task_struct *child)
+{
+}
+
+void user_enable_single_step(struct task_struct *child)
+{
+}
+
+void user_disable_single_step(struct task_struct *child)
+{
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+/* setup.c - the node's memory and command line, as the keeper left them */
+#include <linux/cpu.h>
+#include <linux/init.h>
+#include <linux/initrd.h>
+#include <linux/memblock.h>
+#include <linux/mm.h>
+#include <linux/pfn.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+#include <linux/sched/task.h>
+#include <linux/seq_file.h>
+#include <linux/string.h>
+#include <asm/ring3.h>
+#include <asm/sections.h>
+#include <asm/setup.h>
+
+char __initdata boot_command_line_buf[COMMAND_LINE_SIZE];
+unsigned char ring3_zero_page[PAGE_SIZE] __aligned(PAGE_SIZE);
+EXPORT_SYMBOL(ring3_zero_page);
+
+void __init ring3_console_init(void);
+void __init ring3_poison_init(void);
+
+void __init setup_arch(char **cmdline_p)
+{
+	unsigned long zones[MAX_NR_ZONES] = { 0 };
+	unsigned long pages = ring3_region.size >> PAGE_SHIFT;
+
+	strscpy(boot_command_line, ring3_region.cmdline, COMMAND_LINE_SIZE);
+	strscpy(boot_command_line_buf, ring3_region.cmdline, COMMAND_LINE_SIZE);
+	*cmdline_p = boot_command_line_buf;
+	if (strstr(boot_command_line, "ring3_console"))
+		ring3_console_init();
+	ring3_poison_init();
+
+	memblock_add(0, ring3_region.size);
+	memblock_reserve(0, __pa(_end));
+	min_low_pfn = 0;
+	max_low_pfn = max_pfn = pages;
+	max_mapnr = pages;
+	high_memory = __va(ring3_region.size);
+	zones[ZONE_NORMAL] = pages;
+	free_area_init(zones);
+
+	add_bootloader_randomness(ring3_region.seed, sizeof(ring3_region.seed));
+	memzero_explicit(ring3_region.seed, sizeof(ring3_region.seed));
+}
+
+void __init mem_init(void)
+{
+	memblock_free_all();
+}
+
+void free_initmem(void)
+{
+	/* .init.text stays: it is mapped R-X. The data goes back. */
+	free_reserved_area(__init_begin, __init_end, 0, "init data");
+}
+
+static int show_cpuinfo(struct seq_file *m, void *v)
+{
+	seq_puts(m, "processor\t: 0\nmodel name\t: ring3 vCPU\n");
+	return 0;
+}
+
+static void *c_start(struct seq_file *m, loff_t *pos)
+{
+	return *pos < 1 ? (void *)1 : NULL;
+}
+
+static void *c_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return NULL;
+}
+
+static void c_stop(struct seq_file *m, void *v)
+{
+}
+
+const struct seq_operations cpuinfo_op = {
+	.start	= c_start,
+	.next	= c_next,
+	.stop	= c_stop,
+	.show	= show_cpuinfo,
+};

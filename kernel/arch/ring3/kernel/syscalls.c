@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+/* syscalls.c - the call tables: x86-64 Linux's own numbers, and ring3's */
+#include <linux/errno.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/linkage.h>
+#include <linux/syscalls.h>
+#include <linux/uaccess.h>
+#include <asm/ring3.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
+		unsigned long, flags, unsigned long, fd, unsigned long, off)
+{
+	if (off & ~PAGE_MASK)
+		return -EINVAL;
+	return ksys_mmap_pgoff(addr, len, prot, flags, fd, off >> PAGE_SHIFT);
+}
+
+/* About a program's registers, which the node never has. */
+#define sys_rt_sigreturn	sys_ni_syscall
+#define sys_iopl		sys_ni_syscall
+#define sys_ioperm		sys_ni_syscall
+#define sys_modify_ldt		sys_ni_syscall
+#define sys_arch_prctl		sys_ni_syscall
+#define sys_uretprobe		sys_ni_syscall
+#define sys_map_shadow_stack	sys_ni_syscall
+#define sys_fork		sys_ni_syscall
+#define sys_vfork		sys_ni_syscall
+#define sys_clone		sys_ni_syscall
+#define sys_clone3		sys_ni_syscall
+#define sys_execve		sys_ni_syscall
+#define sys_execveat		sys_ni_syscall
+#define sys_exit		sys_ni_syscall
+#define sys_exit_group		sys_ni_syscall
+
+#define __SYSCALL(nr, sym)	[nr] = (sys_call_ptr_t)sym,
+#define __SYSCALL_NORETURN(nr, sym)	__SYSCALL(nr, sym)
+
+const sys_call_ptr_t sys_call_table[NR_syscalls] = {
+	[0 ... NR_syscalls - 1] = (sys_call_ptr_t)sys_ni_syscall,
+#include <asm/syscall_table_64.h>
+};
+
+static long port_add(const struct ring3_port_config __user *ucfg)
+{
+	struct ring3_port_config cfg;
+
+	if (copy_from_user(&cfg, ucfg, sizeof(cfg)))
+		return -EFAULT;
+	if (cfg.index >= RING3_PORTS_MAX || !memchr(cfg.name, 0, sizeof(cfg.name)))
+		return -EINVAL;
+	return ring3_port_add(&cfg);
+}
+
+/*
+ * The call nr(a2..a5), whose descriptor is to get the number a0. alloc_fd() starts to look
+ * for a free one at next_fd, and nothing sleeps between here and there in accept() and
+ * open(); socket() may, then the descriptor is moved.
+ */
+static long call_at(const u64 *a)
+{
+	struct files_struct *files = current->files;
+	long ret;
+
+	if (a[0] >= RING3_FDS_MAX || a[1] >= NR_syscalls)
+		return -EINVAL;
+	spin_lock(&files->file_lock);
+	files->next_fd = a[0];
+	spin_unlock(&files->file_lock);
+	ret = sys_call_table[a[1]](a[2], a[3], a[4], a[5], 0, 0);
+	if (ret >= 0 && ret != a[0])
+		ret = ring3_sys_fd_move(ret, a[0], get_close_on_exec(ret));
+	return ret;
+}
+
+/* The slow way's call; the fast path indexes sys_call_table itself. */
+long ring3_dispatch(struct ring3_thread *tb)
+{
+	const u64 *a = tb->args;
+
+	if (tb->nr < NR_syscalls)
+		return sys_call_table[tb->nr](a[0], a[1], a[2], a[3], a[4], a[5]);
+	switch (tb->nr) {
+	case RING3_NR_SPAWN:
+		return ring3_sys_spawn(a[0]);
+	case RING3_NR_CLONE:
+		return ring3_sys_clone(a[0], a[1]);
+	case RING3_NR_EXIT:
+		return ring3_sys_exit(a[0]);
+	case RING3_NR_EXIT_GROUP:
+		return ring3_sys_exit_group(a[0]);
+	case RING3_NR_EXEC:
+		return ring3_sys_exec();
+	case RING3_NR_REAP:
+		return ring3_sys_reap((struct ring3_proc *)a[0]);
+	case RING3_NR_FD_MOVE:
+		return ring3_sys_fd_move(a[0], a[1], a[2]);
+	case RING3_NR_PROXY:
+		return ring3_sys_proxy(a[0]);
+	case RING3_NR_PROXY_SET:
+		return ring3_sys_proxy_set(a[0], a[1]);
+	case RING3_NR_PROXY_CLEAR:
+		return ring3_sys_proxy_clear(a[0]);
+	case RING3_NR_PORT_ADD:
+		return port_add((void __user *)a[0]);
+	case RING3_NR_PORT_DEL:
+		return ring3_port_del(a[0]);
+	case RING3_NR_LOG_READ:
+		return ring3_sys_log_read((char __user *)a[0], a[1], (u64 __user *)a[2]);
+	case RING3_NR_MMAP:
+		return ring3_sys_mmap(a[0], a[1], a[2], a[3], a[4]);
+	case RING3_NR_AT:
+		return call_at(a);
+	}
+	return -ENOSYS;
+}

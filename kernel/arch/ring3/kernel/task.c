@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * task.c - thread blocks, processes and the tasks behind them
+ *
+ * A host thread is an ordinary task here, made by user_mode_thread() so that it is
+ * no kernel thread to the rest of the kernel, running ring3_task_main(). Thread
+ * blocks are never freed while their host thread may still look at them: they
+ * go on a list and are used again once the tid is gone.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/errno.h>
+#include <linux/fdtable.h>
+#include <linux/fs_struct.h>
+#include <linux/file.h>
+#include <linux/kernel.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/task.h>
+#include <linux/slab.h>
+#include <asm/ring3.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
+
+static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
+{
+	return (struct ring3_thread *)tb->image_private[R3T_LINK];
+}
+
+static bool tid_gone(struct ring3_thread *tb)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+	long pid = tb->image_private[R3T_HOST_PID];
+
+	if (!tb->tid)
+		return true;
+	if (proc && proc->state == 1 && proc->pid == pid)
+		return ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
+	return true;
+}
+
+static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)
+{
+	struct ring3_thread *tb;
+
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if ((r3t_flags(tb) & R3_F_GONE) && tid_gone(tb))
+			break;
+	if (tb) {
+		unsigned long link = tb->image_private[R3T_LINK];
+
+		memset(tb, 0, sizeof(*tb));
+		tb->image_private[R3T_LINK] = link;
+	} else {
+		tb = kzalloc(sizeof(*tb), GFP_KERNEL);
+		if (!tb)
+			return NULL;
+		tb->image_private[R3T_LINK] = (unsigned long)ring3_threads;
+		ring3_threads = tb;
+	}
+	tb->self = (unsigned long)tb;
+	tb->region = (unsigned long)&ring3_region;
+	tb->proc = (unsigned long)proc;
+	tb->fdmap = (unsigned long)map;
+	proc->threads++;
+	return tb;
+}
+
+static void procs_changed(void)
+{
+	host_add(&ring3_region.procs_gen, 1);
+	ring3_host_futex_wake(&ring3_region.procs_gen, INT_MAX);
+}
+
+static struct ring3_proc *proc_alloc(int pid)
+{
+	struct ring3_proc *proc;
+
+	for (proc = ring3_region.procs; proc < ring3_region.procs + RING3_PROCS_MAX; proc++) {
+		if (!proc->state && !proc->threads) {
+			memset(proc, 0, sizeof(*proc));
+			memset(proc->port_fd, 0xff, sizeof(proc->port_fd));
+			proc->waiter_fd = -1;
+			proc->pid = pid;
+			host_store(&proc->state, 1);
+			return proc;
+		}
+	}
+	return NULL;
+}
+
+/* fdmaps are shared like file tables; the count is kept in front. */
+struct fdmap_ref {
+	unsigned long count;
+	struct ring3_fdmap map;
+};
+
+static struct ring3_fdmap *fdmap_new(const struct ring3_fdmap *from)
+{
+	struct fdmap_ref *ref = kvzalloc(sizeof(*ref), GFP_KERNEL);
+
+	if (!ref)
+		return NULL;
+	ref->count = 1;
+	if (from)
+		memcpy(&ref->map, from, sizeof(*from));
+	return &ref->map;
+}
+
+static struct fdmap_ref *fdmap_ref(struct ring3_fdmap *map)
+{
+	return container_of(map, struct fdmap_ref, map);
+}
+
+static void fdmap_put(struct ring3_fdmap *map)
+{
+	if (map && --fdmap_ref(map)->count == 0)
+		kvfree(fdmap_ref(map));
+}
+
+static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_signal)
+{
+	struct kernel_clone_args args = {
+		.flags		= flags,
+		.fn		= ring3_task_main,
+		.fn_arg		= tb,
+		.exit_signal	= exit_signal,
+	};
+	pid_t pid = kernel_clone(&args);
+
+	if (pid < 0) {
+		struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+
+		fdmap_put((struct ring3_fdmap *)tb->fdmap);
+		r3t_flags(tb) |= R3_F_GONE;
+		tb->tid = 0;
+		if (--proc->threads == 0)
+			host_store(&proc->state, 0);
+		return pid;
+	}
+	procs_changed();
+	return (long)tb;
+}
+
+long ring3_sys_spawn(int host_pid)
+{
+	struct ring3_fdmap *map;
+	struct ring3_proc *proc;
+	struct ring3_thread *tb;
+
+	map = fdmap_new(NULL);
+	if (!map)
+		return -ENOMEM;
+	proc = proc_alloc(host_pid);
+	if (!proc) {
+		fdmap_put(map);
+		return -EAGAIN;
+	}
+	tb = thread_alloc(proc, map);
+	if (!tb) {
+		host_store(&proc->state, 0);
+		fdmap_put(map);
+		return -ENOMEM;
+	}
+	tb->image_private[R3T_HOST_PID] = host_pid;
+	r3t_flags(tb) = R3_F_FRESH;
+	return start_task(tb, 0, SIGCHLD);
+}
+
+long ring3_sys_clone(unsigned long flags, int host_pid)
+{
+	struct ring3_thread *parent = current->thread.tb, *tb;
+	struct ring3_fdmap *map = (struct ring3_fdmap *)parent->fdmap;
+	struct ring3_proc *proc = (struct ring3_proc *)parent->proc;
+	unsigned long keep = flags & (CLONE_FILES | CLONE_FS);
+	bool thread = flags & CLONE_THREAD;
+
+	if (thread)
+		keep |= CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FS;
+	if (keep & CLONE_FILES) {
+		fdmap_ref(map)->count++;
+	} else {
+		map = fdmap_new(map);
+		if (!map)
+			return -ENOMEM;
+	}
+	if (!thread) {
+		struct ring3_proc *child = proc_alloc(host_pid);
+
+		if (!child) {
+			fdmap_put(map);
+			return -EAGAIN;
+		}
+		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
+		proc = child;
+	}
+	tb = thread_alloc(proc, map);
+	if (!tb) {
+		if (!thread)
+			host_store(&proc->state, 0);
+		fdmap_put(map);
+		return -ENOMEM;
+	}
+	tb->image_private[R3T_HOST_PID] = thread ? proc->pid : host_pid;
+	return start_task(tb, keep, thread ? 0 : SIGCHLD);
+}
+
+/* From exit_thread(), late in do_exit(): files are closed already. */
+void ring3_task_exited(struct ring3_thread *tb)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+
+	fdmap_put((struct ring3_fdmap *)tb->fdmap);
+	tb->fdmap = 0;
+	tb->task = 0;
+	if (proc && --proc->threads == 0 && proc->state == 2) {
+		host_store(&proc->state, 0);
+		procs_changed();
+	}
+	r3t_flags(tb) |= R3_F_GONE;
+}
+
+void exit_thread(struct task_struct *tsk)
+{
+	struct ring3_thread *tb = tsk->thread.tb;
+
+	/* A task that never ran (a failed copy_process) has nothing to give back yet. */
+	if (tb && tsk == current)
+		ring3_task_exited(tb);
+}
+
+/*
+ * The calling thread leaves for good. Its result is settled before, since do_exit()
+ * does not come back; the thread goes home at the next park.
+ */
+static void settle_exit(struct ring3_thread *tb)
+{
+	tb->ret = 0;
+	if (ring3_driver == tb) {
+		r3t_call(tb) = R3_CALL_DONE;
+	} else {
+		r3t_call(tb) = R3_CALL_NONE;
+		ring3_thread_notify(tb, RING3_WORD_DONE);
+	}
+}
+
+long ring3_sys_exit(int code)
+{
+	settle_exit(current->thread.tb);
+	do_exit((code & 0xff) << 8);
+}
+
+static void kill_thread(struct ring3_thread *tb)
+{
+	struct task_struct *task = (struct task_struct *)tb->task;
+
+	if (!task || (r3t_flags(tb) & R3_F_GONE))
+		return;
+	r3t_flags(tb) |= R3_F_KILL;
+	/* A fatal signal for this task alone: its waits end, its group's don't. */
+	set_tsk_thread_flag(task, TIF_SIGPENDING);
+	sigaddset(&task->pending.signal, SIGKILL);
+	wake_up_process(task);
+}
+
+long ring3_sys_exit_group(int code)
+{
+	struct ring3_thread *me = current->thread.tb, *tb;
+
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if (tb != me && tb->proc == me->proc)
+			kill_thread(tb);
+	settle_exit(me);
+	do_exit((code & 0xff) << 8);
+}
+
+long ring3_sys_exec(void)
+{
+	struct ring3_thread *me = current->thread.tb, *tb;
+	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap, *own;
+	unsigned int fd;
+	int ret;
+
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if (tb != me && tb->proc == me->proc)
+			kill_thread(tb);
+	ret = unshare_files();
+	if (ret)
+		return ret;
+	if (fdmap_ref(map)->count > 1) {
+		own = fdmap_new(map);
+		if (!own)
+			return -ENOMEM;
+		fdmap_put(map);
+		me->fdmap = (unsigned long)own;
+		map = own;
+	}
+	do_close_on_exec(current->files);
+	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
+		struct file *file;
+
+		if (!(map->node[fd / 64] & (1ULL << (fd % 64))))
+			continue;
+		file = fget_raw(fd);
+		if (file)
+			fput(file);
+		else
+			map->node[fd / 64] &= ~(1ULL << (fd % 64));
+	}
+	memset(map->proxy, 0, sizeof(map->proxy));
+	((struct ring3_proc *)me->proc)->waiter_fd = -1;
+	return 0;
+}
+
+/* A host process is gone; host_enter() has marked it dead already. */
+long ring3_sys_reap(struct ring3_proc *proc)
+{
+	struct ring3_thread *tb;
+	int turns;
+
+	if (proc < ring3_region.procs || proc >= ring3_region.procs + RING3_PROCS_MAX)
+		return -EINVAL;
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if (tb->proc == (unsigned long)proc)
+			kill_thread(tb);
+	for (turns = 0; proc->threads && turns < 1000; turns++)
+		schedule_timeout_uninterruptible(1);
+	if (proc->threads)
+		return -EBUSY;
+	host_store(&proc->state, 0);
+	procs_changed();
+	return 0;
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * time.c - the node's one source of time (DESIGN rule 5)
+ *
+ * Nanoseconds since the node was loaded: the TSC scaled by what the keeper
+ * measured, or the host's clock where the TSC can't be trusted. Everything
+ * (clocksource, sched_clock, the deadline) is in that unit.
+ */
+#include <linux/clockchips.h>
+#include <linux/clocksource.h>
+#include <linux/delay.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/math64.h>
+#include <linux/sched/clock.h>
+#include <linux/time64.h>
+#include <linux/timekeeping.h>
+#include <asm/ring3.h>
+#include <asm/timex.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+static u64 tsc_mult;		/* ns = (tsc * mult) >> 32 */
+
+u64 ring3_clock(void)
+{
+	struct __kernel_timespec ts;
+
+	if (likely(tsc_mult))
+		return mul_u64_u64_shr(get_cycles() - ring3_region.boot_tsc, tsc_mult, 32);
+	if (ring3_region.tsc_khz) {
+		tsc_mult = div64_u64((u64)NSEC_PER_MSEC << 32, ring3_region.tsc_khz);
+		return ring3_clock();
+	}
+	ring3_host_syscall(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)&ts, 0, 0, 0, 0);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec - ring3_region.boot_monotonic_ns;
+}
+
+unsigned long long notrace sched_clock(void)
+{
+	return ring3_clock();
+}
+
+void read_persistent_clock64(struct timespec64 *ts)
+{
+	*ts = ns_to_timespec64(ring3_region.boot_realtime_ns + ring3_clock());
+}
+
+static u64 clock_read(struct clocksource *cs)
+{
+	return ring3_clock();
+}
+
+static struct clocksource clock = {
+	.name	= "ring3",
+	.rating	= 400,
+	.read	= clock_read,
+	.mask	= CLOCKSOURCE_MASK(64),
+	.flags	= CLOCK_SOURCE_IS_CONTINUOUS | CLOCK_SOURCE_VALID_FOR_HRES,
+};
+
+static int set_next_event(unsigned long delta, struct clock_event_device *evt)
+{
+	u64 deadline = ring3_clock() + delta;
+
+	WRITE_ONCE(ring3_vcpu->deadline, deadline);
+	host_fence();
+	if (deadline < READ_ONCE(ring3_keep_until))
+		WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_KICK);
+	return 0;
+}
+
+static int set_shutdown(struct clock_event_device *evt)
+{
+	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	return 0;
+}
+
+static struct clock_event_device event = {
+	.name			= "ring3",
+	.features		= CLOCK_EVT_FEAT_ONESHOT,
+	.rating			= 400,
+	.set_next_event		= set_next_event,
+	.set_state_shutdown	= set_shutdown,
+	.set_state_oneshot_stopped = set_shutdown,
+	.set_state_oneshot	= set_shutdown,
+	.cpumask		= cpu_possible_mask,
+};
+
+void ring3_timer_irq(void)
+{
+	/* Early, or twice for one deadline: the bit is set by several. */
+	if (ring3_clock() < READ_ONCE(ring3_vcpu->deadline))
+		return;
+	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	event.event_handler(&event);
+}
+
+void __init time_init(void)
+{
+	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	clocksource_register_hz(&clock, NSEC_PER_SEC);
+	event.cpumask = cpumask_of(0);
+	clockevents_config_and_register(&event, NSEC_PER_SEC, 1, U32_MAX);
+}
+
+void __init calibrate_delay(void)
+{
+	loops_per_jiffy = 1000000;
+}
+
+void __delay(unsigned long loops)
+{
+	u64 end = ring3_clock() + loops;
+
+	while (ring3_clock() < end)
+		cpu_relax();
+}
+
+void __udelay(unsigned long usecs)
+{
+	__delay(usecs * 1000);
+}
+
+void __ndelay(unsigned long nsecs)
+{
+	__delay(nsecs);
+}
+
+void __const_udelay(unsigned long xloops)
+{
+	/* asm-generic/delay.h: xloops = usecs * 2^32 / 1000000 */
+	__delay((xloops * 1000000000ULL) >> 32);
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/* uaccess.c - reaching a program's memory, and surviving when it isn't there */
+#include <linux/export.h>
+#include <linux/extable.h>
+#include <linux/sched.h>
+#include <linux/uaccess.h>
+#include <asm/ring3.h>
+#include <asm/sections.h>
+#include "vcpu.h"
+
+unsigned long ring3_fixup(unsigned long ip);
+void __noreturn ring3_abandon(void);
+
+bool ring3_proc_dead(struct ring3_proc *proc)
+{
+	return host_load(&proc->state) == 2;
+}
+
+/*
+ * The driver is not the task's own thread. Another thread of the same process
+ * sees the same memory; otherwise the task moves to its own.
+ */
+bool ring3_user_reach(void)
+{
+	struct ring3_thread *tb = current->thread.tb;
+
+	if (!tb)
+		return false;		/* a kernel thread has no user memory */
+	if (ring3_driver->proc == (unsigned long)current->thread.proc)
+		return true;
+	if (ring3_proc_dead(current->thread.proc))
+		return false;
+	ring3_park(R3_PARK_HANDOVER, tb);
+	return ring3_driver == tb;
+}
+EXPORT_SYMBOL(ring3_user_reach);
+
+/*
+ * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text:
+ * where to go on. A fault that no table entry expects is a kernel bug; the node
+ * is poisoned and the thread leaves with EIO, the program lives.
+ */
+unsigned long ring3_fixup(unsigned long ip)
+{
+	const struct exception_table_entry *e;
+
+	if (ip < (unsigned long)_stext || ip >= (unsigned long)_etext)
+		return 0;
+	e = search_exception_tables(ip);
+	if (e)
+		return (unsigned long)&e->fixup + e->fixup;
+	ring3_poison("unexpected fault in kernel code at image offset 0x%lx",
+		     ip - (unsigned long)&ring3_region);
+	return (unsigned long)ring3_abandon;
+}

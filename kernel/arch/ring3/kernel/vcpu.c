@@ -1,0 +1,435 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * vcpu.c - the right to run kernel code, and what a thread does without it
+ *
+ * Theory of operation
+ * -------------------
+ * All of this runs on a host thread's own stack, not on a task's: no kernel
+ * function may be called, no kernel lock taken; only the region's shared
+ * words and the host's futex are touched.
+ *
+ * vcpu.owner is 0, or the holder's tid. A thread that holds it and has nothing
+ * to do marks it POLLING: the current task (the idle task) is parked then, so
+ * anybody may take the vCPU over with one compare-and-swap; the poller notices
+ * that the word is no longer its own. When the poller gives up it releases the
+ * vCPU and sleeps on its own word.
+ *
+ * A thread inside the image thus is in one of these states:
+ *
+ *	drives		owner == tid; it is on a task's stack, not here
+ *	polls		owner == tid | POLLING; here, in host_poll()
+ *	acquires	wants the vCPU; here, in host_acquire(), sleeps on vcpu.owner
+ *	waits		its call is in other hands; here, in host_wait(), sleeps on tb->word
+ *
+ * Every function that ends a state returns 1 (this thread holds the vCPU and resumes
+ * the current task) or 0 (its call is over, the result is in tb->ret).
+ *
+ * Whoever releases the vCPU looks at region->pending once more after that: the
+ * one who set a bit either saw the vCPU free, and drove, or left it to us.
+ */
+#include <linux/errno.h>
+#include <uapi/linux/futex.h>
+#include <linux/kernel.h>
+#include <linux/processor.h>
+#include <linux/time64.h>
+#include <asm/ring3.h>
+#include <asm/timex.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+#define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
+#define SPIN_WAIT		100
+#define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
+#define WAIT_TIMEOUT_NS		2000000000L	/* a safety net, nothing depends on it */
+
+u64 ring3_keep_until;
+static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
+
+static long futex_wait(u32 *word, u32 val, long timeout_ns)
+{
+	struct __kernel_timespec ts = {
+		.tv_sec = timeout_ns / NSEC_PER_SEC,
+		.tv_nsec = timeout_ns % NSEC_PER_SEC,
+	};
+
+	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, val, (long)&ts, 0, 0);
+}
+
+static bool poisoned(void)
+{
+	return host_load(&ring3_region.state) >= RING3_POISONED;
+}
+
+static int fail(struct ring3_thread *tb)
+{
+	tb->ret = -EIO;
+	r3t_call(tb) = R3_CALL_NONE;
+	return 0;
+}
+
+/* Sets bits in a thread's word and wakes it if it sleeps there. */
+void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
+{
+	if (host_or(&tb->word, bits) & RING3_WORD_SLEEPING)
+		ring3_host_futex_wake(&tb->word, 1);
+}
+
+/* Nobody polls from here on: have peers ring, and KEEP know the deadline. */
+void ring3_settle(void)
+{
+	u32 work = READ_ONCE(ring3_vcpu->polled);
+
+	if (likely(!work))
+		return;
+	WRITE_ONCE(ring3_vcpu->polled, 0);
+	if (work & R3_EXIT_ARM) {
+		u32 ready = ring3_poll_arm();
+
+		if (ready)
+			host_or(&ring3_region.pending, ready);
+	}
+	if (work & R3_EXIT_KICK) {
+		host_add(&ring3_region.kick, 1);
+		ring3_host_futex_wake(&ring3_region.kick, 1);
+	}
+}
+
+static void release(struct ring3_thread *tb)
+{
+	ring3_settle();
+	if (host_xchg(&ring3_vcpu->owner, 0) & RING3_OWNER_WAITERS)
+		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+}
+
+static bool try_acquire(struct ring3_thread *tb, u32 waiters)
+{
+	u32 o = host_load(&ring3_vcpu->owner);
+
+	if (o && !(o & RING3_OWNER_POLLING))
+		return false;
+	if (!host_cas(&ring3_vcpu->owner, o, tb->tid | waiters | (o & RING3_OWNER_WAITERS)))
+		return false;
+	WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+	return true;
+}
+
+/*
+ * The holder does not let go. If its process is dead (the keeper says so), either
+ * it had not yet picked up a baton, which is harmless, or it died inside
+ * kernel code, and nobody knows in what state it left the node.
+ */
+static bool holder_is_dead(struct ring3_thread *tb)
+{
+	u32 o = host_load(&ring3_vcpu->owner);
+	struct ring3_thread *holder = ring3_driver;
+	struct ring3_proc *proc;
+
+	if (!o || (o & RING3_OWNER_POLLING) || !holder || (o & RING3_OWNER_TID) != holder->tid)
+		return false;
+	proc = (struct ring3_proc *)holder->proc;
+	if (!proc || host_load(&proc->state) != 2)
+		return false;
+	if (host_load(&holder->word) & RING3_WORD_BATON) {
+		if (!host_cas(&ring3_vcpu->owner, o, tb->tid | (o & RING3_OWNER_WAITERS)))
+			return false;
+		host_andnot(&holder->word, RING3_WORD_BATON);
+		WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+		return true;
+	}
+	ring3_poison("process %d died inside kernel code", proc->pid);
+	return false;
+}
+
+/*
+ * Returns 1 with the vCPU, 0 if the node is poisoned, -1 if meanwhile the thread's
+ * word got one of `bits` (its call was finished or handed over).
+ */
+static int host_acquire(struct ring3_thread *tb, u32 bits)
+{
+	u32 waiters = 0;
+	u32 o;
+	int i;
+
+	for (;;) {
+		for (i = 0; i < SPIN_ACQUIRE; i++) {
+			if (try_acquire(tb, waiters))
+				return 1;
+			if (host_load(&tb->word) & bits)
+				return -1;
+			cpu_relax();
+		}
+		if (poisoned())
+			return 0;
+		o = host_load(&ring3_vcpu->owner);
+		if (!o || (o & RING3_OWNER_POLLING))
+			continue;
+		if (!(o & RING3_OWNER_WAITERS) &&
+		    !host_cas(&ring3_vcpu->owner, o, o | RING3_OWNER_WAITERS))
+			continue;
+		waiters = RING3_OWNER_WAITERS;
+		if (futex_wait(&ring3_vcpu->owner, o | RING3_OWNER_WAITERS,
+			       ACQUIRE_TIMEOUT_NS) == -ETIMEDOUT && holder_is_dead(tb))
+			return 1;
+	}
+}
+
+/* The thread's call is in other hands. */
+static int host_wait(struct ring3_thread *tb)
+{
+	int spin = SPIN_WAIT;
+	u32 w;
+
+	for (;;) {
+		w = host_load(&tb->word);
+		if (w & RING3_WORD_BATON) {
+			host_andnot(&tb->word, RING3_WORD_BATON);
+			return 1;
+		}
+		if (w & RING3_WORD_DONE) {
+			host_andnot(&tb->word, RING3_WORD_DONE);
+			return 0;
+		}
+		if (w & RING3_WORD_SIGNAL) {
+			int got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
+
+			if (got == 0)
+				return fail(tb);
+			if (got < 0)
+				continue;
+			host_andnot(&tb->word, RING3_WORD_SIGNAL);
+			/* Whoever finished the call did so before we got the vCPU. */
+			if (host_load(&tb->word) & RING3_WORD_DONE) {
+				release(tb);
+				continue;
+			}
+			r3t_request(tb) |= R3_REQ_SIGNAL;
+			return 1;
+		}
+		if (poisoned())
+			return fail(tb);
+		if (spin > 0 && host_load(&ring3_vcpu->owner)) {
+			spin--;
+			cpu_relax();
+			continue;
+		}
+		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
+			continue;
+		futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		host_andnot(&tb->word, RING3_WORD_SLEEPING);
+	}
+}
+
+/* The thread's call is over: let go and go home, unless something is left to do. */
+int ring3_host_leave(struct ring3_thread *tb)
+{
+	/* The fast path comes here with the vCPU released or not. */
+	u32 o = host_load(&ring3_vcpu->owner);
+
+	if ((o & RING3_OWNER_TID) == tb->tid && ring3_vcpu->driver == (unsigned long)tb)
+		release(tb);
+	if (host_load(&ring3_region.pending) && !poisoned() && try_acquire(tb, 0)) {
+		r3t_call(tb) = R3_CALL_DONE;
+		return 1;
+	}
+	r3t_call(tb) = R3_CALL_NONE;
+	return 0;
+}
+
+/*
+ * The idle task is parked and this thread's call waits: look at what memory
+ * shows, without a system call. Returns as host_wait(); 1 also when it gives up.
+ */
+static int host_poll(struct ring3_thread *tb)
+{
+	u32 mine = tb->tid | RING3_OWNER_POLLING;
+	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
+	u32 ready, o;
+	bool event = false;
+
+	if (spin_ns < 2000)
+		spin_ns = 2000;
+	if (spin_ns > cap)
+		spin_ns = cap;
+	start = ring3_clock();
+	ring3_poll_disarm();
+	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_ARM);
+
+	o = host_load(&ring3_vcpu->owner);
+	if (!host_cas(&ring3_vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
+		host_or(&ring3_vcpu->owner, RING3_OWNER_POLLING);
+	if (o & RING3_OWNER_WAITERS)
+		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+
+	for (;;) {
+		o = host_load(&ring3_vcpu->owner);
+		if ((o & ~RING3_OWNER_WAITERS) != mine)
+			return host_wait(tb);
+		if (host_load(&ring3_region.pending) ||
+		    (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
+			event = true;
+			break;
+		}
+		ready = ring3_poll_ready();
+		if (ready) {
+			host_or(&ring3_region.pending, ready);
+			event = true;
+			break;
+		}
+		now = ring3_clock();
+		if (now >= READ_ONCE(ring3_vcpu->deadline)) {
+			host_or(&ring3_region.pending, RING3_IRQ_TIMER);
+			break;
+		}
+		if (now - start >= spin_ns)
+			break;
+		cpu_relax();
+	}
+	do {
+		o = host_load(&ring3_vcpu->owner);
+		if ((o & ~RING3_OWNER_WAITERS) != mine)
+			return host_wait(tb);
+	} while (!host_cas(&ring3_vcpu->owner, o, o & ~RING3_OWNER_POLLING));
+
+	/*
+	 * Spinning pays when what we wait for comes while we do. Double on
+	 * success, halve on failure, so that a slow peer costs little.
+	 */
+	if (event) {
+		spin_ns = min(spin_ns * 2, cap);
+		if (host_load(&tb->word) & RING3_WORD_SIGNAL) {
+			host_andnot(&tb->word, RING3_WORD_SIGNAL);
+			r3t_request(tb) |= R3_REQ_SIGNAL;
+		}
+	} else {
+		spin_ns /= 2;
+	}
+	return 1;
+}
+
+int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
+{
+	u32 o;
+
+	switch (mode) {
+	case R3_PARK_OUTSIDE:
+		return ring3_host_leave(tb);
+
+	case R3_PARK_POLL:
+		if (r3t_call(tb) == R3_CALL_DONE)
+			return ring3_host_leave(tb);
+		return host_poll(tb);
+
+	case R3_PARK_SLEEP:
+		if (r3t_call(tb) == R3_CALL_DONE)
+			return ring3_host_leave(tb);
+		release(tb);
+		if (host_load(&ring3_region.pending) && try_acquire(tb, 0))
+			return 1;
+		return host_wait(tb);
+
+	case R3_PARK_HANDOVER:
+		WRITE_ONCE(ring3_vcpu->driver, (unsigned long)to);
+		do {
+			o = host_load(&ring3_vcpu->owner);
+		} while (!host_cas(&ring3_vcpu->owner, o,
+				   to->tid | (o & RING3_OWNER_WAITERS)));
+		ring3_thread_notify(to, RING3_WORD_BATON);
+		if (r3t_call(tb) == R3_CALL_DONE) {
+			r3t_call(tb) = R3_CALL_NONE;
+			return 0;
+		}
+		return host_wait(tb);
+	}
+	return 0;
+}
+
+/*
+ * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
+ * kick word and the links' doorbells, with the next deadline as its time-out.
+ */
+struct waitv {			/* struct futex_waitv of <linux/futex.h> */
+	u64 val, uaddr;
+	u32 flags, reserved;
+};
+
+static long host_keep(struct ring3_thread *tb)
+{
+	struct waitv wv[1 + RING3_PORTS_MAX];
+	u32 *words[RING3_PORTS_MAX];
+	u32 values[RING3_PORTS_MAX];
+	unsigned long host_sp = tb->host_sp;
+	struct __kernel_timespec ts;
+	u64 now, deadline, at;
+	u32 kick, ready;
+	int i, n;
+
+	while (!poisoned()) {
+		kick = host_load(&ring3_region.kick);
+		n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
+		deadline = host_load(&ring3_vcpu->deadline);
+		__atomic_store_n(&ring3_keep_until, deadline, __ATOMIC_SEQ_CST);
+		if (host_load(&ring3_vcpu->deadline) < deadline)
+			continue;
+
+		now = ring3_clock();
+		ready = ring3_poll_check();
+		if (now >= deadline)
+			ready |= RING3_IRQ_TIMER;
+		if (ready || host_load(&ring3_region.pending)) {
+			u32 before;
+
+			/* The way past is a turn that finds nothing new and sleeps. */
+			before = ready ? host_or(&ring3_region.pending, ready) : 0;
+			ring3_enter_drive(tb);
+			tb->host_sp = host_sp;
+			if ((before & ready) != ready || !ready)
+				continue;
+			/* Someone drives and knows; don't spin on it. */
+			deadline = now + 50000;
+		}
+
+		wv[0] = (struct waitv) { kick, (u64)&ring3_region.kick, FUTEX2_SIZE_U32, 0 };
+		for (i = 0; i < n; i++)
+			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
+						     FUTEX2_SIZE_U32, 0 };
+		at = ring3_region.boot_monotonic_ns +
+		     min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
+		ts.tv_sec = at / NSEC_PER_SEC;
+		ts.tv_nsec = at % NSEC_PER_SEC;
+		ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
+				   1 /* CLOCK_MONOTONIC */, 0);
+	}
+	return 0;
+}
+
+/* A call that is not on the fast path. `owned`: the vCPU is taken already. */
+int ring3_host_enter(struct ring3_thread *tb, int owned)
+{
+	long nr = tb->nr;
+
+	if (nr == RING3_NR_KEEP) {
+		tb->ret = host_keep(tb);
+		return 0;
+	}
+	if (nr == RING3_NR_DRIVE) {
+		tb->ret = 0;
+		if (poisoned() || !try_acquire(tb, 0))
+			return 0;
+		r3t_call(tb) = R3_CALL_DONE;
+		return 1;
+	}
+	if (nr == RING3_NR_REAP)
+		host_store(&((struct ring3_proc *)tb->args[0])->state, 2);
+	if (!tb->task) {
+		tb->ret = -EINVAL;
+		if (owned)
+			release(tb);
+		return 0;
+	}
+	if (!owned && host_acquire(tb, 0) != 1)
+		return fail(tb);
+	WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+	r3t_call(tb) = R3_CALL_WANT;
+	r3t_request(tb) |= R3_REQ_CALL;
+	return 1;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The region as the file has it: its head, the text (mapped R-X), the rest.
+ * Linked at 0; head.c relocates it once for the slot it lies in.
+ */
+#include <generated/asm-offsets.h>
+#include <asm/page.h>
+#include <asm/cache.h>
+#include <asm/thread_info.h>
+
+#define LOAD_OFFSET		0
+#undef EMITS_PT_NOTE
+#define RO_EXCEPTION_TABLE_ALIGN 16
+
+#include <asm-generic/vmlinux.lds.h>
+
+OUTPUT_FORMAT("elf64-x86-64")
+OUTPUT_ARCH(i386:x86-64)
+ENTRY(ring3_boot)
+jiffies = jiffies_64;
+
+PHDRS
+{
+	head PT_LOAD FLAGS(6);
+	text PT_LOAD FLAGS(5);
+	data PT_LOAD FLAGS(6);
+}
+
+SECTIONS
+{
+	. = 0;
+	.ring3_region : {
+		ring3_region = .;
+		LONG(R3_MAGIC_LO) LONG(R3_MAGIC_HI)
+		LONG(R3_ABI)
+		LONG(0)				/* flavour: up */
+		QUAD(_end - ring3_region)
+		QUAD(_stext - ring3_region)
+		QUAD(__text_end - ring3_region)
+		QUAD(ring3_boot - ring3_region)
+		QUAD(ring3_enter - ring3_region)
+		QUAD(ring3_fixup - ring3_region)
+		*(.ring3_version)
+		. = REGION_SIZE;
+	} :head
+
+	. = ALIGN(PAGE_SIZE);
+	_text = .;
+	_stext = .;
+	.text : {
+		TEXT_TEXT
+		SCHED_TEXT
+		LOCK_TEXT
+		KPROBES_TEXT
+		IRQENTRY_TEXT
+		SOFTIRQENTRY_TEXT
+		*(.text.fixup)
+		*(.fixup)
+	} :text
+	/* Not freed: these pages are mapped R-X, whoever got them could not write. */
+	.init.text : {
+		_sinittext = .;
+		INIT_TEXT
+		_einittext = .;
+	}
+	.exit.text : { EXIT_TEXT }
+	_etext = .;
+	. = ALIGN(PAGE_SIZE);
+	__text_end = .;
+
+	_sdata = .;
+	/* Names the segment for all that follows. */
+	.data_head : { QUAD(0) } :data
+	RO_DATA(PAGE_SIZE)
+	.rela.dyn : {
+		__rela_start = .;
+		*(.rela .rela*)
+		__rela_end = .;
+	}
+	.dynamic : { *(.dynamic) }
+	.dynsym : { *(.dynsym) }
+	.dynstr : { *(.dynstr) }
+	.hash : { *(.hash) *(.gnu.hash) }
+	.got : { *(.got) *(.got.plt) *(.igot*) }
+	.eh_frame : { *(.eh_frame) *(.eh_frame_hdr) }
+
+	RW_DATA(L1_CACHE_BYTES, PAGE_SIZE, THREAD_SIZE)
+	.data.rel : { *(.data.rel*) }
+	_edata = .;
+
+	. = ALIGN(PAGE_SIZE);
+	__init_begin = .;
+	INIT_DATA_SECTION(16)
+	.exit.data : { EXIT_DATA }
+	PERCPU_SECTION(L1_CACHE_BYTES)
+	. = ALIGN(PAGE_SIZE);
+	__init_end = .;
+
+	BSS_SECTION(PAGE_SIZE, PAGE_SIZE, PAGE_SIZE)
+	. = ALIGN(PAGE_SIZE);
+	_end = .;
+
+	STABS_DEBUG
+	DWARF_DEBUG
+	ELF_DETAILS
+	DISCARDS
+}

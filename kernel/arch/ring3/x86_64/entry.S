@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * entry.S - in and out of the image, and from one stack to another
+ *
+ * Theory of operation
+ * -------------------
+ * Three kinds of stacks meet here. A host thread has its own (the gate's); every
+ * task has a kernel stack in the region; the two are joined only while the thread
+ * drives. Whatever is not running lies parked: six callee-saved registers and a
+ * return address, with the stack pointer in
+ *
+ *	thread block.host_sp	for a host thread inside the image
+ *	task.thread.sp		for a task (by __switch_to or ring3_park)
+ *
+ * A task whose thread is outside is parked in ring3_task_main(), and
+ * thread block.base_sp remembers that frame. The fast path runs the call on the
+ * same stack below it and comes back by `ret`, so that calls and returns stay
+ * paired (two unpaired switches cost 40 ns, this costs 3). If the call is
+ * settled elsewhere, the stack is cut back to base_sp and ring3_task_main()
+ * goes on, as if it had been resumed.
+ *
+ * Register use below: r12 thread block, rbp its task, r13 call number, ebx tid.
+ */
+#include <linux/linkage.h>
+#include <generated/asm-offsets.h>
+
+#define REGION(off)	ring3_region + (off)(%rip)
+
+.macro PUSH_SAVED
+	pushq	%rbp
+	pushq	%rbx
+	pushq	%r12
+	pushq	%r13
+	pushq	%r14
+	pushq	%r15
+.endm
+
+.macro POP_SAVED
+	popq	%r15
+	popq	%r14
+	popq	%r13
+	popq	%r12
+	popq	%rbx
+	popq	%rbp
+.endm
+
+	.text
+
+/*
+ * enter: see include/ring3.h for the convention.
+ */
+SYM_FUNC_START(ring3_enter)
+	PUSH_SAVED
+	movq	%rsp, T_HOST_SP(%r10)
+	movq	%r10, %r12
+	movq	%rax, %r13
+	cmpq	$NR_LINUX_CALLS, %rax
+	jae	.Lslow
+	movl	T_TID(%r10), %ebx
+	xorl	%eax, %eax
+	lock cmpxchgl %ebx, REGION(VCPU_OWNER)
+	jne	.Lslow
+	movq	ring3_current(%rip), %rbp
+	cmpq	T_TASK(%r12), %rbp
+	jne	.Lslow_owned
+
+	movq	%r12, REGION(VCPU_DRIVER)
+	movq	T_BASE_SP(%r12), %rsp
+	andq	$-16, %rsp
+	leaq	sys_call_table(%rip), %rax
+	call	*(%rax, %r13, 8)
+	movq	%rax, %r14
+
+	cmpq	%r12, REGION(VCPU_DRIVER)
+	jne	.Lexit_slow
+	testl	$EXIT_WORK, TASK_TI_FLAGS(%rbp)
+	jnz	.Lexit_slow
+	movl	REGION(REGION_PENDING), %eax
+	orl	REGION(VCPU_EXIT_WORK), %eax
+	jnz	.Lexit_slow
+	call	single_task_running
+	testb	%al, %al
+	je	.Lexit_slow
+
+.Lleave:
+	/* Off the task's stack first: once released, it is anybody's. */
+	movq	T_BASE_SP(%r12), %rcx
+	movq	%rcx, TASK_SP(%rbp)
+	movq	T_HOST_SP(%r12), %rsp
+	movl	%ebx, %eax
+	xorl	%ecx, %ecx
+	lock cmpxchgl %ecx, REGION(VCPU_OWNER)
+	jne	.Lrelease_slow
+	cmpl	$0, REGION(REGION_PENDING)
+	jne	.Lrelease_slow
+	movq	%r14, %rax
+	POP_SAVED
+	ret
+
+.Lexit_slow:
+	movq	%r12, %rdi
+	movq	%r14, %rsi
+	call	ring3_exit_slow
+	testb	%al, %al
+	jne	.Lbase
+	movq	T_RET(%r12), %r14
+	jmp	.Lleave
+.Lbase:
+	movq	T_BASE_SP(%r12), %rsp
+	POP_SAVED
+	ret
+
+.Lrelease_slow:
+	movq	%r14, T_RET(%r12)
+	andq	$-16, %rsp
+	movq	%r12, %rdi
+	call	ring3_host_leave
+	jmp	.Lafter_host
+
+.Lslow_owned:
+	movl	$1, %eax
+	jmp	.Lslow_call
+.Lslow:
+	xorl	%eax, %eax
+.Lslow_call:
+	movq	%r13, T_NR(%r12)
+	movq	%rdi, T_ARGS + 0(%r12)
+	movq	%rsi, T_ARGS + 8(%r12)
+	movq	%rdx, T_ARGS + 16(%r12)
+	movq	%rcx, T_ARGS + 24(%r12)
+	movq	%r8, T_ARGS + 32(%r12)
+	movq	%r9, T_ARGS + 40(%r12)
+	andq	$-16, %rsp
+	movq	%r12, %rdi
+	movl	%eax, %esi
+	call	ring3_host_enter
+
+	/* eax: 1 resume the current task here, 0 the thread goes home. */
+.Lafter_host:
+	testl	%eax, %eax
+	je	.Lhome
+	movq	ring3_current(%rip), %rax
+	movq	TASK_SP(%rax), %rsp
+	POP_SAVED
+	ret
+.Lhome:
+	movq	T_HOST_SP(%r12), %rsp
+	movq	T_RET(%r12), %rax
+	POP_SAVED
+	ret
+SYM_FUNC_END(ring3_enter)
+
+/*
+ * void ring3_park(mode, to): the current task stops here; the host thread goes on
+ * on its own stack, in ring3_host_park(). Returns when somebody resumes
+ * the task, maybe on another thread.
+ */
+SYM_FUNC_START(ring3_park)
+	PUSH_SAVED
+	movq	ring3_current(%rip), %rax
+	movq	%rsp, TASK_SP(%rax)
+	movq	REGION(VCPU_DRIVER), %r12
+	cmpq	$PARK_OUTSIDE, %rdi
+	jne	1f
+	movq	%rsp, T_BASE_SP(%r12)
+1:	movq	T_HOST_SP(%r12), %rsp
+	andq	$-16, %rsp
+	movq	%rsi, %rdx
+	movq	%rdi, %rsi
+	movq	%r12, %rdi
+	call	ring3_host_park
+	jmp	.Lafter_host
+SYM_FUNC_END(ring3_park)
+
+/* The node is poisoned: the driving thread leaves the kernel stack for good. */
+SYM_FUNC_START(ring3_abandon)
+	movq	REGION(VCPU_DRIVER), %r12
+	movq	$-5, T_RET(%r12)		/* -EIO */
+	jmp	.Lhome
+SYM_FUNC_END(ring3_abandon)
+
+/* struct task_struct *__switch_to_asm(prev, next): rax = prev. */
+SYM_FUNC_START(__switch_to_asm)
+	PUSH_SAVED
+	movq	%rsp, TASK_SP(%rdi)
+	movq	TASK_SP(%rsi), %rsp
+	movq	%rdi, %rax
+	POP_SAVED
+	ret
+SYM_FUNC_END(__switch_to_asm)
+
+/* First frame of a new task: rbx = function, rbp = argument (copy_thread). */
+SYM_FUNC_START(ring3_ret_from_fork)
+	movq	%rax, %rdi
+	call	schedule_tail
+	movq	%rbp, %rdi
+	call	*%rbx
+	movl	$0, %edi
+	call	do_exit
+SYM_FUNC_END(ring3_ret_from_fork)
+
+/* long boot(struct ring3_thread *init_thread) */
+	.section .init.text, "ax"
+SYM_FUNC_START(ring3_boot)
+	PUSH_SAVED
+	movq	%rsp, T_HOST_SP(%rdi)
+	movq	%rdi, %r12
+	andq	$-16, %rsp
+	call	ring3_relocate
+	movl	T_TID(%r12), %eax
+	movl	%eax, REGION(VCPU_OWNER)
+	movq	%r12, REGION(VCPU_DRIVER)
+	leaq	init_stack + KERNEL_STACK_SIZE(%rip), %rsp
+	call	start_kernel
+	ud2
+SYM_FUNC_END(ring3_boot)
+	.text
+
+/* void ring3_enter_drive(tb): enter(DRIVE) for C code on a host stack. */
+SYM_FUNC_START(ring3_enter_drive)
+	movq	%rdi, %r10
+	movl	$0x1000, %eax
+	jmp	ring3_enter
+SYM_FUNC_END(ring3_enter_drive)
+
+	.section .note.GNU-stack, "", @progbits

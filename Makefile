@@ -45,10 +45,13 @@ test: ## every test; ends with one line, N passed, N failed
 
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all
+	@cd tests && cargo fmt --all
 
 lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo fmt --all --check
+	@cd tests && cargo fmt --all --check
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
+	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@for script in tools/setup tools/demo tools/test .ci/run; do bash -n $$script || exit 1; done
 
 man: command ## write docs/ring3.1 anew

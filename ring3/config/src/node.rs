@@ -76,7 +76,7 @@ impl NodeConfig {
 }
 
 fn check_mem(mem: u64) -> Result<(), ConfigError> {
-    if (MEM_MIN..=MEM_MAX).contains(&mem) && mem % MEM_GRAIN == 0 {
+    if (MEM_MIN..=MEM_MAX).contains(&mem) && mem.is_multiple_of(MEM_GRAIN) {
         return Ok(());
     }
     Err(ConfigError::Memory {

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls on the node, typed so that safe code cannot hand the kernel a bad address.
+//! Unsafe leaf.
+//!
+//! Each is the Linux (or ring3) call of its name: same arguments, same errors.
+#![allow(unsafe_code)]
+
+use std::ffi::CStr;
+
+use ring3_abi::*;
+
+use crate::error::Errno;
+use crate::image::Thread;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// A socket address in the kernel's form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SockAddr {
+    bytes: [u8; 28],
+    len: usize,
+}
+
+impl SockAddr {
+    /// `sockaddr_nl` of the kernel, or of nobody yet.
+    pub fn netlink() -> SockAddr {
+        let mut bytes = [0; 28];
+        bytes[..2].copy_from_slice(&(libc::AF_NETLINK as u16).to_ne_bytes());
+        SockAddr { bytes, len: 12 }
+    }
+
+    /// `sockaddr_ll`: every protocol on one interface.
+    pub fn packet(ifindex: u32) -> SockAddr {
+        let mut bytes = [0; 28];
+        bytes[..2].copy_from_slice(&(libc::AF_PACKET as u16).to_ne_bytes());
+        bytes[2..4].copy_from_slice(&(libc::ETH_P_ALL as u16).to_be_bytes());
+        bytes[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+        SockAddr { bytes, len: 20 }
+    }
+
+    /// `sockaddr_in` or `sockaddr_in6`.
+    #[cfg(test)]
+    pub fn inet(address: std::net::SocketAddr) -> SockAddr {
+        let mut bytes = [0; 28];
+        bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
+        let (family, len) = match address.ip() {
+            std::net::IpAddr::V4(ip) => {
+                bytes[4..8].copy_from_slice(&ip.octets());
+                (libc::AF_INET, 16)
+            }
+            std::net::IpAddr::V6(ip) => {
+                bytes[8..24].copy_from_slice(&ip.octets());
+                (libc::AF_INET6, 28)
+            }
+        };
+        bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
+        SockAddr { bytes, len }
+    }
+}
+
+/// What a thread with a task may do.
+impl Thread {
+    fn linux(&mut self, nr: libc::c_long, args: [u64; 6]) -> Result<i64> {
+        // SAFETY: the functions below pass addresses of borrowed memory with its true length,
+        // alive until the call returns.
+        unsafe { self.call(nr as u64, args) }
+    }
+
+    fn ring3(&mut self, nr: u64, args: [u64; 6]) -> Result<i64> {
+        // SAFETY: as above.
+        unsafe { self.call(nr, args) }
+    }
+
+    pub fn open(&mut self, path: &CStr, flags: i32) -> Result<i32> {
+        let dir = libc::AT_FDCWD as i64 as u64;
+        let args = [dir, path.as_ptr() as u64, flags as u64, 0, 0, 0];
+        self.linux(libc::SYS_openat, args).map(|fd| fd as i32)
+    }
+
+    pub fn close(&mut self, fd: i32) -> Result<()> {
+        self.linux(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
+        Ok(())
+    }
+
+    pub fn write(&mut self, fd: i32, data: &[u8]) -> Result<usize> {
+        let args = [fd as u64, data.as_ptr() as u64, data.len() as u64, 0, 0, 0];
+        self.linux(libc::SYS_write, args).map(|n| n as usize)
+    }
+
+    pub fn read(&mut self, fd: i32, data: &mut [u8]) -> Result<usize> {
+        let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
+        self.linux(libc::SYS_read, [fd as u64, at, len, 0, 0, 0])
+            .map(|n| n as usize)
+    }
+
+    pub fn socket(&mut self, domain: i32, kind: i32, protocol: i32) -> Result<i32> {
+        let args = [domain as u64, kind as u64, protocol as u64, 0, 0, 0];
+        self.linux(libc::SYS_socket, args).map(|fd| fd as i32)
+    }
+
+    pub fn bind(&mut self, fd: i32, address: &SockAddr) -> Result<()> {
+        let at = address.bytes.as_ptr() as u64;
+        self.linux(libc::SYS_bind, [fd as u64, at, address.len as u64, 0, 0, 0])?;
+        Ok(())
+    }
+
+    pub fn set_option(&mut self, fd: i32, level: i32, option: i32, value: i32) -> Result<()> {
+        let at = &raw const value as u64;
+        let args = [fd as u64, level as u64, option as u64, at, 4, 0];
+        self.linux(libc::SYS_setsockopt, args)?;
+        Ok(())
+    }
+
+    pub fn send_to(&mut self, fd: i32, data: &[u8], to: &SockAddr) -> Result<usize> {
+        let args = [
+            fd as u64,
+            data.as_ptr() as u64,
+            data.len() as u64,
+            libc::MSG_NOSIGNAL as u64,
+            to.bytes.as_ptr() as u64,
+            to.len as u64,
+        ];
+        self.linux(libc::SYS_sendto, args).map(|n| n as usize)
+    }
+
+    /// The whole length of the datagram is returned with MSG_TRUNC, also when it was cut.
+    pub fn recv(&mut self, fd: i32, data: &mut [u8], flags: i32) -> Result<usize> {
+        let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
+        self.linux(libc::SYS_recvfrom, [fd as u64, at, len, flags as u64, 0, 0])
+            .map(|n| n as usize)
+    }
+
+    /// recvmsg with the ancillary data the caller has room for: the bytes of each.
+    pub fn recv_msg(
+        &mut self,
+        fd: i32,
+        data: &mut [u8],
+        control: &mut [u8],
+        flags: i32,
+    ) -> Result<(usize, usize)> {
+        let mut part = libc::iovec {
+            iov_base: data.as_mut_ptr().cast(),
+            iov_len: data.len(),
+        };
+        // SAFETY: msghdr is plain data, for which all zeroes is a value.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.as_mut_ptr().cast();
+        message.msg_controllen = control.len();
+        let args = [fd as u64, &raw mut message as u64, flags as u64, 0, 0, 0];
+        let bytes = self.linux(libc::SYS_recvmsg, args)?;
+        Ok((bytes as usize, message.msg_controllen))
+    }
+
+    /// A task of its own for process `host_pid`: its thread block.
+    pub fn spawn(&mut self, host_pid: i32) -> Result<u64> {
+        self.ring3(RING3_NR_SPAWN, [host_pid as u64, 0, 0, 0, 0, 0])
+            .map(|block| block as u64)
+    }
+
+    /// The host process behind a struct ring3_proc is gone.
+    pub fn reap(&mut self, proc: u64) -> Result<()> {
+        self.ring3(RING3_NR_REAP, [proc, 0, 0, 0, 0, 0])?;
+        Ok(())
+    }
+
+    /// Makes a network interface; its ifindex.
+    pub fn port_add(&mut self, config: &ring3_port_config) -> Result<u32> {
+        let at = config as *const _ as u64;
+        self.ring3(RING3_NR_PORT_ADD, [at, 0, 0, 0, 0, 0])
+            .map(|index| index as u32)
+    }
+
+    pub fn port_del(&mut self, index: usize) -> Result<()> {
+        self.ring3(RING3_NR_PORT_DEL, [index as u64, 0, 0, 0, 0, 0])?;
+        Ok(())
+    }
+
+    /// Kernel log from record `*seq` on, whole lines; moves `*seq`.
+    pub fn log_read(&mut self, data: &mut [u8], seq: &mut u64) -> Result<usize> {
+        let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
+        let seq = seq as *mut u64 as u64;
+        self.ring3(RING3_NR_LOG_READ, [at, len, seq, 0, 0, 0])
+            .map(|n| n as usize)
+    }
+
+    /// This thread's task ends; the block is not ours any more.
+    pub fn exit_group(mut self) -> Result<()> {
+        self.ring3(RING3_NR_EXIT_GROUP, [0; 6])?;
+        Ok(())
+    }
+
+    /// The keeper's loop; returns when the node is down or poisoned.
+    pub fn keep(&mut self) -> Result<()> {
+        self.ring3(RING3_NR_KEEP, [0; 6])?;
+        Ok(())
+    }
+
+    /// Runs what is pending.
+    pub fn drive(&mut self) -> Result<()> {
+        self.ring3(RING3_NR_DRIVE, [0; 6])?;
+        Ok(())
+    }
+}
+
+/// What only tests do.
+#[cfg(test)]
+impl Thread {
+    pub fn read_at_address(&mut self, address: u64) -> Result<i64> {
+        self.linux(libc::SYS_read, [0, address, 8, 0, 0, 0])
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What `ip` and `sysctl` would do on a fresh host, done on a fresh node.
+
+use std::ffi::CString;
+
+use crate::error::{Errno, Error, Result};
+use crate::image::Thread;
+use crate::netlink::{Netlink, NodeWire};
+use crate::ports::Port;
+
+/// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
+const LOOPBACK: u32 = 1;
+
+/// Sets the loopback device up.
+pub(crate) fn loopback(init: &mut Thread) -> Result<()> {
+    let wire = NodeWire::open(init).map_err(Error::node("open a netlink socket"))?;
+    Netlink::new(wire)
+        .link_up(LOOPBACK, None)
+        .map_err(Error::node("set lo up"))
+}
+
+/// Sets a port's interface up and gives it its addresses and gateways.
+pub(crate) fn port(init: &mut Thread, port: &Port) -> Result<()> {
+    let wire = NodeWire::open(init).map_err(Error::node("open a netlink socket"))?;
+    let mut netlink = Netlink::new(wire);
+    let ifname = &port.ifname;
+    netlink
+        .link_up(port.ifindex, port.spec.mtu)
+        .map_err(Error::node(format!("set {ifname} up")))?;
+    for addr in &port.addrs {
+        netlink
+            .address_add(port.ifindex, *addr)
+            .map_err(|why| Error::Address {
+                addr: *addr,
+                ifname: ifname.clone(),
+                why,
+            })?;
+    }
+    for gw in &port.gw {
+        netlink
+            .default_route_add(port.ifindex, *gw)
+            .map_err(|why| Error::Gateway {
+                gw: *gw,
+                ifname: ifname.clone(),
+                why,
+            })?;
+    }
+    Ok(())
+}
+
+/// Writes one sysctl, as sysctl(8) would.
+pub(crate) fn sysctl(init: &mut Thread, key: &str, value: &str) -> Result<()> {
+    let fail = |why| Error::Sysctl {
+        key: key.to_owned(),
+        value: value.to_owned(),
+        why,
+    };
+    let path = CString::new(sysctl_path(key)).map_err(|_| fail(Errno(libc::EINVAL)))?;
+    let fd = init.open(&path, libc::O_WRONLY).map_err(fail)?;
+    let written = init.write(fd, format!("{value}\n").as_bytes());
+    init.close(fd).map_err(fail)?;
+    written.map(drop).map_err(fail)
+}
+
+/// `a.b/c` is /proc/sys/a/b.c; a key whose first separator is a slash is a path already.
+fn sysctl_path(key: &str) -> String {
+    let is_path = key
+        .find(['.', '/'])
+        .is_some_and(|at| key.as_bytes()[at] == b'/');
+    let tail: String = if is_path {
+        key.to_owned()
+    } else {
+        key.chars()
+            .map(|c| match c {
+                '.' => '/',
+                '/' => '.',
+                c => c,
+            })
+            .collect()
+    };
+    format!("/proc/sys/{tail}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_become_paths() {
+        for (key, path) in [
+            ("net.ipv4.ip_forward", "/proc/sys/net/ipv4/ip_forward"),
+            ("net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_forward"),
+            (
+                "net.ipv4.conf.eth0/100.rp_filter",
+                "/proc/sys/net/ipv4/conf/eth0.100/rp_filter",
+            ),
+            (
+                "net/ipv4/conf/eth0.100/rp_filter",
+                "/proc/sys/net/ipv4/conf/eth0.100/rp_filter",
+            ),
+        ] {
+            assert_eq!(sysctl_path(key), path);
+        }
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the control socket speaks: one request and one reply, each a line of JSON.
+//!
+//! The connection is a unix stream; the server answers and closes. Only processes of the
+//! node's own user are heard (the folder is 0700, and the peer's credentials are checked).
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A line longer than this is not ours.
+const LINE_MAX: u64 = 16 << 20;
+/// How long a client waits for an answer: the node may be busy letting programs in.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// How long a node, which serves one at a time, waits for a client's line.
+pub(crate) const PATIENCE_SERVER: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case")]
+pub enum Request {
+    Status,
+    /// Kernel log records from sequence number `from` on; 0: all that there are.
+    Log {
+        from: u64,
+    },
+    Down,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reply {
+    Status(Box<Status>),
+    Log(Log),
+    /// `down`: accepted; the node is gone when its lock is.
+    Ok,
+    Error(String),
+}
+
+/// What a node says of itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Status {
+    pub name: String,
+    pub state: State,
+    /// Why it is poisoned.
+    pub poison: Option<String>,
+    /// The keeper's process.
+    pub pid: i32,
+    pub uptime_ns: u64,
+    /// The kernel, as the image calls itself.
+    pub version: String,
+    pub image: PathBuf,
+    /// The socket by which programs join (`RING3_NODE`).
+    pub join: PathBuf,
+    /// Address of the region in every process.
+    pub base: u64,
+    pub mem: Memory,
+    pub ports: Vec<Port>,
+    pub procs: Vec<Proc>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Booting,
+    Up,
+    Poisoned,
+    Down,
+}
+
+impl std::fmt::Display for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            State::Booting => "booting",
+            State::Up => "up",
+            State::Poisoned => "poisoned",
+            State::Down => "down",
+        })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Memory {
+    /// Bytes the region may use.
+    pub size: u64,
+    /// Bytes of host memory it holds now.
+    pub resident: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Port {
+    /// `link`, `tap`, `passt`, `packet`.
+    pub kind: String,
+    /// What follows the colon in the port's specification.
+    pub name: Option<String>,
+    /// The interface's name and index on the node.
+    pub ifname: String,
+    pub ifindex: u32,
+    pub addrs: Vec<String>,
+    pub gw: Vec<String>,
+    pub mtu: Option<u32>,
+    pub pcap: Option<PathBuf>,
+    /// Host side: the TAP was made by this node, passt's process.
+    pub made: bool,
+    pub pid: Option<i32>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Proc {
+    /// The host's number of the process.
+    pub pid: i32,
+    pub threads: u32,
+    /// Its name, from the host's /proc.
+    pub command: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Log {
+    /// Lines as `<prio>[ssss.uuuuuu] text`.
+    pub text: String,
+    /// Where to go on: `from` of the next request.
+    pub next: u64,
+}
+
+/// Sends one value as a line.
+pub(crate) fn write_line<T: Serialize>(mut stream: &UnixStream, value: &T) -> std::io::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    stream.write_all(&line)
+}
+
+/// Receives one line.
+pub(crate) fn read_line<T: for<'a> Deserialize<'a>>(stream: &UnixStream) -> std::io::Result<T> {
+    let mut line = String::new();
+    BufReader::new(stream).take(LINE_MAX).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(serde_json::from_str(&line)?)
+}

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The keeper's threads: those that wait on the host so that the node need not.
+//!
+//! | thread | waits for | then |
+//! | --- | --- | --- |
+//! | `ring3-keep` | the next timer and the links' doorbells, in the image's KEEP | drives |
+//! | `ring3-ports` | readiness of the ports' descriptors | raises their interrupts and drives |
+//! | `ring3-procs` | a change of procs[] | tells the service loop |
+//! | `ring3-pcap` | packets of one port's capture | writes them, see pcap.rs |
+//!
+//! Every one blocks all signals, sleeps with the smallest timer slack and has a stack for
+//! faults. Each ends by itself when it is told to; [`Driver::end`] waits for that, but not for ever:
+//! a thread that is stuck in a broken node must not keep its process alive.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ring3_abi::ring3_irq_port;
+use rustix::event::{epoll, eventfd, EventfdFlags};
+
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::image::Thread;
+use crate::ports::Port;
+use crate::region::Region;
+use crate::sys;
+
+/// Enough for the image's 4 KiB, netlink buffers and a log call.
+const STACK_BYTES: usize = 256 << 10;
+/// How long a thread may take to end.
+const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How often `ring3-procs` looks at its stop flag at the latest.
+const PROCS_TURN: Duration = Duration::from_secs(60);
+
+/// A thread of the keeper.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    name: String,
+    thread: JoinHandle<()>,
+}
+
+impl Driver {
+    /// Starts a thread that runs `body`. Signals must be blocked already; it inherits that.
+    pub fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<Driver> {
+        let thread = std::thread::Builder::new()
+            .name(name.to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(|| {
+                fault::prepare_thread();
+                sys::exact_timers();
+                body();
+            })
+            .map_err(Error::io(format!("start thread {name}")))?;
+        Ok(Driver {
+            name: name.to_owned(),
+            thread,
+        })
+    }
+
+    /// Waits for the thread, which has been told to end. False: it has not.
+    pub fn end(self) -> bool {
+        let start = Instant::now();
+        while !self.thread.is_finished() {
+            if start.elapsed() > END_PATIENCE {
+                log::warn!("thread {} does not end", self.name);
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let _ = self.thread.join();
+        true
+    }
+}
+
+/// Starts KEEP. It is to run before boot: timers that fire in boot are its work. It returns when
+/// the node is over, and rings `bell`.
+pub(crate) fn keep(region: &Arc<Region>, bell: Arc<OwnedFd>) -> Result<Driver> {
+    let mut thread = Thread::driver(region, 0);
+    Driver::start("ring3-keep", move || {
+        if let Err(why) = thread.keep() {
+            log::error!("the node's timers stop: {why}");
+        }
+        ring(&bell);
+    })
+}
+
+/// Another thread's epoll set, with a descriptor that ends it.
+#[derive(Debug)]
+pub(crate) struct PortWatch {
+    driver: Driver,
+    stop: Arc<OwnedFd>,
+}
+
+/// Token of the stop descriptor among port indices.
+const STOP: u64 = u64::MAX;
+
+impl PortWatch {
+    /// Watches the ports that have descriptors; `None` if none has.
+    pub fn start(region: &Arc<Region>, ports: &[Port]) -> Result<Option<PortWatch>> {
+        if ports.iter().all(|port| port.event_fd().is_none()) {
+            return Ok(None);
+        }
+        let fail = || Error::host("watch a node's ports");
+        let set = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail())?;
+        let stop = Arc::new(event_fd()?);
+        let data = epoll::EventData::new_u64(STOP);
+        epoll::add(&set, stop.as_fd(), data, epoll::EventFlags::IN).map_err(fail())?;
+        for port in ports {
+            if let Some(fd) = port.event_fd() {
+                // Edges: the driver reads until there is nothing more, and writes until
+                // there is no room.
+                let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
+                let data = epoll::EventData::new_u64(port.index as u64);
+                epoll::add(&set, fd, data, flags).map_err(fail())?;
+            }
+        }
+        let thread = Thread::driver(region, 1);
+        let keep_open = stop.clone();
+        let driver = Driver::start("ring3-ports", move || {
+            watch_ports(&set, thread);
+            drop(keep_open);
+        })?;
+        Ok(Some(PortWatch { driver, stop }))
+    }
+
+    pub fn end(self) -> bool {
+        ring(&self.stop);
+        self.driver.end()
+    }
+}
+
+fn watch_ports(set: &OwnedFd, mut thread: Thread) {
+    let mut events = Vec::with_capacity(ring3_abi::RING3_PORTS_MAX + 1);
+    loop {
+        events.clear();
+        match epoll::wait(set, rustix::buffer::spare_capacity(&mut events), None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(why) => {
+                log::error!("the node's ports stop: {why}");
+                return;
+            }
+        }
+        let mut irqs = 0;
+        for event in &events {
+            match event.data.u64() {
+                STOP => return,
+                index => irqs |= ring3_irq_port(index as u32),
+            }
+        }
+        thread.region().raise(irqs);
+        // An error is the node's end; the service loop knows and stops this thread.
+        let _ = thread.drive();
+    }
+}
+
+/// Rings `bell` whenever procs[] changes.
+#[derive(Debug)]
+pub(crate) struct ProcsWatch {
+    driver: Driver,
+    stop: Arc<AtomicBool>,
+    region: Arc<Region>,
+}
+
+impl ProcsWatch {
+    pub fn start(region: &Arc<Region>, bell: Arc<OwnedFd>) -> Result<ProcsWatch> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let driver = Driver::start("ring3-procs", {
+            let (region, stop) = (region.clone(), stop.clone());
+            move || {
+                let mut seen = region.procs_gen().load(Ordering::Acquire);
+                loop {
+                    sys::futex_wait(region.procs_gen(), seen, PROCS_TURN);
+                    if stop.load(Ordering::Acquire) {
+                        return;
+                    }
+                    let now = region.procs_gen().load(Ordering::Acquire);
+                    if now != seen {
+                        seen = now;
+                        ring(&bell);
+                    }
+                }
+            }
+        })?;
+        Ok(ProcsWatch {
+            driver,
+            stop,
+            region: region.clone(),
+        })
+    }
+
+    pub fn end(self) -> bool {
+        self.stop.store(true, Ordering::Release);
+        self.region.poke_procs();
+        self.driver.end()
+    }
+}
+
+/// An eventfd: something to be woken by.
+pub(crate) fn event_fd() -> Result<OwnedFd> {
+    eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        .map_err(Error::host("make an eventfd"))
+}
+
+pub(crate) fn ring(bell: &OwnedFd) {
+    // It is full only if nobody has looked 2^64 times: then it is readable anyway.
+    let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
+}
+
+/// Empties it; false: it had not been rung.
+pub(crate) fn was_rung(bell: &OwnedFd) -> bool {
+    rustix::io::read(bell, &mut [0; 8]).is_ok()
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Everything that can go wrong with a node's own process, in words a person can act on.
+//!
+//! Each message is one line: what failed, why, and what to do about it.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use ipnet::IpNet;
+
+/// A Linux error number, as a node's kernel or the host's returns it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+impl std::fmt::Display for Errno {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The host is Linux as well: its words are the node's.
+        let text = io::Error::from_raw_os_error(self.0).to_string();
+        match text.find(" (os error") {
+            Some(end) => f.write_str(&text[..end]),
+            None => f.write_str(&text),
+        }
+    }
+}
+
+impl From<rustix::io::Errno> for Errno {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Errno(errno.raw_os_error())
+    }
+}
+
+impl From<io::Error> for Errno {
+    fn from(error: io::Error) -> Self {
+        Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("no kernel image: looked for {}; build it with `make`, or name it with --image", join(.looked))]
+    ImageMissing { looked: Vec<PathBuf> },
+    #[error("cannot read the kernel image {}: {why}", path.display())]
+    ImageUnreadable { path: PathBuf, why: Errno },
+    #[error("{} is not a ring3 kernel image ({why}); build it again with `make`", path.display())]
+    ImageBad { path: PathBuf, why: &'static str },
+    #[error("{} has version {found} of the ring3 contract, this ring3 has {wanted}: build both from one source with `make`", path.display())]
+    ImageVersion {
+        path: PathBuf,
+        found: u32,
+        wanted: u32,
+    },
+    #[error("a node of {} MiB is too small for its kernel image of {} MiB: give it more with --mem", size >> 20, image.div_ceil(1 << 20))]
+    MemoryTooSmall { size: u64, image: u64 },
+    #[error("cannot make a node's memory of {} MiB: {why}; is `ulimit -v` or a container's limit below that?", size >> 20)]
+    Memory { size: u64, why: Errno },
+    #[error("no free address range for another node in this process: all {slots} slots are taken")]
+    NoSlot { slots: u64 },
+
+    #[error("no runtime folder: {} {why}", path.display())]
+    Runtime { path: PathBuf, why: String },
+    #[error("the path {} is longer than a unix socket's may be: set XDG_RUNTIME_DIR to a shorter folder", path.display())]
+    PathTooLong { path: PathBuf },
+    #[error("a node named `{name}` is running already: `ring3 down {name}` ends it")]
+    NameTaken { name: String },
+    #[error("no node named `{name}` is running: `ring3 ls` lists those that are")]
+    NoSuchNode { name: String },
+    #[error("node `{name}` does not answer: {why}")]
+    NoAnswer { name: String, why: String },
+    #[error("node `{name}` refused: {why}")]
+    Refused { name: String, why: String },
+
+    #[error("the node's kernel did not start: {why}")]
+    Boot { why: String },
+    #[error("the node is poisoned: {why}; `ring3 down` and start it again")]
+    Poisoned { why: String },
+    #[error("the node's kernel refused to {what}: {why}")]
+    Node { what: String, why: Errno },
+    #[error("cannot {what}: {why}")]
+    Host { what: String, why: Errno },
+
+    #[error("link `{link}` has two ends and both are taken, by node `{first}` and node `{second}`: choose another name or take one of them down")]
+    LinkTaken {
+        link: String,
+        first: String,
+        second: String,
+    },
+    #[error("link memory {} is damaged ({why}): remove the file when no node uses it", path.display())]
+    LinkBad { path: PathBuf, why: &'static str },
+    #[error("not permitted to use TAP `{name}`: ask root for `ip tuntap add dev {name} mode tap user {user}{more}`")]
+    TapForbidden {
+        name: String,
+        user: String,
+        more: String,
+    },
+    #[error("TAP `{name}` is in use by another program: choose another name or end that program")]
+    TapBusy { name: String },
+    #[error("`{name}` is an interface of the host but not a TAP: choose another name")]
+    TapNotTap { name: String },
+    #[error(
+        "the host has no /dev/net/tun: load it with `modprobe tun`, or use a link or passt port"
+    )]
+    TapMissing,
+    #[error("not permitted to set up the host's side of TAP `{name}`: ask root for `{remedy}`")]
+    TapHostForbidden { name: String, remedy: String },
+    #[error("passt is not installed: `apt install passt`, or use a tap or link port")]
+    PasstMissing,
+    #[error("passt did not start: {why}")]
+    PasstFailed { why: String },
+    #[error("no interface `{ifname}` on the host: `ip link` lists those there are")]
+    PacketNoInterface { ifname: String },
+    #[error("not permitted to open a packet port on `{ifname}`: run as root or with CAP_NET_RAW")]
+    PacketForbidden { ifname: String },
+
+    #[error("cannot set {addr} on {ifname}: {why}")]
+    Address {
+        addr: IpNet,
+        ifname: String,
+        why: Errno,
+    },
+    #[error("cannot use gateway {gw} on {ifname}: {why}; is it inside one of the port's addr= networks?")]
+    Gateway {
+        gw: IpAddr,
+        ifname: String,
+        why: Errno,
+    },
+    #[error("cannot set sysctl {key} to `{value}`: {why}")]
+    Sysctl {
+        key: String,
+        value: String,
+        why: Errno,
+    },
+    #[error("cannot write the capture {}: {why}", path.display())]
+    Capture { path: PathBuf, why: String },
+}
+
+impl Error {
+    /// A host call failed: `what` completes "cannot ...".
+    pub(crate) fn host(what: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Error {
+        let what = what.into();
+        move |why| Error::Host {
+            what,
+            why: why.into(),
+        }
+    }
+
+    /// The same for a call of the standard library.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Error {
+        let what = what.into();
+        move |why| Error::Host {
+            what,
+            why: why.into(),
+        }
+    }
+
+    /// A call on the node failed: `what` completes "refused to ...".
+    pub(crate) fn node(what: impl Into<String>) -> impl FnOnce(Errno) -> Error {
+        let what = what.into();
+        move |why| Error::Node { what, why }
+    }
+}
+
+fn join(paths: &[PathBuf]) -> String {
+    let words: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+    words.join(", ")
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Starting and ending a node from the process that keeps it.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::{mpsc, Arc};
+use std::thread::JoinHandle;
+
+use ring3_config::NodeConfig;
+use rustix::event::{poll, PollFd, PollFlags};
+
+use crate::drivers::{event_fd, ring};
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::node::Node;
+use crate::region::Region;
+use crate::runtime::Folder;
+use crate::sys;
+
+/// Boot calls the kernel's own code on this stack before it has one of its own.
+const STACK_BYTES: usize = 1 << 20;
+
+/// A node kept by this process. Dropping it takes the node down.
+#[derive(Debug)]
+pub struct NodeHandle {
+    name: String,
+    join: PathBuf,
+    region: Arc<Region>,
+    stop: Arc<OwnedFd>,
+    ended: Arc<OwnedFd>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl NodeHandle {
+    /// Boots the node in threads of this process; returns when programs may join.
+    ///
+    /// The threads block every signal, so the caller's handlers run on its own threads.
+    pub fn start(config: NodeConfig) -> Result<NodeHandle> {
+        NodeHandle::start_in(config, &Folder::open()?)
+    }
+
+    /// The same in a runtime folder that is known already.
+    pub fn start_in(config: NodeConfig, folder: &Folder) -> Result<NodeHandle> {
+        let name = config.name.clone();
+        let stop = Arc::new(event_fd()?);
+        let ended = Arc::new(event_fd()?);
+        let (tell, told) = mpsc::channel();
+        let body = {
+            let (folder, stop, ended) = (folder.clone(), stop.clone(), ended.clone());
+            move || {
+                let result = keep(config, &folder, &stop, &tell);
+                ring(&ended);
+                result
+            }
+        };
+        let thread = {
+            let _mask = sys::block_signals();
+            std::thread::Builder::new()
+                .name("ring3-node".into())
+                .stack_size(STACK_BYTES)
+                .spawn(body)
+                .map_err(Error::io("start a thread"))?
+        };
+        let Ok(region) = told.recv() else {
+            // It ended without a word: the error is its result.
+            let result = thread.join().unwrap_or_else(|_| {
+                Err(Error::Boot {
+                    why: "its keeper panicked".into(),
+                })
+            });
+            return Err(result.err().unwrap_or(Error::Boot {
+                why: "its keeper ended".into(),
+            }));
+        };
+        Ok(NodeHandle {
+            join: folder.join_path(&name),
+            name,
+            region,
+            stop,
+            ended,
+            thread: Some(thread),
+        })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What to put into the environment variable `RING3_NODE` for a program to join.
+    pub fn join_path(&self) -> &Path {
+        &self.join
+    }
+
+    /// Why the node is poisoned, if it is.
+    pub fn poison(&self) -> Option<String> {
+        self.region.poison()
+    }
+
+    /// Readable when the node has ended, because somebody said `down` to it.
+    pub fn ended_fd(&self) -> impl AsFd + '_ {
+        self.ended.as_fd()
+    }
+
+    /// Takes the node down and removes what it made. An error if it was poisoned.
+    pub fn down(mut self) -> Result<()> {
+        let result = self.end();
+        match self.region.poison() {
+            Some(why) => Err(Error::Poisoned { why }),
+            None => result,
+        }
+    }
+
+    fn end(&mut self) -> Result<()> {
+        ring(&self.stop);
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) => Err(Error::Poisoned {
+                why: "its keeper panicked".into(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for NodeHandle {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            log::warn!("node {}: {error}", self.name);
+        }
+    }
+}
+
+/// The life of the thread that is the node's pid 1.
+fn keep(
+    config: NodeConfig,
+    folder: &Folder,
+    stop: &OwnedFd,
+    up: &mpsc::Sender<Arc<Region>>,
+) -> Result<()> {
+    fault::prepare_thread();
+    sys::exact_timers();
+    let mut node = Node::start(config, folder)?;
+    let listeners = node.listen()?;
+    let _ = up.send(node.region().clone());
+    node.serve(&listeners, stop)
+}
+
+/// `ring3 up`: keeps the node until `ring3 down`, SIGTERM, SIGINT or SIGHUP.
+///
+/// Call it on the main thread of a process that has no other. `ready` is called once when
+/// programs may join; an error before that means that the node never was.
+pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
+    let signals = sys::signal_fd(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP]).map_err(|why| {
+        Error::Host {
+            what: "wait for signals".into(),
+            why,
+        }
+    })?;
+    let node = NodeHandle::start(config)?;
+    ready(&node);
+    loop {
+        let mut fds = [
+            PollFd::new(&signals, PollFlags::IN),
+            PollFd::new(&node.ended, PollFlags::IN),
+        ];
+        match poll(&mut fds, None) {
+            Ok(_) => return node.down(),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(why) => return Err(Error::host("wait for signals")(why)),
+        }
+    }
+}

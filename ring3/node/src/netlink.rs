@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Routing netlink, the same on a node and on the host: only the wire differs.
+
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+
+use ipnet::IpNet;
+use netlink_packet_core::{
+    NetlinkMessage, NetlinkPayload, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST,
+};
+use netlink_packet_route::address::{
+    AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
+};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::route::{
+    RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
+use rustix::net::{netlink, AddressFamily as HostFamily, RecvFlags, SendFlags, SocketFlags};
+
+use crate::calls::SockAddr;
+use crate::error::Errno;
+use crate::image::Thread;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+/// An answer is one acknowledgement: an errno and the request's header.
+const ANSWER_MAX: usize = 8192;
+
+/// A netlink socket: on a node or on the host.
+pub(crate) trait Wire {
+    fn send(&mut self, data: &[u8]) -> Result<()>;
+    fn recv(&mut self, data: &mut [u8]) -> Result<usize>;
+}
+
+/// A netlink socket of a node; closed with this value.
+pub(crate) struct NodeWire<'a> {
+    thread: &'a mut Thread,
+    fd: i32,
+}
+
+impl<'a> NodeWire<'a> {
+    pub fn open(thread: &'a mut Thread) -> Result<NodeWire<'a>> {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+        let fd = thread.socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE)?;
+        Ok(NodeWire { thread, fd })
+    }
+}
+
+impl Drop for NodeWire<'_> {
+    fn drop(&mut self) {
+        let _ = self.thread.close(self.fd);
+    }
+}
+
+impl Wire for NodeWire<'_> {
+    fn send(&mut self, data: &[u8]) -> Result<()> {
+        self.thread
+            .send_to(self.fd, data, &SockAddr::netlink())
+            .map(drop)
+    }
+
+    fn recv(&mut self, data: &mut [u8]) -> Result<usize> {
+        self.thread.recv(self.fd, data, 0)
+    }
+}
+
+/// A netlink socket of the host.
+pub(crate) struct HostWire(OwnedFd);
+
+impl HostWire {
+    pub fn open() -> Result<HostWire> {
+        let fd = rustix::net::socket_with(
+            HostFamily::NETLINK,
+            rustix::net::SocketType::RAW,
+            SocketFlags::CLOEXEC,
+            None, // NETLINK_ROUTE is protocol 0
+        )?;
+        Ok(HostWire(fd))
+    }
+}
+
+impl Wire for HostWire {
+    fn send(&mut self, data: &[u8]) -> Result<()> {
+        let kernel = netlink::SocketAddrNetlink::new(0, 0);
+        rustix::net::sendto(&self.0, data, SendFlags::empty(), &kernel)?;
+        Ok(())
+    }
+
+    fn recv(&mut self, data: &mut [u8]) -> Result<usize> {
+        let (bytes, _) = rustix::net::recv(&self.0, data, RecvFlags::empty())?;
+        Ok(bytes)
+    }
+}
+
+pub(crate) struct Netlink<W> {
+    wire: W,
+    sequence: u32,
+}
+
+impl<W: Wire> Netlink<W> {
+    pub fn new(wire: W) -> Self {
+        Netlink { wire, sequence: 0 }
+    }
+
+    /// Sets an interface up, and its MTU if one is given.
+    pub fn link_up(&mut self, ifindex: u32, mtu: Option<u32>) -> Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = ifindex;
+        link.header.flags = LinkFlags::Up;
+        link.header.change_mask = LinkFlags::Up;
+        link.attributes.extend(mtu.map(LinkAttribute::Mtu));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    pub fn link_del(&mut self, ifindex: u32) -> Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = ifindex;
+        self.change(RouteNetlinkMessage::DelLink(link), 0)
+    }
+
+    /// Adds an address. Without duplicate detection, which would keep an IPv6 address from use
+    /// for a second: whoever wrote it down chose it.
+    pub fn address_add(&mut self, ifindex: u32, net: IpNet) -> Result<()> {
+        let mut address = AddressMessage::default();
+        address.header.family = family(net.addr());
+        address.header.prefix_len = net.prefix_len();
+        address.header.flags = AddressHeaderFlags::Nodad;
+        address.header.scope = AddressScope::Universe;
+        address.header.index = ifindex;
+        let attributes = &mut address.attributes;
+        attributes.push(AddressAttribute::Local(net.addr()));
+        attributes.push(AddressAttribute::Address(net.addr()));
+        attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+        if let IpNet::V4(v4) = net {
+            if v4.prefix_len() < 31 {
+                attributes.push(AddressAttribute::Broadcast(v4.broadcast()));
+            }
+        }
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewAddress(address), flags)
+    }
+
+    /// Adds a default route.
+    pub fn default_route_add(&mut self, ifindex: u32, gateway: IpAddr) -> Result<()> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = family(gateway);
+        route.header.table = libc::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.scope = RouteScope::Universe;
+        route.header.kind = RouteType::Unicast;
+        route
+            .attributes
+            .push(RouteAttribute::Gateway(gateway.into()));
+        route.attributes.push(RouteAttribute::Oif(ifindex));
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewRoute(route), flags)
+    }
+
+    /// Sends a request that changes something and waits for its acknowledgement.
+    fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
+        self.sequence += 1;
+        let mut message = NetlinkMessage::from(request);
+        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.wire.send(&bytes)?;
+
+        let mut answer = vec![0; ANSWER_MAX];
+        loop {
+            let len = self.wire.recv(&mut answer)?;
+            let mut rest = answer.get(..len).ok_or(Errno(libc::EMSGSIZE))?;
+            while !rest.is_empty() {
+                let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
+                    .map_err(|_| Errno(libc::EPROTO))?;
+                // An acknowledgement of something that we gave up on is not ours.
+                if message.header.sequence_number == self.sequence {
+                    if let NetlinkPayload::Error(error) = message.payload {
+                        return match error.raw_code() {
+                            0 => Ok(()),
+                            code => Err(Errno(-code)),
+                        };
+                    }
+                }
+                let taken = (message.header.length as usize).next_multiple_of(4);
+                rest = rest.get(taken.max(16)..).unwrap_or_default();
+            }
+        }
+    }
+}
+
+fn family(ip: IpAddr) -> AddressFamily {
+    match ip {
+        IpAddr::V4(_) => AddressFamily::Inet,
+        IpAddr::V6(_) => AddressFamily::Inet6,
+    }
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `pcap=FILE`: everything that crosses a port, as the node's own packet socket sees it.
+//!
+//! The thread is a process of the node in its own right (it has a task), so that it can
+//! sleep in recvmsg like any program. The file is pcap with nanoseconds, flushed whenever there is
+//! nothing more to write. It ends with its interface when `stop` is set, or with the node.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc};
+use std::time::Duration;
+
+use crate::calls::SockAddr;
+use crate::drivers::Driver;
+use crate::error::{Errno, Error, Result};
+use crate::image::Thread;
+
+/// A 64 KiB segment with its headers fits.
+const FRAME_MAX: usize = 128 << 10;
+/// Of the packet socket, so that a burst is not lost while the disk is slow.
+const SOCKET_BYTES: i32 = 8 << 20;
+/// Ancillary data: one time stamp (32 bytes); room for what a newer kernel adds.
+const CONTROL_BYTES: usize = 256;
+/// SO_TIMESTAMPNS_OLD, <asm-generic/socket.h>
+const SO_TIMESTAMPNS: i32 = 35;
+
+/// Bytes that wait for a write.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Starts to capture on interface `ifindex` with a task of its own; returns once it does.
+pub(crate) fn start(
+    mut thread: Thread,
+    ifindex: u32,
+    path: &Path,
+    stop: Arc<AtomicBool>,
+) -> Result<Driver> {
+    let path = path.to_owned();
+    let fail = capture_error(&path);
+    let file = File::create(&path).map_err(|error| fail(error.to_string()))?;
+    let mut file = PcapFile::start(BufWriter::with_capacity(BUFFER_BYTES, file))
+        .map_err(|error| fail(error.to_string()))?;
+    let (tell, told) = mpsc::channel();
+    let driver = Driver::start("ring3-pcap", move || {
+        let socket = match open(&mut thread, ifindex) {
+            Ok(socket) => {
+                let _ = tell.send(Ok(()));
+                socket
+            }
+            Err(why) => {
+                let _ = tell.send(Err(why));
+                return;
+            }
+        };
+        if let Err(error) = capture(&mut thread, socket, &mut file, &stop) {
+            log::error!("{}", capture_error(&path)(error.to_string()));
+        }
+    })?;
+    told.recv()
+        .unwrap_or(Err(Errno(libc::EIO)))
+        .map_err(Error::node("open a packet socket for a capture"))?;
+    Ok(driver)
+}
+
+fn capture_error(path: &Path) -> impl Fn(String) -> Error {
+    let path: PathBuf = path.to_owned();
+    move |why| Error::Capture {
+        path: path.clone(),
+        why,
+    }
+}
+
+fn open(thread: &mut Thread, ifindex: u32) -> Result<i32, Errno> {
+    // Protocol 0: nothing arrives before bind() has named the interface.
+    let socket = thread.socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
+    thread.set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BYTES)?;
+    thread.set_option(socket, libc::SOL_SOCKET, SO_TIMESTAMPNS, 1)?;
+    thread.bind(socket, &SockAddr::packet(ifindex))?;
+    Ok(socket)
+}
+
+/// Until the node ends (`Ok`) or the file cannot be written.
+fn capture<W: Write>(
+    thread: &mut Thread,
+    socket: i32,
+    file: &mut PcapFile<W>,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    let mut frame = vec![0; FRAME_MAX];
+    let mut control = [0; CONTROL_BYTES];
+    let mut wait = 0;
+    loop {
+        let flags = libc::MSG_TRUNC | wait;
+        match thread.recv_msg(socket, &mut frame, &mut control, flags) {
+            Ok((len, control_len)) => {
+                wait = libc::MSG_DONTWAIT;
+                let time = timestamp(&control[..control_len.min(CONTROL_BYTES)]);
+                file.write(time, len, &frame[..len.min(FRAME_MAX)])?;
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                file.flush()?;
+                wait = 0;
+            }
+            // The interface goes up and down as its owner likes, and for good with the node.
+            Err(Errno(libc::ENETDOWN | libc::EINTR)) if !stop.load(Ordering::Acquire) => {}
+            Err(_) => return file.flush(),
+        }
+    }
+}
+
+/// The time in a control message of type SCM_TIMESTAMPNS: struct cmsghdr, struct timespec.
+fn timestamp(control: &[u8]) -> Duration {
+    let word = |at: usize| {
+        let bytes = control.get(at..at + 8).and_then(|b| b.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    };
+    let kind = (libc::SOL_SOCKET as u64) | (SO_TIMESTAMPNS as u64) << 32;
+    if word(8) != kind {
+        return Duration::ZERO;
+    }
+    Duration::new(word(16), word(24) as u32)
+}
+
+/// A pcap file: 24 bytes, then 16 before each frame, in this machine's byte order.
+struct PcapFile<W> {
+    out: W,
+}
+
+/// Magic of a file with nanoseconds.
+const PCAP_NANOS: u32 = 0xa1b2_3c4d;
+/// Version 2.4.
+const PCAP_VERSION: u32 = 2 | 4 << 16;
+/// LINKTYPE_ETHERNET
+const PCAP_ETHERNET: u32 = 1;
+
+impl<W: Write> PcapFile<W> {
+    fn start(out: W) -> std::io::Result<PcapFile<W>> {
+        let mut file = PcapFile { out };
+        let snaplen = FRAME_MAX as u32;
+        file.words(&[PCAP_NANOS, PCAP_VERSION, 0, 0, snaplen, PCAP_ETHERNET])?;
+        file.flush()?;
+        Ok(file)
+    }
+
+    /// One frame of `len` bytes, of which `stored` was kept.
+    fn write(&mut self, time: Duration, len: usize, stored: &[u8]) -> std::io::Result<()> {
+        let seconds = time.as_secs() as u32;
+        let (kept, len) = (stored.len() as u32, len as u32);
+        self.words(&[seconds, time.subsec_nanos(), kept, len])?;
+        self.out.write_all(stored)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
+    }
+
+    fn words(&mut self, words: &[u32]) -> std::io::Result<()> {
+        words
+            .iter()
+            .try_for_each(|word| self.out.write_all(&word.to_ne_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_program_reads_it() {
+        let mut file = PcapFile::start(Vec::new()).unwrap();
+        let time = Duration::new(1_700_000_000, 123_456_789);
+        file.write(time, 9000, b"frame").unwrap();
+        let bytes = file.out;
+        let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
+        assert_eq!(reader.header().datalink, pcap_file::DataLink::ETHERNET);
+        let packet = reader.next_packet().unwrap().unwrap();
+        assert_eq!((packet.timestamp, packet.orig_len), (time, 9000));
+        assert_eq!(&*packet.data, b"frame");
+        assert!(reader.next_packet().is_none());
+    }
+
+    #[test]
+    fn a_time_stamp_is_found_and_nothing_else_is_one() {
+        let mut control = [0; 32];
+        control[..8].copy_from_slice(&32u64.to_ne_bytes());
+        control[8..12].copy_from_slice(&libc::SOL_SOCKET.to_ne_bytes());
+        control[12..16].copy_from_slice(&SO_TIMESTAMPNS.to_ne_bytes());
+        control[16..24].copy_from_slice(&5u64.to_ne_bytes());
+        control[24..].copy_from_slice(&7u64.to_ne_bytes());
+        assert_eq!(timestamp(&control), Duration::new(5, 7));
+        control[12] = 1;
+        assert_eq!(timestamp(&control), Duration::ZERO);
+        assert_eq!(timestamp(&[]), Duration::ZERO);
+    }
+}

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: the memory of a link
+//!
+//! Two nodes that name the same link share one file, `LINKS/NAME` (see runtime.rs), which is in
+//! memory and *is* the link: include/ring3_link.h says what lies in it.
+//!
+//! A side is taken by locking the byte of its number (0 or 1) through a descriptor that no
+//! other process gets; the host drops the lock when the keeper ends, however that happens.
+//! All that looks at both sides (taking one, giving one back) is done under flock of the whole
+//! file. So:
+//!
+//! ```text
+//! both bytes free     what is in the file is stale: it is removed and made anew, so that
+//!                     programs of a dead node that still map it are alone with it
+//! one byte free       ours. The far end lives: what its predecessor left for us is dropped
+//! none                two nodes are joined already: an error that names both
+//! giving back         the far end sees `up` go, hears its doorbell; the last one removes the file
+//! ```
+//!
+//! Two names that only people read, the nodes', lie in the file's head behind struct ring3_link.
+
+use std::fs::File;
+use std::mem::size_of;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use ring3_abi::{ring3_link, RING3_LINK_BYTES, RING3_LINK_HEAD};
+use rustix::fs::{flock, FallocateFlags, FlockOperation};
+
+use crate::elf::c_string;
+use crate::error::{Errno, Error, Result};
+use crate::runtime::{is_current, open_current, Folder};
+use crate::sys::lock_byte;
+use crate::window::LinkMemory;
+
+const TRIES: usize = 100;
+/// Where the nodes' names lie, NAME_BYTES each: the end of the head.
+const NAME_BYTES: usize = 64;
+const NAMES_AT: u64 = RING3_LINK_HEAD as u64 - 2 * NAME_BYTES as u64;
+const _: () = assert!(size_of::<ring3_link>() as u64 <= NAMES_AT);
+
+/// One end of a link; given back with this value.
+#[derive(Debug)]
+pub(crate) struct Link {
+    path: PathBuf,
+    side: usize,
+    /// Holds the side's byte; goes to nobody else.
+    lock: File,
+    /// What is mapped and handed to programs that join.
+    memory: File,
+    window: LinkMemory,
+}
+
+impl Link {
+    /// Takes a free end of link `name` for node `node`.
+    pub fn take(folder: &Folder, name: &str, node: &str) -> Result<Link> {
+        let path = folder.link(name);
+        for _ in 0..TRIES {
+            let Some(lock) = open_current(&path)? else {
+                break;
+            };
+            let _turn = Turn::wait(&lock)?;
+            if !is_current(&lock, &path) {
+                continue;
+            }
+            if let Some(link) = Link::take_from(
+                &path,
+                lock.try_clone().map_err(Error::io("copy a descriptor"))?,
+                name,
+                node,
+            )? {
+                return Ok(link);
+            }
+        }
+        Err(Error::LinkBad {
+            path,
+            why: "it is removed as fast as it is made",
+        })
+    }
+
+    /// The same once the file is ours for a moment. `None`: it was stale; try again.
+    fn take_from(path: &Path, lock: File, name: &str, node: &str) -> Result<Option<Link>> {
+        let fail = |what: &str| Error::io(format!("{what} {}", path.display()));
+        let free = [take_byte(&lock, 0)?, take_byte(&lock, 1)?];
+        let len = lock.metadata().map_err(fail("read"))?.len();
+        let (side, is_first) = match free {
+            [true, true] if len == 0 => {
+                make(&lock, path)?;
+                (0, true)
+            }
+            [true, true] => {
+                std::fs::remove_file(path).map_err(fail("remove"))?;
+                return Ok(None);
+            }
+            [true, false] => (0, false),
+            [false, true] => (1, false),
+            [false, false] => {
+                return Err(Error::LinkTaken {
+                    link: name.to_owned(),
+                    first: read_name(&lock, 0),
+                    second: read_name(&lock, 1),
+                })
+            }
+        };
+        if is_first {
+            give_byte(&lock, 1)?;
+        } else if len != u64::from(RING3_LINK_BYTES) {
+            return Err(Error::LinkBad {
+                path: path.to_owned(),
+                why: "it has another size",
+            });
+        }
+        // A second description of the file: programs that hold it do not hold the lock.
+        let memory = File::options()
+            .read(true)
+            .write(true)
+            .open(path)
+            .map_err(fail("open"))?;
+        let window = LinkMemory::map(&memory)?;
+        if is_first {
+            window.start();
+        } else if !window.is_valid() {
+            return Err(Error::LinkBad {
+                path: path.to_owned(),
+                why: "it is of another ring3 version",
+            });
+        } else {
+            window.take_over(side);
+        }
+        write_name(&lock, side, node).map_err(fail("write"))?;
+        Ok(Some(Link {
+            path: path.to_owned(),
+            side,
+            lock,
+            memory,
+            window,
+        }))
+    }
+
+    pub fn side(&self) -> u32 {
+        self.side as u32
+    }
+
+    pub fn memory(&self) -> &File {
+        &self.memory
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        let Ok(_turn) = Turn::wait(&self.lock) else {
+            return;
+        };
+        self.window.leave(self.side);
+        let _ = write_name(&self.lock, self.side, "");
+        let last = take_byte(&self.lock, 1 - self.side).unwrap_or(false);
+        if last && is_current(&self.lock, &self.path) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whoever has it is alone with the file. Ends with this value, or with the process.
+struct Turn<'a>(&'a File);
+
+impl<'a> Turn<'a> {
+    fn wait(file: &'a File) -> Result<Turn<'a>> {
+        flock(file, FlockOperation::LockExclusive).map_err(Error::host("lock a link's memory"))?;
+        Ok(Turn(file))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let _ = flock(self.0, FlockOperation::Unlock);
+    }
+}
+
+/// Locks a side's byte; false: another node has it.
+fn take_byte(lock: &File, side: usize) -> Result<bool> {
+    match lock_byte(lock, side as i64) {
+        Ok(()) => Ok(true),
+        Err(Errno(libc::EAGAIN)) => Ok(false),
+        Err(why) => Err(Error::Host {
+            what: "lock a link's side".into(),
+            why,
+        }),
+    }
+}
+
+fn give_byte(lock: &File, side: usize) -> Result<()> {
+    crate::sys::unlock_byte(lock, side as i64).map_err(|why| Error::Host {
+        what: "unlock a link's side".into(),
+        why,
+    })
+}
+
+/// Memory for all of it now: a full folder is an error here, a SIGBUS later.
+fn make(lock: &File, path: &Path) -> Result<()> {
+    rustix::fs::fallocate(lock, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into()).map_err(
+        |why| {
+            let _ = std::fs::remove_file(path);
+            Error::host(format!("get memory for the link {}", path.display()))(why)
+        },
+    )
+}
+
+fn read_name(lock: &File, side: usize) -> String {
+    let mut bytes = [0; NAME_BYTES];
+    let at = NAMES_AT + (side * NAME_BYTES) as u64;
+    match lock.read_exact_at(&mut bytes, at) {
+        Ok(()) => c_string(&bytes),
+        Err(_) => "?".into(),
+    }
+}
+
+fn write_name(lock: &File, side: usize, node: &str) -> std::io::Result<()> {
+    let mut bytes = [0; NAME_BYTES];
+    let len = node.len().min(NAME_BYTES - 1);
+    bytes[..len].copy_from_slice(&node.as_bytes()[..len]);
+    lock.write_all_at(&bytes, NAMES_AT + (side * NAME_BYTES) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> (tempfile::TempDir, Folder) {
+        // In memory, so that the link's file is below it.
+        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let folder = Folder::at(dir.path().join("r")).unwrap();
+        (dir, folder)
+    }
+
+    #[test]
+    fn two_ends_a_third_is_refused_and_an_end_is_taken_again() {
+        let (_dir, folder) = folder();
+        let a = Link::take(&folder, "l", "a").unwrap();
+        let b = Link::take(&folder, "l", "b").unwrap();
+        assert_eq!((a.side(), b.side()), (0, 1));
+        let error = Link::take(&folder, "l", "c").unwrap_err().to_string();
+        assert!(error.contains("`a`") && error.contains("`b`"), "{error}");
+        drop(a);
+        let c = Link::take(&folder, "l", "c").unwrap();
+        assert_eq!(c.side(), 0);
+        drop((b, c));
+        assert!(!folder.link("l").exists());
+    }
+
+    #[test]
+    fn what_dead_nodes_left_is_made_anew() {
+        let (_dir, folder) = folder();
+        std::fs::write(folder.link("l"), "rubbish").unwrap();
+        let a = Link::take(&folder, "l", "a").unwrap();
+        assert_eq!(a.side(), 0);
+        assert!(a.window.is_valid());
+    }
+
+    #[test]
+    fn memory_of_another_version_is_refused() {
+        let (_dir, folder) = folder();
+        let a = Link::take(&folder, "l", "a").unwrap();
+        a.memory.write_all_at(&[0; 8], 0).unwrap();
+        let error = Link::take(&folder, "l", "b").unwrap_err();
+        assert!(matches!(error, Error::LinkBad { .. }));
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A node's ports: the host's half of each, and telling the node of it.
+
+pub(crate) mod link;
+mod packet;
+pub(crate) mod passt;
+mod tap;
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use ipnet::IpNet;
+use ring3_abi::*;
+use ring3_config::{PortKind, PortSpec};
+
+use crate::error::{Error, Result};
+use crate::image::Thread;
+use crate::region::Region;
+use crate::runtime::Folder;
+
+use link::Link;
+use packet::Packet;
+use passt::Passt;
+use tap::Tap;
+
+/// IFNAMSIZ without the NUL.
+const IFNAME_MAX: usize = 15;
+
+/// The host's half.
+#[derive(Debug)]
+enum Host {
+    Link(Link),
+    Tap(Tap),
+    Passt(Passt),
+    Packet(Packet),
+}
+
+/// One port of a node. Dropping it gives back what it took from the host.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub index: usize,
+    pub spec: PortSpec,
+    /// On the node.
+    pub ifname: String,
+    pub ifindex: u32,
+    /// What the spec says, or the kind's own.
+    pub addrs: Vec<IpNet>,
+    pub gw: Vec<IpAddr>,
+    host: Host,
+}
+
+impl Port {
+    /// Opens the host's half and makes the interface on the node, down and without address.
+    pub fn add(
+        index: usize,
+        spec: &PortSpec,
+        node: &str,
+        folder: &Folder,
+        taken: &[Port],
+        init: &mut Thread,
+    ) -> Result<Port> {
+        let mut addrs = spec.addrs.clone();
+        let mut gw = spec.gw.clone();
+        let (host, wanted) = match &spec.kind {
+            PortKind::Link { name } => (Host::Link(Link::take(folder, name, node)?), &**name),
+            PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
+            PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
+            PortKind::Passt => {
+                let plan = passt::plan(&addrs, &gw);
+                let host = Host::Passt(Passt::spawn(&plan)?);
+                (addrs, gw) = (plan.addrs, plan.gw);
+                (host, "passt0")
+            }
+        };
+        let mut port = Port {
+            index,
+            spec: spec.clone(),
+            ifname: interface_name(wanted, spec.kind.kind(), taken),
+            ifindex: 0,
+            addrs,
+            gw,
+            host,
+        };
+        let region = init.region().clone();
+        let config = port.config(&region)?;
+        port.publish_fd(&region, region.init_proc());
+        port.ifindex = init
+            .port_add(&config)
+            .map_err(Error::node(format!("make interface {}", port.ifname)))?;
+        Ok(port)
+    }
+
+    fn config(&self, region: &Region) -> Result<ring3_port_config> {
+        let mut config = ring3_port_config {
+            index: self.index as u32,
+            kind: self.kind(),
+            mtu: self.spec.mtu.unwrap_or(0),
+            mac: self.spec.mac.unwrap_or_default(),
+            ..Default::default()
+        };
+        config.name[..self.ifname.len()].copy_from_slice(self.ifname.as_bytes());
+        match &self.host {
+            Host::Link(link) => {
+                config.side = link.side();
+                config.window = region.map_link(self.index, link.memory())?;
+                config.flags = RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO;
+            }
+            Host::Tap(tap) => config.flags = tap.flags(),
+            Host::Packet(packet) => config.flags = packet.flags(),
+            Host::Passt(_) => {}
+        }
+        Ok(config)
+    }
+
+    /// RING3_PORT_LINK and its like.
+    pub fn kind(&self) -> u32 {
+        match self.host {
+            Host::Link(_) => RING3_PORT_LINK,
+            Host::Tap(_) => RING3_PORT_TAP,
+            Host::Passt(_) => RING3_PORT_PASST,
+            Host::Packet(_) => RING3_PORT_PACKET,
+        }
+    }
+
+    /// What a program that joins gets: a link's memory or the port's descriptor.
+    pub fn join_fd(&self) -> BorrowedFd<'_> {
+        match &self.host {
+            Host::Link(link) => link.fd(),
+            Host::Tap(tap) => tap.fd(),
+            Host::Passt(passt) => passt.fd(),
+            Host::Packet(packet) => packet.fd(),
+        }
+    }
+
+    /// The descriptor whose readiness is the port's interrupt; links have doorbells.
+    pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
+        match self.host {
+            Host::Link(_) => None,
+            _ => Some(self.join_fd()),
+        }
+    }
+
+    /// Tells the image this port's descriptor in this process.
+    pub fn publish_fd(&self, region: &Region, proc: u64) {
+        if let Some(fd) = self.event_fd() {
+            region.set_port_fd(proc, self.index, fd.as_raw_fd());
+        }
+    }
+
+    /// The TAP was made by this node.
+    pub fn made(&self) -> bool {
+        matches!(&self.host, Host::Tap(tap) if tap.made())
+    }
+
+    /// passt's process.
+    pub fn pid(&self) -> Option<i32> {
+        match &self.host {
+            Host::Passt(passt) => Some(passt.pid()),
+            _ => None,
+        }
+    }
+}
+
+/// The name wanted, shortened to what Linux takes; `kind` and a number where it is in use.
+fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
+    let mut name = wanted.to_owned();
+    while name.len() > IFNAME_MAX {
+        name.pop();
+    }
+    let in_use = |name: &str| name == "lo" || taken.iter().any(|port| port.ifname == name);
+    if !in_use(&name) {
+        return name;
+    }
+    (0..)
+        .map(|n| format!("{kind}{n}"))
+        .find(|name| !in_use(name))
+        .unwrap_or(name)
+}

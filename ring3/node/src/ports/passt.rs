@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The internet without privilege: passt(1), spawned for the node.
+//!
+//! passt gets one end of a socket pair as its standard input and is told that this is its guest
+//! (`--fd 0`); it ends when the other end is closed by all. It would assign addresses by DHCP, but
+//! it serves whatever the guest uses, so a node sets them itself, at once:
+//!
+//! ```text
+//! addr, gw given   these
+//! addr given       the network's first address that is not addr is the gateway
+//! none             10.0.2.15/24 through 10.0.2.2, and fd72:696e:6733::15/64 through ...::2
+//! ```
+//!
+//! The gateway's address leads to the host's own loopback.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
+use rustix::fs::MemfdFlags;
+
+use crate::error::{Error, Result};
+
+const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
+/// The second address, as user-mode networks have it; the first is often a real router.
+const V4_GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
+const V4_PREFIX: u8 = 24;
+const V6: Ipv6Addr = Ipv6Addr::new(0xfd72, 0x696e, 0x6733, 0, 0, 0, 0, 0x15);
+const V6_GATEWAY: Ipv6Addr = Ipv6Addr::new(0xfd72, 0x696e, 0x6733, 0, 0, 0, 0, 2);
+const V6_PREFIX: u8 = 64;
+/// passt starts within 100 ms on an idle machine.
+const START_PATIENCE: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Passt {
+    child: Child,
+    socket: UnixStream,
+}
+
+/// Addresses and gateways of the node's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    pub addrs: Vec<IpNet>,
+    pub gw: Vec<IpAddr>,
+}
+
+/// What the node's end is to have, given what its owner wrote down.
+pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> Plan {
+    let mut plan = Plan {
+        addrs: addrs.to_vec(),
+        gw: gw.to_vec(),
+    };
+    if addrs.is_empty() {
+        plan.addrs = [
+            Ipv4Net::new(V4, V4_PREFIX).map(IpNet::V4),
+            Ipv6Net::new(V6, V6_PREFIX).map(IpNet::V6),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if gw.is_empty() {
+            plan.gw = vec![V4_GATEWAY.into(), V6_GATEWAY.into()];
+        }
+    }
+    for net in &plan.addrs {
+        let is_v4 = net.addr().is_ipv4();
+        if !plan.gw.iter().any(|gw| gw.is_ipv4() == is_v4) {
+            plan.gw.extend(
+                net.hosts()
+                    .find(|ip| *ip != net.addr() && !is_network(net, *ip)),
+            );
+        }
+    }
+    plan
+}
+
+/// hosts() of an IPv6 network starts with the subnet-router anycast address.
+fn is_network(net: &IpNet, ip: IpAddr) -> bool {
+    net.network() == ip && net.prefix_len() < net.max_prefix_len() - 1
+}
+
+impl Passt {
+    pub fn spawn(plan: &Plan) -> Result<Passt> {
+        let (socket, theirs) = UnixStream::pair().map_err(Error::io("make a socket pair"))?;
+        // A file, not a pipe: nobody has to read it, and passt cannot block on it.
+        let messages = rustix::fs::memfd_create("ring3-passt", MemfdFlags::CLOEXEC)
+            .map_err(Error::host("make a file in memory"))?;
+        let mut messages = File::from(messages);
+        let stderr = messages
+            .try_clone()
+            .map_err(Error::io("copy a descriptor"))?;
+        let mut child = command(plan)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(stderr)
+            .spawn()
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => Error::PasstMissing,
+                _ => Error::PasstFailed {
+                    why: error.to_string(),
+                },
+            })?;
+        wait_until_it_serves(&mut child, &socket, &mut messages)?;
+        socket
+            .set_nonblocking(true)
+            .map_err(Error::io("make a socket non-blocking"))?;
+        Ok(Passt { child, socket })
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+}
+
+impl Drop for Passt {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn command(plan: &Plan) -> Command {
+    let mut command = Command::new("passt");
+    command.args(["--foreground", "--quiet", "--fd", "0"]);
+    for net in &plan.addrs {
+        command.arg("--address").arg(net.addr().to_string());
+        if let IpNet::V4(v4) = net {
+            command.arg("--netmask").arg(v4.prefix_len().to_string());
+        }
+    }
+    for gw in &plan.gw {
+        command.arg("--gateway").arg(gw.to_string());
+    }
+    command
+}
+
+/// Ethernet address of the probe: locally administered; passt learns the node's with its first
+/// frame.
+const PROBE_MAC: [u8; 6] = [0x02, 0x72, 0x33, 0x00, 0x00, 0x01];
+const ARP_BYTES: usize = 42;
+/// Above this a length is no frame's.
+const FRAME_MAX: usize = 128 << 10;
+
+/// passt has no word for "ready". It answers every ARP request, so one is asked; the stream is
+/// left between two frames, as the node's driver expects it.
+fn wait_until_it_serves(child: &mut Child, socket: &UnixStream, messages: &mut File) -> Result<()> {
+    let exchange = || -> std::io::Result<()> {
+        socket.set_read_timeout(Some(START_PATIENCE))?;
+        let mut stream = socket;
+        stream.write_all(&(ARP_BYTES as u32).to_be_bytes())?;
+        stream.write_all(&arp_request(V4, V4_GATEWAY))?;
+        loop {
+            let mut len = [0; 4];
+            stream.read_exact(&mut len)?;
+            let len = u32::from_be_bytes(len) as usize;
+            if len > FRAME_MAX {
+                return Err(std::io::ErrorKind::InvalidData.into());
+            }
+            let mut frame = vec![0; len];
+            stream.read_exact(&mut frame)?;
+            if is_arp_reply(&frame) {
+                return Ok(());
+            }
+        }
+    };
+    let result = exchange();
+    if result.is_ok() {
+        return Ok(());
+    }
+    let why = match result {
+        Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+            format!("it does not answer within {START_PATIENCE:?}")
+        }
+        Err(error) => error.to_string(),
+        Ok(()) => String::new(),
+    };
+    let _ = child.kill();
+    let _ = child.wait();
+    let mut said = String::new();
+    let _ = messages.seek(SeekFrom::Start(0));
+    let _ = messages.read_to_string(&mut said);
+    Err(Error::PasstFailed {
+        why: reason(&said).unwrap_or(why),
+    })
+}
+
+/// passt's own words, in one line, with what to do where that is known.
+fn reason(said: &str) -> Option<String> {
+    if said.contains("External interface not usable") {
+        return Some("the host has no default route, which passt needs (`ip route`)".into());
+    }
+    let line = said.lines().map(str::trim).rfind(|line| {
+        !line.is_empty() && !line.contains("syslog") && !line.starts_with("Don't run as root")
+    })?;
+    Some(line.to_owned())
+}
+
+fn arp_request(from: Ipv4Addr, to: Ipv4Addr) -> [u8; ARP_BYTES] {
+    let mut frame = [0; ARP_BYTES];
+    frame[..6].fill(0xff);
+    frame[6..12].copy_from_slice(&PROBE_MAC);
+    frame[12..14].copy_from_slice(&(libc::ETH_P_ARP as u16).to_be_bytes());
+    // Ethernet, IPv4, their address lengths, request
+    frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
+    frame[22..28].copy_from_slice(&PROBE_MAC);
+    frame[28..32].copy_from_slice(&from.octets());
+    frame[38..42].copy_from_slice(&to.octets());
+    frame
+}
+
+fn is_arp_reply(frame: &[u8]) -> bool {
+    frame.len() >= ARP_BYTES
+        && frame[12..14] == (libc::ETH_P_ARP as u16).to_be_bytes()
+        && frame[20..22] == [0, 2]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nets(list: &[&str]) -> Vec<IpNet> {
+        list.iter().map(|net| net.parse().unwrap()).collect()
+    }
+
+    fn ips(list: &[&str]) -> Vec<IpAddr> {
+        list.iter().map(|ip| ip.parse().unwrap()).collect()
+    }
+
+    #[test]
+    fn addresses_that_nobody_gave() {
+        let plan = plan(&[], &[]);
+        assert_eq!(plan.addrs, nets(&["10.0.2.15/24", "fd72:696e:6733::15/64"]));
+        assert_eq!(plan.gw, ips(&["10.0.2.2", "fd72:696e:6733::2"]));
+    }
+
+    #[test]
+    fn a_gateway_is_found_in_the_network() {
+        let case = |addr, gw| assert_eq!(plan(&nets(&[addr]), &[]).gw, ips(&[gw]), "{addr}");
+        case("192.0.2.7/24", "192.0.2.1");
+        case("192.0.2.1/24", "192.0.2.2");
+        case("fd00::5/64", "fd00::1");
+        case("fd00::1/64", "fd00::2");
+    }
+
+    #[test]
+    fn a_gateway_that_was_given_stays() {
+        let plan = plan(&nets(&["192.0.2.7/24"]), &ips(&["192.0.2.254"]));
+        assert_eq!(plan.gw, ips(&["192.0.2.254"]));
+    }
+
+    #[test]
+    fn its_words() {
+        let said = "Don't run as root. Changing to nobody...\nExternal interface not usable\n\n";
+        assert!(reason(said).unwrap().contains("default route"));
+        assert_eq!(reason("foo\n bar \n").unwrap(), "bar");
+        assert_eq!(reason(""), None);
+    }
+}

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The region: making it, and the few words of it that the keeper reads and writes.
+//! Unsafe leaf.
+//!
+//! A node lives in one of 4096 slots of address space, at the same address in every one of its
+//! processes. A slot is chosen at random: only processes that hold two nodes at once care,
+//! and there the map call itself refuses a slot that is taken (MAP_FIXED_NOREPLACE). The
+//! whole slot is reserved first, so that nothing else moves in, then filled:
+//!
+//! ```text
+//! base                        the memfd, read and write
+//! base + text_start..text_end the same pages again, read and execute
+//! base + RING3_ALIAS_OFFSET   the text once more, read and write (jump labels)
+//! base + RING3_LINK_OFFSET    windows of link ports
+//! ```
+#![allow(unsafe_code)]
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::mem::offset_of;
+use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use ring3_abi::*;
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::mm::{mmap, mmap_anonymous, munmap, MapFlags, ProtFlags};
+
+use crate::clock::{self, Sample};
+use crate::elf::{c_string, Image};
+use crate::error::{Errno, Error, Result};
+use crate::sys::futex_wake;
+
+/// Random slots to try before giving up: with half of them taken, 2^-64 is the chance.
+const SLOT_TRIES: usize = 64;
+
+/// What the keeper writes into a fresh region.
+#[derive(Debug)]
+pub(crate) struct Params<'a> {
+    pub name: &'a str,
+    pub size: u64,
+    pub cmdline: &'a str,
+    pub spin_ns: u32,
+}
+
+/// A node's memory, mapped into this process.
+#[derive(Debug)]
+pub(crate) struct Region {
+    base: u64,
+    size: u64,
+    memory: OwnedFd,
+    text: Range<u64>,
+    boot: u64,
+    enter: u64,
+    fixup: u64,
+    pub version: String,
+    pub image: PathBuf,
+}
+
+/// One live entry of procs[].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProcEntry {
+    pub index: usize,
+    pub state: u32,
+    pub pid: i32,
+    pub threads: u32,
+}
+
+impl Region {
+    /// Loads the image into a new region and prepares it for boot.
+    pub fn create(image: &Image, params: &Params<'_>) -> Result<Region> {
+        let first = Sample::now();
+        // Below twice the image there is nothing left to run in.
+        if params.size < image.size * 2 {
+            return Err(Error::MemoryTooSmall {
+                size: params.size,
+                image: image.size,
+            });
+        }
+        let memory = make_memory(params)?;
+        copy_image(image, &memory)?;
+        let base = map(&memory, params.size, &image.text)?;
+        let region = Region {
+            base,
+            size: params.size,
+            memory,
+            text: image.text.clone(),
+            boot: image.boot,
+            enter: image.enter,
+            fixup: image.fixup,
+            version: image.version.clone(),
+            image: image.path.clone(),
+        };
+        region.fill(params, first)?;
+        Ok(region)
+    }
+
+    /// Writes the keeper's group of struct ring3_region and the thread blocks of this process.
+    fn fill(&self, params: &Params<'_>, first: Sample) -> Result<()> {
+        let mut seed = [0; 64];
+        getrandom::fill(&mut seed).map_err(|_| Error::Host {
+            what: "get random bytes".into(),
+            why: Errno(libc::EIO),
+        })?;
+        let (tsc_khz, sample) = clock::calibrate(first);
+        // SAFETY: the region is mapped, larger than the struct (it holds the image, which
+        // starts with it), and nobody else has it yet.
+        let r = unsafe { &mut *(self.base as *mut ring3_region) };
+        r.base = self.base;
+        r.size = self.size;
+        r.tsc_khz = tsc_khz;
+        r.boot_tsc = sample.tsc;
+        r.boot_monotonic_ns = sample.monotonic_ns;
+        r.boot_realtime_ns = sample.realtime_ns;
+        r.seed = seed;
+        put_string(&mut r.node_name, params.name);
+        put_string(&mut r.cmdline, params.cmdline);
+        r.keeper_pid = std::process::id() as i32;
+        r.spin_ns = params.spin_ns;
+        let proc = &raw const r.tail.init_proc as u64;
+        r.tail.init_proc.state = RING3_PROC_LIVE.into();
+        r.tail.init_proc.pid = (std::process::id() as i32).into();
+        r.tail.init_proc.waiter_fd = -1;
+        for fd in &r.tail.init_proc.port_fd {
+            fd.store(-1, Ordering::Relaxed);
+        }
+        let drivers = r.tail.driver_thread.iter_mut();
+        for thread in drivers.chain([&mut r.tail.init_thread]) {
+            thread.self_ = thread as *const _ as u64;
+            thread.region = self.base;
+            thread.proc = proc;
+            thread.fdmap = 0;
+        }
+        Ok(())
+    }
+
+    fn at<T>(&self, offset: usize) -> *mut T {
+        (self.base + offset as u64) as *mut T
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU32 {
+        // SAFETY: every caller passes the offset of an AtomicU32 of struct ring3_region, which
+        // stays mapped as long as self is.
+        unsafe { &*self.at(offset) }
+    }
+
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    pub fn text(&self) -> Range<u64> {
+        self.text.clone()
+    }
+
+    pub fn memory(&self) -> BorrowedFd<'_> {
+        self.memory.as_fd()
+    }
+
+    /// Bytes of host memory that the region holds.
+    pub fn resident(&self) -> u64 {
+        rustix::fs::fstat(&self.memory).map_or(0, |stat| stat.st_blocks as u64 * 512)
+    }
+
+    /// Addresses of the image's entry points: boot, enter, fixup.
+    pub fn boot_address(&self) -> u64 {
+        self.base + self.boot
+    }
+
+    pub fn enter_address(&self) -> u64 {
+        self.base + self.enter
+    }
+
+    pub fn fixup_address(&self) -> u64 {
+        self.base + self.fixup
+    }
+
+    /// Thread block of pid 1.
+    pub fn init_thread(&self) -> u64 {
+        self.base + offset_of!(ring3_region, tail.init_thread) as u64
+    }
+
+    /// Thread blocks of the keeper's drivers, 0..4.
+    pub fn driver_thread(&self, n: usize) -> u64 {
+        assert!(n < 4);
+        let first = offset_of!(ring3_region, tail.driver_thread);
+        self.base + (first + n * size_of::<ring3_thread>()) as u64
+    }
+
+    pub fn init_proc(&self) -> u64 {
+        self.base + offset_of!(ring3_region, tail.init_proc) as u64
+    }
+
+    pub fn state(&self) -> u32 {
+        self.word(offset_of!(ring3_region, state))
+            .load(Ordering::Acquire)
+    }
+
+    /// Why the node is poisoned, if it is.
+    pub fn poison(&self) -> Option<String> {
+        if self.state() != RING3_POISONED {
+            return None;
+        }
+        // SAFETY: 128 bytes of the mapped struct, copied out; who poisons writes them before the
+        // state, which was read with acquire order.
+        let bytes: [u8; 128] = unsafe {
+            self.at::<[u8; 128]>(offset_of!(ring3_region, poison))
+                .read_volatile()
+        };
+        Some(match c_string(&bytes) {
+            empty if empty.is_empty() => "it does not say why".into(),
+            why => why,
+        })
+    }
+
+    /// Ends the node: KEEP returns, calls fail. A poisoned node stays poisoned.
+    pub fn set_down(&self) {
+        let state = self.word(offset_of!(ring3_region, state));
+        let _ = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            (now != RING3_POISONED).then_some(RING3_DOWN)
+        });
+        self.kick();
+    }
+
+    /// Wakes KEEP.
+    pub fn kick(&self) {
+        let kick = self.word(offset_of!(ring3_region, kick));
+        kick.fetch_add(1, Ordering::AcqRel);
+        futex_wake(kick);
+    }
+
+    /// Raises interrupts (RING3_IRQ_*).
+    pub fn raise(&self, irqs: u32) {
+        self.word(offset_of!(ring3_region, pending))
+            .fetch_or(irqs, Ordering::AcqRel);
+    }
+
+    /// The futex word that moves whenever procs[] changes.
+    pub fn procs_gen(&self) -> &AtomicU32 {
+        self.word(offset_of!(ring3_region, procs_gen))
+    }
+
+    /// Wakes who sleeps on `procs_gen`.
+    pub fn poke_procs(&self) {
+        self.procs_gen().fetch_add(1, Ordering::AcqRel);
+        futex_wake(self.procs_gen());
+    }
+
+    fn proc(&self, index: usize) -> &ring3_proc {
+        assert!(index < RING3_PROCS_MAX);
+        let first = offset_of!(ring3_region, tail.procs);
+        // SAFETY: one entry of procs[], mapped as long as self is; those of its fields that
+        // are read here are atomics.
+        unsafe { &*self.at(first + index * size_of::<ring3_proc>()) }
+    }
+
+    /// The entries of procs[] in use.
+    pub fn procs(&self) -> impl Iterator<Item = ProcEntry> + '_ {
+        (0..RING3_PROCS_MAX)
+            .map(|index| self.proc_entry(index))
+            .filter(|entry| entry.state != RING3_PROC_FREE)
+    }
+
+    pub fn proc_entry(&self, index: usize) -> ProcEntry {
+        let proc = self.proc(index);
+        ProcEntry {
+            index,
+            state: proc.state.load(Ordering::Acquire),
+            pid: proc.pid.load(Ordering::Acquire),
+            threads: proc.threads.load(Ordering::Relaxed),
+        }
+    }
+
+    pub fn proc_address(&self, index: usize) -> u64 {
+        self.proc(index) as *const _ as u64
+    }
+
+    /// Tells the image which descriptor of this process port `port` has; `proc` is the address
+    /// of one of this process's struct ring3_proc.
+    pub fn set_port_fd(&self, proc: u64, port: usize, fd: i32) {
+        let all = self.init_proc()..self.base + size_of::<ring3_region>() as u64;
+        assert!(all.contains(&proc) && port < RING3_PORTS_MAX);
+        // SAFETY: `proc` lies in the array that starts at init_proc and ends with the struct.
+        let proc = unsafe { &*(proc as *const ring3_proc) };
+        proc.port_fd[port].store(fd, Ordering::Release);
+    }
+
+    /// Maps a link's memory into port `port`'s window and returns its address.
+    pub fn map_link(&self, port: usize, link: &File) -> Result<u64> {
+        assert!(port < RING3_PORTS_MAX);
+        let window = self.base + RING3_LINK_OFFSET + port as u64 * RING3_LINK_STRIDE;
+        // SAFETY: the window is part of the slot that create() reserved and is port's own.
+        unsafe {
+            mmap(
+                window as *mut c_void,
+                RING3_LINK_BYTES as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::FIXED,
+                link,
+                0,
+            )
+        }
+        .map_err(Error::host("map a link's memory"))?;
+        Ok(window)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the slot is ours since create(); handle.rs drops the region only after the
+        // last thread that enters it has ended.
+        let _ = unsafe { munmap(self.base as *mut c_void, RING3_SLOT_SIZE as usize) };
+    }
+}
+
+fn make_memory(params: &Params<'_>) -> Result<OwnedFd> {
+    let fail = |why: rustix::io::Errno| Error::Memory {
+        size: params.size,
+        why: why.into(),
+    };
+    let name = format!("ring3:{}", params.name);
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = rustix::fs::memfd_create(name, flags).map_err(fail)?;
+    rustix::fs::ftruncate(&memory, params.size).map_err(fail)?;
+    // Who joins cannot cut the memory off under the others (SIGBUS for all).
+    rustix::fs::fcntl_add_seals(
+        &memory,
+        SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
+    )
+    .map_err(fail)?;
+    Ok(memory)
+}
+
+/// Copies the segments. Through the file rather than a mapping: whole pages are then written
+/// without being cleared or faulted in first.
+fn copy_image(image: &Image, memory: &OwnedFd) -> Result<()> {
+    let unreadable = |why: rustix::io::Errno| Error::ImageUnreadable {
+        path: image.path.clone(),
+        why: why.into(),
+    };
+    let file_size = rustix::fs::fstat(&image.file).map_err(unreadable)?.st_size as u64;
+    for segment in image.segments.iter().filter(|s| s.len > 0) {
+        let end = segment.offset.checked_add(segment.len);
+        if end.is_none_or(|end| end > file_size) {
+            return Err(Error::ImageBad {
+                path: image.path.clone(),
+                why: "it is cut off",
+            });
+        }
+        let first_page = segment.offset & !0xfff;
+        let skip = (segment.offset - first_page) as usize;
+        let len = skip + segment.len as usize;
+        // SAFETY: a new private mapping at an address that the kernel chooses, unmapped below.
+        let source = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                ProtFlags::READ,
+                MapFlags::PRIVATE | MapFlags::POPULATE,
+                &image.file,
+                first_page,
+            )
+        }
+        .map_err(unreadable)?;
+        // SAFETY: `len` bytes are mapped at `source`, all of them within the file.
+        let bytes = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), len) };
+        let result = write_at(memory, &bytes[skip..], segment.address);
+        // SAFETY: the mapping made above; `bytes` is not used any more.
+        let _ = unsafe { munmap(source, len) };
+        result.map_err(|why| Error::Memory {
+            size: image.size,
+            why: why.into(),
+        })?;
+    }
+    Ok(())
+}
+
+fn write_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::Result<()> {
+    while !bytes.is_empty() {
+        let done = rustix::io::pwrite(memory, bytes, at)?;
+        bytes = &bytes[done..];
+        at += done as u64;
+    }
+    Ok(())
+}
+
+/// Reserves a slot and maps the region into it; returns its address.
+fn map(memory: &OwnedFd, size: u64, text: &Range<u64>) -> Result<u64> {
+    let fail = |why: rustix::io::Errno| Error::Memory {
+        size,
+        why: why.into(),
+    };
+    let base = reserve_slot(size)?;
+    let part = |address: u64, len: u64, prot, offset: u64| {
+        // SAFETY: every part lies in the slot that was just reserved and replaces only that.
+        unsafe {
+            mmap(
+                address as *mut c_void,
+                len as usize,
+                prot,
+                MapFlags::SHARED | MapFlags::FIXED,
+                memory,
+                offset,
+            )
+        }
+    };
+    let rw = ProtFlags::READ | ProtFlags::WRITE;
+    let text_len = text.end - text.start;
+    let parts = [
+        (base, size, rw, 0),
+        (
+            base + text.start,
+            text_len,
+            ProtFlags::READ | ProtFlags::EXEC,
+            text.start,
+        ),
+        (
+            base + RING3_ALIAS_OFFSET + text.start,
+            text_len,
+            rw,
+            text.start,
+        ),
+    ];
+    for (address, len, prot, offset) in parts {
+        if let Err(why) = part(address, len, prot, offset) {
+            // SAFETY: the slot reserved above, which nobody knows yet.
+            let _ = unsafe { munmap(base as *mut c_void, RING3_SLOT_SIZE as usize) };
+            return Err(fail(why));
+        }
+    }
+    Ok(base)
+}
+
+fn reserve_slot(size: u64) -> Result<u64> {
+    for _ in 0..SLOT_TRIES {
+        let slot = u64::from(getrandom::u32().unwrap_or_default()) % RING3_SLOTS;
+        let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
+        // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
+        let mapped = unsafe {
+            mmap_anonymous(
+                base as *mut c_void,
+                RING3_SLOT_SIZE as usize,
+                ProtFlags::empty(),
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+            )
+        };
+        match mapped {
+            Ok(_) => return Ok(base),
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(why) => {
+                return Err(Error::Memory {
+                    size,
+                    why: why.into(),
+                })
+            }
+        }
+    }
+    Err(Error::NoSlot { slots: RING3_SLOTS })
+}
+
+/// Writes text with its NUL; what is too long is cut (the configuration checks lengths).
+fn put_string(to: &mut [u8], text: &str) {
+    let len = text.len().min(to.len() - 1);
+    to[..len].copy_from_slice(&text.as_bytes()[..len]);
+    to[len..].fill(0);
+}

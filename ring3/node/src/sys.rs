@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Host system calls that no crate wraps. Unsafe leaf.
+#![allow(unsafe_code)]
+
+use std::mem::{size_of_val, zeroed};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
+
+use crate::error::Errno;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+fn last() -> Errno {
+    std::io::Error::last_os_error().into()
+}
+
+fn check(ret: libc::c_int) -> Result<libc::c_int> {
+    if ret < 0 {
+        Err(last())
+    } else {
+        Ok(ret)
+    }
+}
+
+// ---- open-file-description locks: they live as long as the descriptor, whoever dies ----
+
+fn byte_range(kind: libc::c_int, byte: i64) -> libc::flock {
+    // SAFETY: flock is plain data, for which all zeroes is a value.
+    let mut lock: libc::flock = unsafe { zeroed() };
+    lock.l_type = kind as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    lock.l_start = byte;
+    lock.l_len = 1;
+    lock
+}
+
+/// Locks one byte of a file for this descriptor. `EAGAIN`: another has it.
+pub(crate) fn lock_byte(fd: impl AsFd, byte: i64) -> Result<()> {
+    let lock = byte_range(libc::F_WRLCK, byte);
+    // SAFETY: the descriptor is open and `lock` outlives the call.
+    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &lock) })?;
+    Ok(())
+}
+
+/// Gives a byte back.
+pub(crate) fn unlock_byte(fd: impl AsFd, byte: i64) -> Result<()> {
+    let lock = byte_range(libc::F_UNLCK, byte);
+    // SAFETY: the descriptor is open and `lock` outlives the call.
+    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_OFD_SETLK, &lock) })?;
+    Ok(())
+}
+
+/// Whether another descriptor has that byte locked. Takes nothing.
+pub(crate) fn byte_is_locked(fd: impl AsFd, byte: i64) -> Result<bool> {
+    let mut lock = byte_range(libc::F_WRLCK, byte);
+    // SAFETY: the descriptor is open; the kernel writes the one flock it is given.
+    check(unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), libc::F_OFD_GETLK, &mut lock) })?;
+    Ok(lock.l_type != libc::F_UNLCK as libc::c_short)
+}
+
+// ---- TAP ----
+
+/// `_IOW('T', 202, int)` and its like, <linux/if_tun.h>.
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
+
+fn ifreq(name: &str) -> Result<libc::ifreq> {
+    // SAFETY: ifreq is plain data, for which all zeroes is a value.
+    let mut request: libc::ifreq = unsafe { zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(Errno(libc::ENAMETOOLONG));
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok(request)
+}
+
+/// Attaches /dev/net/tun's `fd` to TAP `name`, with a virtio-net header on each frame.
+pub(crate) fn tap_attach(fd: BorrowedFd<'_>, name: &str) -> Result<()> {
+    let mut request = ifreq(name)?;
+    request.ifr_ifru.ifru_flags =
+        (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
+    // SAFETY: TUNSETIFF reads and writes the one ifreq it is given.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETIFF, &mut request) })?;
+    Ok(())
+}
+
+/// Bytes of the virtio-net header.
+pub(crate) fn tap_set_header(fd: BorrowedFd<'_>, bytes: i32) -> Result<()> {
+    // SAFETY: TUNSETVNETHDRSZ reads one int.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETVNETHDRSZ, &bytes) })?;
+    Ok(())
+}
+
+/// What the reader of the TAP takes: TUN_F_*. `EINVAL`: the host does not know one.
+pub(crate) fn tap_set_offload(fd: BorrowedFd<'_>, flags: libc::c_uint) -> Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its argument by value.
+    check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETOFFLOAD, libc::c_ulong::from(flags)) })?;
+    Ok(())
+}
+
+/// The host's index of an interface.
+pub(crate) fn interface_index(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: a NUL-terminated name that outlives the call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index != 0).then_some(index)
+}
+
+// ---- packet sockets ----
+
+/// <linux/if_packet.h>
+const PACKET_VNET_HDR: libc::c_int = 15;
+const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
+
+/// An AF_PACKET socket on interface `ifindex`, each frame behind a virtio-net header,
+/// promiscuous, and blind to what the host itself sends there.
+pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // Protocol 0: nothing is received before bind() names the interface.
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    // SAFETY: the call just made this descriptor; nobody else has it.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    set_packet(&fd, PACKET_VNET_HDR, &1i32)?;
+    set_packet(&fd, PACKET_IGNORE_OUTGOING, &1i32)?;
+    let member = libc::packet_mreq {
+        mr_ifindex: ifindex as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_packet(&fd, libc::PACKET_ADD_MEMBERSHIP, &member)?;
+    // SAFETY: sockaddr_ll is plain data, for which all zeroes is a value.
+    let mut address: libc::sockaddr_ll = unsafe { zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = ifindex as i32;
+    // SAFETY: bind reads `size` bytes of an address that has as many.
+    check(unsafe {
+        libc::bind(
+            fd.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of_val(&address) as u32,
+        )
+    })?;
+    Ok(fd)
+}
+
+fn set_packet<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> Result<()> {
+    // SAFETY: setsockopt reads size_of::<T>() bytes of `value`, which is a T.
+    check(unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (value as *const T).cast(),
+            size_of::<T>() as u32,
+        )
+    })?;
+    Ok(())
+}
+
+// ---- signals ----
+
+/// Blocks every signal on this thread but those that a fault raises, and returns what was
+/// blocked before. Threads started meanwhile inherit it.
+pub(crate) fn block_signals() -> SignalMask {
+    // SAFETY: sigset_t is plain data that sigfillset and pthread_sigmask fill in.
+    unsafe {
+        let mut all: libc::sigset_t = zeroed();
+        let mut before: libc::sigset_t = zeroed();
+        libc::sigfillset(&mut all);
+        for fault in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE] {
+            libc::sigdelset(&mut all, fault);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
+        SignalMask(before)
+    }
+}
+
+/// Restores the signal mask when dropped.
+pub(crate) struct SignalMask(libc::sigset_t);
+
+impl Drop for SignalMask {
+    fn drop(&mut self) {
+        // SAFETY: the mask is one that pthread_sigmask wrote.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &self.0, std::ptr::null_mut()) };
+    }
+}
+
+/// A descriptor that is readable when one of `signals` is pending. They are blocked on this
+/// thread from here on.
+pub(crate) fn signal_fd(signals: &[libc::c_int]) -> Result<OwnedFd> {
+    // SAFETY: sigset_t is plain data that sigemptyset fills in; signalfd makes a descriptor
+    // that nobody else has.
+    unsafe {
+        let mut set: libc::sigset_t = zeroed();
+        libc::sigemptyset(&mut set);
+        for &signal in signals {
+            libc::sigaddset(&mut set, signal);
+        }
+        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
+        let fd = check(libc::signalfd(
+            -1,
+            &set,
+            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
+        ))?;
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+/// The smallest timer slack for this thread: timers of the node are exact.
+pub(crate) fn exact_timers() {
+    // SAFETY: no memory is involved.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+}
+
+// ---- futexes ----
+
+/// Sleeps until a word that may be shared with other processes is not `value` any more and is
+/// woken, or for `timeout`.
+pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
+    let timeout = libc::timespec {
+        tv_sec: timeout.as_secs() as i64,
+        tv_nsec: i64::from(timeout.subsec_nanos()),
+    };
+    // SAFETY: the word is borrowed and `timeout` outlives the call.
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            libc::FUTEX_WAIT,
+            value,
+            &raw const timeout,
+        )
+    };
+}
+
+/// Wakes all who sleep on a word that may be shared with other processes.
+pub(crate) fn futex_wake(word: &AtomicU32) {
+    // SAFETY: the word is borrowed; waking does not touch it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::Ordering;
+
+    #[test]
+    fn a_byte_is_locked_for_one_descriptor() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            std::fs::File::options()
+                .read(true)
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(dir.path().join("f"))
+                .unwrap()
+        };
+        let (first, second) = (open(), open());
+        lock_byte(&first, 1).unwrap();
+        assert_eq!(lock_byte(&second, 1), Err(Errno(libc::EAGAIN)));
+        assert!(byte_is_locked(&second, 1).unwrap());
+        assert!(!byte_is_locked(&second, 0).unwrap());
+        drop(first);
+        assert!(!byte_is_locked(&second, 1).unwrap());
+    }
+
+    #[test]
+    fn futex_wait_ends_by_a_change_a_wake_or_time() {
+        let word = AtomicU32::new(0);
+        futex_wait(&word, 1, Duration::from_secs(5));
+        futex_wait(&word, 0, Duration::from_millis(1));
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                std::thread::sleep(Duration::from_millis(5));
+                word.store(1, Ordering::Release);
+                futex_wake(&word);
+            });
+            let start = std::time::Instant::now();
+            futex_wait(&word, 0, Duration::from_secs(5));
+            assert!(start.elapsed() < Duration::from_secs(4));
+        });
+    }
+}

@@ -1,0 +1,527 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * epoll.c - epolls that hold descriptors of both kinds
+ *
+ * Theory of operation
+ * -------------------
+ * Each epoll descriptor is two epolls at one number: the node's, and its twin on
+ * the host, which takes the place of the placeholder. A member is added to the
+ * side that owns it, with the program's own event mask and data, so that edge
+ * triggering, one-shot, exclusive wake-ups, errors and epoll_data are those of
+ * the kernel that knows the file. dup, fork and exec carry both along.
+ *
+ * Waiting depends on which sides have members:
+ *
+ *   host only	wait on the twin
+ *   node only	wait on the node's epoll
+ *   both	(EP_MIXED) look into the twin without waiting, then wait in the
+ *		node. The node's epoll has one member of ours, the feeder's proxy,
+ *		edge-triggered, with data MAGIC; when a twin becomes readable the
+ *		feeder makes an edge there, the waiter wakes, drops that event and
+ *		looks into the twin again.
+ *
+ * An epoll never turns back from mixed. It may become mixed while threads wait:
+ * those in the node get an edge; those on the host are kicked by an always
+ * readable member, also with data MAGIC, which the last of them takes out.
+ *
+ * What we know of an epoll is in struct ep, found by number and shared by
+ * duplicates. An epoll we know nothing of (inherited over exec) counts as having
+ * members on both sides, as do all in a forked child: the other process may add
+ * some. In a child that borrows our memory (vfork) this state is not its own and
+ * is left alone.
+ */
+#include "policy.h"
+
+#define MAGIC		0x52334d6978656421ull	/* epoll_data of our own members */
+#define EPS		4096			/* epolls of one process */
+#define CHUNK		32			/* events looked at in one go */
+#define LOOK_CYCLES	40000			/* about 15 us: how often to look into a busy twin */
+
+struct ep {
+	u32 refs;		/* numbers that have it */
+	u32 sides;		/* enum ep_side */
+	u32 armed;		/* the feeder will tell of the twin's next event */
+	u32 maybe;		/* the twin may have events: look before waiting */
+	u32 host_waiters;	/* threads waiting on the twin itself */
+	u32 node_waiters;	/* threads in ep_wait_mixed() */
+	u32 kicked;		/* the kick is a member of the twin */
+	u32 turn;
+	u64 looked;		/* TSC of the last look into the twin */
+};
+
+static struct gate_mutex ep_lock;
+static struct ep eps[EPS];
+static u16 ep_at[RING3_FDS_MAX];	/* by number: index + 1 */
+static u32 eps_used;			/* as far as a free one has to be sought */
+
+static u64 cycles(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+static struct ep *ep_new(u32 fd, u32 sides)
+{
+	u32 i;
+
+	for (i = 0; i < EPS; i++) {
+		if (eps[i].refs)
+			continue;
+		eps[i] = (struct ep){ .refs = 1, .sides = sides, .maybe = 1 };
+		if (i >= eps_used)
+			eps_used = i + 1;
+		WRITE_ONCE(ep_at[fd], i + 1);
+		return &eps[i];
+	}
+	return NULL;
+}
+
+/* The epoll at number fd, which is the node's; NULL: not ours to know. */
+static struct ep *ep_find(u32 fd)
+{
+	u16 i = READ_ONCE(ep_at[fd]);
+
+	return i && feed_mine() ? &eps[i - 1] : NULL;
+}
+
+static struct ep *ep_get(u32 fd)
+{
+	struct ep *ep = ep_find(fd);
+
+	if (ep || !feed_mine())
+		return ep;
+	gate_lock(&ep_lock);
+	ep = ep_find(fd);
+	if (!ep)
+		ep = ep_new(fd, EP_HOST | EP_NODE);
+	gate_unlock(&ep_lock);
+	return ep;
+}
+
+static void ep_put_locked(u32 fd)
+{
+	u16 i = ep_at[fd];
+
+	if (i) {
+		ep_at[fd] = 0;
+		eps[i - 1].refs--;
+	}
+}
+
+void ep_close(u32 fd)
+{
+	if (!READ_ONCE(ep_at[fd]) || !feed_mine())
+		return;
+	gate_lock(&ep_lock);
+	ep_put_locked(fd);
+	gate_unlock(&ep_lock);
+}
+
+void ep_dup(u32 from, u32 to)
+{
+	if (!READ_ONCE(ep_at[from]) || !feed_mine())
+		return;
+	gate_lock(&ep_lock);
+	ep_put_locked(to);
+	ep_at[to] = ep_at[from];
+	if (ep_at[to])
+		eps[ep_at[to] - 1].refs++;
+	gate_unlock(&ep_lock);
+}
+
+u32 ep_sides(u32 fd)
+{
+	struct ep *ep = ep_find(fd);
+
+	return ep ? READ_ONCE(ep->sides) : 0;
+}
+
+void ep_fired(u32 index)
+{
+	struct ep *ep = &eps[index % EPS];
+
+	WRITE_ONCE(ep->maybe, 1);
+	__atomic_store_n(&ep->armed, 0, __ATOMIC_SEQ_CST);
+}
+
+static void ep_arm_ep(struct ep *ep, u32 fd)
+{
+	if (!__atomic_exchange_n(&ep->armed, 1, __ATOMIC_SEQ_CST))
+		feed_arm_twin(fd, ep - eps);
+}
+
+void ep_fork_lock(void)
+{
+	gate_lock(&ep_lock);
+}
+
+void ep_fork_unlock(void)
+{
+	gate_unlock(&ep_lock);
+}
+
+void ep_forked(void)
+{
+	u32 i;
+
+	for (i = 0; i < eps_used; i++) {
+		eps[i].sides = EP_HOST | EP_NODE;
+		eps[i].armed = 0;
+		eps[i].maybe = 1;
+		eps[i].host_waiters = 0;
+		eps[i].node_waiters = 0;
+	}
+}
+
+long do_epoll_create(struct gate_regs *r)
+{
+	long fd = host_syscall1(r->nr, r->a[0]);
+	u32 flags = r->nr == __NR_epoll_create1 ? r->a[0] : 0;
+
+	fd = fd_adopt(fd, __NR_epoll_create1, flags, 0, 0, 0);
+	if (fd < 0 || !feed_mine())
+		return fd;
+	gate_lock(&ep_lock);
+	ep_put_locked(fd);
+	if (!ep_new(fd, 0))
+		gate_warn("more than %d epolls in one process: slower from here on", EPS);
+	gate_unlock(&ep_lock);
+	return fd;
+}
+
+/* The always readable descriptor that ends waits on a twin. */
+static long kick_fd(void)
+{
+	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_KICK), F_GETFD, 0);
+
+	if (fd >= 0)
+		return gate_fd(FD_KICK);
+	fd = host_syscall2(__NR_eventfd2, 1, O_CLOEXEC);
+	return fd < 0 ? fd : gate_fd_keep(fd, FD_KICK);
+}
+
+static long twin_ctl(u32 epfd, u32 op, u32 fd, u32 events)
+{
+	struct epoll_event ev = { .events = events, .data = MAGIC };
+
+	return host_syscall4(__NR_epoll_ctl, epfd, op, fd, (long)&ev);
+}
+
+static long ep_mix_locked(struct ep *ep, u32 epfd)
+{
+	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data = MAGIC };
+	long ret;
+
+	if (ep->sides & EP_MIXED)
+		return 0;
+	ret = feed_start();
+	if (ret)
+		return ret;
+	ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_ADD, feed_fd(), &ev);
+	if (ret && ret != -EEXIST)
+		return ret;
+	ep->maybe = 1;
+	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
+
+	/* Whoever waits on one side only has to learn that there are two. */
+	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	if (__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST) && !ep->kicked) {
+		ret = kick_fd();
+		if (ret >= 0)
+			ret = twin_ctl(epfd, EPOLL_CTL_ADD, ret, EPOLLIN);
+		if (ret < 0)
+			return ret;
+		ep->kicked = 1;
+	}
+	return 0;
+}
+
+static long ep_mix(struct ep *ep, u32 epfd)
+{
+	long ret;
+
+	if (READ_ONCE(ep->sides) & EP_MIXED)
+		return 0;
+	gate_lock(&ep_lock);
+	ret = ep_mix_locked(ep, epfd);
+	gate_unlock(&ep_lock);
+	return ret;
+}
+
+long ep_arm(u32 epfd)
+{
+	struct ep *ep = ep_find(epfd);
+	long ret;
+
+	if (!ep)
+		return -EBADF;
+	ret = ep_mix(ep, epfd);
+	if (!ret)
+		ep_arm_ep(ep, epfd);
+	return ret;
+}
+
+/* The epoll has got a member on this side. */
+static long ep_joined(u32 epfd, u32 side)
+{
+	struct ep *ep = ep_get(epfd);
+	u32 sides;
+
+	if (!ep)
+		return 0;
+	if (side & EP_HOST)
+		WRITE_ONCE(ep->maybe, 1);
+	if ((READ_ONCE(ep->sides) & side) == side)
+		return 0;
+	sides = __atomic_or_fetch(&ep->sides, side, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST))
+		sides = __atomic_or_fetch(&ep->sides, EP_HOST, __ATOMIC_SEQ_CST);
+	if ((sides & (EP_HOST | EP_NODE)) != (EP_HOST | EP_NODE))
+		return 0;
+	return ep_mix(ep, epfd);
+}
+
+/* An epoll inside an epoll: inner twin into outer twin, and the same in the node. */
+static long ep_ctl_nested(struct gate_regs *r)
+{
+	u32 epfd = r->a[0], op = r->a[1], fd = r->a[2];
+	long ret = image_pass(r);
+
+	if (ret)
+		return ret;
+	ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, r->a[3]);
+	if (ret && op == EPOLL_CTL_ADD)
+		image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_DEL, fd, 0);
+	if (!ret && op == EPOLL_CTL_ADD)
+		ret = ep_joined(epfd, EP_HOST | EP_NODE);
+	return ret;
+}
+
+long do_epoll_ctl(struct gate_regs *r)
+{
+	u32 epfd = r->a[0], op = r->a[1], fd = r->a[2];
+	u32 side;
+	long ret;
+
+	if (unlikely(reserved_fd(epfd) || reserved_fd(fd)))
+		return -EBADF;
+	if (!fd_is_node(epfd))
+		return gate_host_regs(r);
+	if (fd_is_node(fd)) {
+		if (fd != epfd && READ_ONCE(ep_at[fd]) && READ_ONCE(ep_at[epfd]))
+			return ep_ctl_nested(r);
+		side = EP_NODE;
+		ret = image_pass(r);
+	} else {
+		side = EP_HOST;
+		ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, r->a[3]);
+		/* The host complains of the placeholder where Linux means "no epoll". */
+		if (ret == -EBADF && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0)
+			ret = -EINVAL;
+	}
+	if (!ret && op != EPOLL_CTL_DEL)
+		ret = ep_joined(epfd, side);
+	return ret;
+}
+
+/*
+ * Takes our own events out of the n at `user`; returns how many are left and
+ * says in *ours whether there were any.
+ */
+static long ep_strip(u64 user, long n, bool *ours)
+{
+	struct epoll_event ev[CHUNK];
+	long from, to = 0, i, m, kept;
+
+	*ours = false;
+	for (from = 0; from < n; from += m) {
+		m = n - from < CHUNK ? n - from : CHUNK;
+		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
+			return -EFAULT;
+		for (i = 0, kept = 0; i < m; i++) {
+			if (ev[i].data == MAGIC)
+				*ours = true;
+			else
+				ev[kept++] = ev[i];
+		}
+		if (*ours && gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev,
+					   kept * sizeof(ev[0])))
+			return -EFAULT;
+		to += kept;
+	}
+	return to;
+}
+
+static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)
+{
+	bool ours;
+	long n;
+
+	ep->looked = cycles();
+	n = host_syscall4(__NR_epoll_wait, epfd, user, max, 0);
+	if (n > 0 && unlikely(READ_ONCE(ep->kicked)))
+		n = ep_strip(user, n, &ours);
+	return n;
+}
+
+static long node_wait(u32 epfd, u64 user, long max, u64 deadline)
+{
+	struct __kernel_timespec ts, *arg = wait_arg(deadline, &ts);
+
+	return image_call(__NR_epoll_pwait2, epfd, user, max, (long)arg, 0, 0);
+}
+
+static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	const u64 size = sizeof(struct epoll_event);
+	long host = 0, node = 0, more;
+	bool ours = false;
+
+	for (;;) {
+		if (READ_ONCE(ep->maybe) || !deadline || cycles() - ep->looked > LOOK_CYCLES) {
+			WRITE_ONCE(ep->maybe, 0);
+			host = twin_look(ep, epfd, user, max);
+			if (host < 0)
+				return host;
+			if (host > 0)
+				WRITE_ONCE(ep->maybe, 1);	/* level-triggered ones stay */
+		}
+		if (host == max)
+			break;
+		if (!host)
+			ep_arm_ep(ep, epfd);
+		node = node_wait(epfd, user + host * size, max - host, host ? 0 : deadline);
+		if (node > 0)
+			node = ep_strip(user + host * size, node, &ours);
+		if (node < 0)
+			return host ? host : node;
+		if (!ours)
+			break;
+		ours = false;
+		WRITE_ONCE(ep->maybe, 1);
+		if (host)
+			break;
+		if (node) {
+			more = node < max ? twin_look(ep, epfd, user + node * size, max - node) : 0;
+			return more > 0 ? node + more : node;
+		}
+	}
+	return host + node;
+}
+
+static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	long ret;
+
+	if (max <= 0 || max > (long)(0x7fffffff / sizeof(struct epoll_event)))
+		return -EINVAL;
+	ret = ep_mix(ep, epfd);
+	if (ret)
+		return ret;
+	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
+	ret = ep_wait_once(ep, epfd, user, max, deadline);
+	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
+	if (__atomic_sub_fetch(&ep->node_waiters, 1, __ATOMIC_SEQ_CST) && ret > 0 &&
+	    READ_ONCE(ep->maybe))
+		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	return ret;
+}
+
+static void ep_host_wait_end(struct ep *ep, u32 epfd)
+{
+	if (__atomic_sub_fetch(&ep->host_waiters, 1, __ATOMIC_SEQ_CST) ||
+	    !READ_ONCE(ep->kicked))
+		return;
+	gate_lock(&ep_lock);
+	if (ep->kicked && !__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST)) {
+		twin_ctl(epfd, EPOLL_CTL_DEL, gate_fd(FD_KICK), 0);
+		ep->kicked = 0;
+	}
+	gate_unlock(&ep_lock);
+}
+
+/* Waits on one side; -EAGAIN: the epoll has become mixed and there is no event yet. */
+static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
+{
+	u32 epfd = r->a[0];
+	bool ours;
+	long n;
+
+	if (READ_ONCE(ep->sides) & EP_NODE) {
+		n = image_pass(r);
+	} else {
+		__atomic_fetch_add(&ep->host_waiters, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&ep->sides, __ATOMIC_SEQ_CST) & EP_NODE)
+			n = -EAGAIN;
+		else
+			n = gate_host_regs(r);
+		ep_host_wait_end(ep, epfd);
+	}
+	if (n <= 0 || likely(!(READ_ONCE(ep->sides) & EP_MIXED)))
+		return n;
+	n = ep_strip(r->a[1], n, &ours);
+	return n || !ours ? n : -EAGAIN;
+}
+
+/* Reads the wait's time-out, whichever of the three calls it is. */
+static long ep_deadline(struct gate_regs *r, u64 *deadline)
+{
+	s32 ms = r->a[3];
+
+	if (r->nr == __NR_epoll_pwait2)
+		return wait_from_timespec(r->a[3], deadline);
+	if (ms < 0)
+		*deadline = WAIT_FOREVER;
+	else
+		*deadline = ms ? wait_until_ns(ms * 1000000ull) : 0;
+	return 0;
+}
+
+long do_epoll_wait(struct gate_regs *r)
+{
+	u32 epfd = r->a[0];
+	bool masked = false;
+	u64 deadline, set;
+	struct ep *ep;
+	u32 sides;
+	long ret;
+
+	if (!fd_is_node(epfd))
+		return unlikely(reserved_fd(epfd)) ? -EBADF : gate_host_regs(r);
+	ep = ep_get(epfd);
+	sides = ep ? READ_ONCE(ep->sides) & (EP_HOST | EP_NODE) : EP_NODE;
+	if (sides == EP_HOST)
+		sides = 0;
+
+	/* The host applies the mask itself when it does the waiting. */
+	if (r->nr != __NR_epoll_wait && r->a[4] && (sides || !ep)) {
+		if (r->a[5] != sizeof(set))
+			return -EINVAL;
+		if (gate_copy_in(&set, user_ptr(r->a[4]), sizeof(set)))
+			return -EFAULT;
+		masked = true;
+	}
+	if (!ep || sides != (EP_HOST | EP_NODE)) {
+		struct gate_regs plain = *r;
+
+		if (masked) {
+			plain.a[4] = 0;
+			gate_sigmask_begin(set);
+		}
+		ret = ep ? ep_wait_one_side(ep, &plain) : image_pass(&plain);
+		if (masked)
+			gate_sigmask_end();
+		if (ret != -EAGAIN)
+			return ret;
+		return do_epoll_wait(r);	/* it is mixed now, for good */
+	}
+
+	ret = ep_deadline(r, &deadline);
+	if (ret)
+		return ret;
+	if (masked)
+		gate_sigmask_begin(set);
+	ret = ep_wait_mixed(ep, epfd, r->a[1], (s32)r->a[2], deadline);
+	if (masked)
+		gate_sigmask_end();
+	return ret;
+}

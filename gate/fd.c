@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fd.c - descriptors: made, duplicated and closed in two tables at once
+ *
+ * Theory of operation: see policy.h. The order of steps is what keeps threads
+ * from seeing a number that is half made or half gone:
+ *
+ *   make    host placeholder -> node file at that number -> bit set
+ *   close   node file closed -> bit cleared -> host placeholder closed
+ *   dup2    onto a host file:  node file at the number -> bit set -> placeholder
+ *           over a node file:  host file replaces the placeholder -> bit cleared ->
+ *           node file closed
+ *
+ * While the bit is clear a placeholder answers EBADF by itself.
+ */
+#include "policy.h"
+
+/* bpf(2) commands that make a descriptor (linux/bpf.h; all of its commands are < 64). */
+#define BPF_MAKES_FD	((1ull << 0) | (1ull << 5) | (1ull << 7) | (1ull << 13) |	\
+			 (1ull << 14) | (1ull << 17) | (1ull << 18) | (1ull << 19) |	\
+			 (1ull << 28) | (1ull << 30) | (1ull << 32) | (1ull << 33) |	\
+			 (1ull << 36))
+#define NS_GET_NSTYPE	0xb703		/* linux/nsfs.h */
+#define SIOCGSKNS_NR	0x894c		/* linux/sockios.h: makes a descriptor */
+
+static struct gate_mutex placeholder_lock;
+
+/*
+ * The descriptor of which all placeholders are duplicates. Its name is for people
+ * who look at /proc/PID/fd from outside.
+ */
+static long placeholder_make(void)
+{
+	static const char proc[] = "/proc/self/fd/";
+	char path[sizeof(proc) + 12];
+	long mem, fd;
+
+	mem = host_syscall2(__NR_memfd_create, (long)"ring3:node", 1 /* MFD_CLOEXEC */);
+	if (mem < 0)
+		return mem;
+	gate_format(path, sizeof(path), "%s%ld", proc, mem);
+	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_PATH | O_CLOEXEC);
+	if (fd < 0)		/* no /proc here */
+		fd = host_syscall3(__NR_openat, AT_FDCWD, (long)"/", O_PATH | O_CLOEXEC);
+	host_syscall1(__NR_close, mem);
+	return fd < 0 ? fd : gate_fd_keep(fd, FD_PLACEHOLDER);
+}
+
+/* A new placeholder at the lowest free number of the host. */
+static long placeholder_new(bool cloexec)
+{
+	long cmd = cloexec ? F_DUPFD_CLOEXEC : F_DUPFD;
+	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), cmd, 0);
+
+	if (likely(fd != -EBADF))
+		return fd;
+
+	gate_lock(&placeholder_lock);
+	fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), F_GETFD, 0);
+	if (fd == -EBADF)
+		fd = placeholder_make();
+	gate_unlock(&placeholder_lock);
+	return fd < 0 ? fd : host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), cmd, 0);
+}
+
+void fd_forked(void)
+{
+	placeholder_lock.word = 0;
+}
+
+/*
+ * Makes a node descriptor at a number that the host has just given us and
+ * owns nothing else; closes that number when the node says no.
+ */
+long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
+{
+	long ret;
+
+	if (fd < 0)
+		return fd;
+	if (fd >= RING3_FDS_MAX)
+		ret = -EMFILE;
+	else
+		ret = image_call(RING3_NR_AT, fd, nr, a0, a1, a2, a3);
+	if (ret < 0) {
+		host_syscall1(__NR_close, fd);
+		return ret;
+	}
+	map_set(gate_fdmap()->node, fd);
+	return fd;
+}
+
+long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
+{
+	return fd_adopt(placeholder_new(cloexec), nr, a0, a1, a2, a3);
+}
+
+/* A host number goes away: so does what stands for it in the node. */
+static void proxy_drop(u32 fd)
+{
+	if (!fd_has_proxy(fd))
+		return;
+	feed_close(fd);
+	map_clear(gate_fdmap()->proxy, fd);
+	image_call1(__NR_close, fd);
+}
+
+long do_close(struct gate_regs *r)
+{
+	u32 fd = r->a[0];
+	long ret;
+
+	if (fd_is_node(fd)) {
+		ret = image_call1(__NR_close, fd);
+		ep_close(fd);
+		map_clear(gate_fdmap()->node, fd);
+		host_syscall1(__NR_close, fd);
+		return ret;
+	}
+	if (unlikely(reserved_fd(fd)))
+		return -EBADF;
+	proxy_drop(fd);
+	return gate_host_regs(r);
+}
+
+/* One stretch of numbers without a reserved one in it. */
+static long close_stretch(u32 first, u32 last, u32 flags)
+{
+	struct ring3_fdmap *map = gate_fdmap();
+	u32 top = last < RING3_FDS_MAX ? last : RING3_FDS_MAX - 1;
+	u64 both;
+	u32 fd;
+
+	if (first <= top) {
+		image_call3(__NR_close_range, first, top, flags);
+		for (fd = first; fd <= top && !(flags & CLOSE_RANGE_CLOEXEC); fd++) {
+			both = READ_ONCE(map->node[fd / 64]) | READ_ONCE(map->proxy[fd / 64]);
+			if (!both) {
+				fd |= 63;
+				continue;
+			}
+			if (map_test(map->proxy, fd)) {
+				feed_close(fd);
+				map_clear(map->proxy, fd);
+			}
+			if (map_test(map->node, fd)) {
+				ep_close(fd);
+				map_clear(map->node, fd);
+			}
+		}
+	}
+	return host_syscall3(__NR_close_range, first, last, flags);
+}
+
+long do_close_range(struct gate_regs *r)
+{
+	u32 first = r->a[0], last = r->a[1], flags = r->a[2];
+	u32 kept = gate_fd_base;
+	long ret = 0;
+
+	if ((flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)) || first > last)
+		return -EINVAL;
+	if (flags & CLOSE_RANGE_UNSHARE) {
+		struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
+
+		/* Alone, there is nobody to unshare from. */
+		if (READ_ONCE(proc->threads) > 1) {
+			gate_warn("close_range(CLOSE_RANGE_UNSHARE) in a process with threads "
+				  "is not supported");
+			return -EOPNOTSUPP;
+		}
+		flags &= ~CLOSE_RANGE_UNSHARE;
+	}
+	if (last < kept || first >= kept + GATE_RESERVED_FDS)
+		return close_stretch(first, last, flags);
+	if (first < kept)
+		ret = close_stretch(first, kept - 1, flags);
+	if (last >= kept + GATE_RESERVED_FDS && !ret)
+		ret = close_stretch(kept + GATE_RESERVED_FDS, last, flags);
+	return ret;
+}
+
+/* The host has duplicated the placeholder `from` as `to`: let the node follow. */
+static long dup_follow(u32 from, long to, bool cloexec)
+{
+	long ret;
+
+	if (to < 0)
+		return to;
+	if (to >= RING3_FDS_MAX)
+		ret = -EMFILE;
+	else
+		ret = image_call3(__NR_dup3, from, to, cloexec ? O_CLOEXEC : 0);
+	if (ret < 0) {
+		host_syscall1(__NR_close, to);
+		return ret;
+	}
+	ep_dup(from, to);
+	map_set(gate_fdmap()->node, to);
+	return to;
+}
+
+long do_dup(struct gate_regs *r)
+{
+	u32 fd = r->a[0];
+
+	if (fd_is_node(fd))
+		return dup_follow(fd, host_syscall1(__NR_dup, fd), false);
+	return unlikely(reserved_fd(fd)) ? -EBADF : gate_host_regs(r);
+}
+
+/* dup3 proper: from != to. */
+static long dup_onto(u32 from, u32 to, u32 flags)
+{
+	struct ring3_fdmap *map = gate_fdmap();
+	bool from_node = fd_is_node(from), to_node = fd_is_node(to);
+	long ret;
+
+	if (unlikely(reserved_fd(from) || reserved_fd(to)))
+		return -EBADF;
+
+	if (!from_node) {
+		ret = host_syscall3(__NR_dup3, from, to, flags);
+		if (ret < 0)
+			return ret;
+		if (to_node) {
+			ep_close(to);
+			map_clear(map->node, to);
+			image_call1(__NR_close, to);
+		} else {
+			proxy_drop(to);
+		}
+		return ret;
+	}
+
+	if (to_node) {
+		ret = image_call3(__NR_dup3, from, to, flags);
+		if (ret < 0)
+			return ret;
+		/* Both placeholders may be epolls: the host's table has to follow. */
+		ep_close(to);
+		ret = host_syscall3(__NR_dup3, from, to, flags);
+		ep_dup(from, to);
+		return ret;
+	}
+
+	if (to >= RING3_FDS_MAX)
+		return -EBADF;
+	if (host_syscall3(__NR_fcntl, to, F_GETFD, 0) < 0) {
+		/* A free number: nobody uses it, the host says whether we may. */
+		ret = host_syscall3(__NR_dup3, from, to, flags);
+		return dup_follow(from, ret, flags & O_CLOEXEC);
+	}
+	proxy_drop(to);
+	ret = image_call3(__NR_dup3, from, to, flags);
+	if (ret < 0)
+		return ret;
+	map_set(map->node, to);
+	ret = host_syscall3(__NR_dup3, from, to, flags);
+	if (ret < 0) {
+		map_clear(map->node, to);
+		image_call1(__NR_close, to);
+		return ret;
+	}
+	ep_dup(from, to);
+	return ret;
+}
+
+long do_dup2(struct gate_regs *r)
+{
+	u32 from = r->a[0], to = r->a[1];
+
+	if (from == to) {
+		if (fd_is_node(from))
+			return to;
+		return unlikely(reserved_fd(from)) ? -EBADF : gate_host_regs(r);
+	}
+	return dup_onto(from, to, 0);
+}
+
+long do_dup3(struct gate_regs *r)
+{
+	u32 from = r->a[0], to = r->a[1], flags = r->a[2];
+
+	if ((flags & ~O_CLOEXEC) || from == to)
+		return -EINVAL;
+	return dup_onto(from, to, flags);
+}
+
+long do_fcntl(struct gate_regs *r)
+{
+	u32 fd = r->a[0], cmd = r->a[1];
+	long ret;
+
+	if (!fd_is_node(fd)) {
+		if (unlikely(reserved_fd(fd)))
+			return -EBADF;
+		return gate_host_regs(r);
+	}
+	switch (cmd) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		ret = host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
+		return dup_follow(fd, ret, cmd == F_DUPFD_CLOEXEC);
+	case F_SETFD:
+		ret = image_pass(r);
+		if (!ret)
+			host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
+		return ret;
+	default:
+		return image_pass(r);
+	}
+}
+
+long do_ioctl(struct gate_regs *r)
+{
+	u32 fd = r->a[0], cmd = r->a[1];
+	long ret;
+
+	if (!fd_is_node(fd))
+		return gate_host_regs(r);
+	switch (cmd) {
+	case FIOCLEX:
+	case FIONCLEX:
+		ret = image_pass(r);
+		if (!ret)
+			host_syscall3(__NR_fcntl, fd, F_SETFD, cmd == FIOCLEX ? FD_CLOEXEC : 0);
+		return ret;
+	case SIOCGSKNS_NR:
+		return fd_create(true, __NR_ioctl, fd, cmd, r->a[2], 0);
+	default:
+		return image_pass(r);
+	}
+}
+
+long do_bpf(struct gate_regs *r)
+{
+	u32 cmd = r->a[0];
+
+	if (cmd < 64 && (BPF_MAKES_FD >> cmd & 1))
+		return fd_create(true, __NR_bpf, cmd, r->a[1], r->a[2], 0);
+	return image_pass(r);
+}
+
+/* Packet rings and the like: the region's own pages, at the address asked for. */
+long do_mmap(struct gate_regs *r)
+{
+	u64 base, at;
+	long ret;
+
+	if ((r->a[3] & MAP_ANONYMOUS) || !fd_is_node(r->a[4]))
+		return gate_host_regs(r);
+	if (offset_in_page(r->a[5]))
+		return -EINVAL;
+	ret = image_call5(RING3_NR_MMAP, (u32)r->a[4], r->a[1], r->a[2], r->a[3],
+			  r->a[5] / GATE_PAGE);
+	if (HOST_IS_ERR(ret))
+		return ret;
+	base = ((struct ring3_region *)gate_thread()->region)->base;
+	at = (u64)ret - base;
+	return host_syscall6(__NR_mmap, r->a[0], r->a[1], r->a[2], r->a[3],
+			     gate_fd(GATE_FD_REGION), at);
+}
+
+/*
+ * A new network namespace is the node's business. Unsharing descriptors from
+ * other threads would need a new fdmap: refused while there are any.
+ */
+long do_unshare(struct gate_regs *r)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
+	u64 flags = r->a[0];
+	long ret = 0;
+
+	if ((flags & CLONE_FILES) && READ_ONCE(proc->threads) > 1) {
+		gate_warn("unshare(CLONE_FILES) in a process with threads is not supported");
+		return -EOPNOTSUPP;
+	}
+	if (flags & ~(u64)CLONE_NEWNET)
+		ret = host_syscall1(__NR_unshare, flags & ~(u64)CLONE_NEWNET);
+	if (!ret && (flags & CLONE_NEWNET))
+		ret = image_call1(__NR_unshare, CLONE_NEWNET);
+	return ret;
+}
+
+long do_setns(struct gate_regs *r)
+{
+	u32 fd = r->a[0], type = r->a[1];
+
+	if (fd_is_node(fd))
+		return image_pass(r);
+	if (type == CLONE_NEWNET ||
+	    host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0) == CLONE_NEWNET) {
+		gate_warn("setns: a network namespace of the host cannot be entered from a node");
+		return -EPERM;
+	}
+	return gate_host_regs(r);
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * feed.c - readiness of the host's descriptors, carried into the node
+ *
+ * Theory of operation
+ * -------------------
+ * A thread that sleeps in the node must wake when a descriptor of the host
+ * becomes ready. One thread for each process, the feeder, waits for that in a
+ * host epoll and tells the node. It is started at the first need.
+ *
+ * poll and select sets hold a proxy file at the descriptor's own number. Each
+ * such number has two masks here, of EPOLL* bits:
+ *
+ *   want   what anybody has ever waited for on it
+ *   hot    what was ready when last heard of; the proxy shows the same
+ *
+ * The host epoll is armed, one-shot, for want & ~hot. So a busy descriptor that
+ * nobody waits for costs one event and no more; a waiter that finds a hot bit
+ * stale (feed_expect) clears it and arms it again, and arming reports at once
+ * what became ready meanwhile: nothing is lost between look and sleep.
+ *
+ * The twins of mixed epolls (epoll.c) are in the same host epoll, one-shot too.
+ * An event of theirs becomes an edge of the proxy at the host epoll's own,
+ * reserved number, which every mixed epoll of the node has as a member.
+ *
+ * feed.lock covers the masks and keeps them in step with epoll and proxy. It is
+ * held across PROXY_* calls: those never sleep.
+ */
+#include "policy.h"
+
+#define EVENTS		32
+#define TWIN		(1ull << 32)	/* epoll_data: an epoll's index, not a number */
+
+struct feed_fd {
+	u32 want;
+	u32 hot;
+};
+
+static struct {
+	struct gate_mutex lock;
+	u64 owner;		/* fdmap of the file table that this describes */
+	bool runs;
+	struct feed_fd fd[RING3_FDS_MAX];	/* bss: costs what is touched */
+} feed;
+
+u32 feed_fd(void)
+{
+	return gate_fd(FD_FEED);
+}
+
+bool feed_mine(void)
+{
+	return feed.owner == gate_thread()->fdmap;
+}
+
+static long feed_ctl(u32 op, u32 fd, u32 events, u64 data)
+{
+	struct epoll_event ev = { .events = events, .data = data };
+
+	return host_syscall4(__NR_epoll_ctl, feed_fd(), op, fd, (long)&ev);
+}
+
+/* Arms what is wanted and not known to be ready; a hung-up descriptor has no news. */
+static long feed_rearm(u32 fd)
+{
+	u32 events = feed.fd[fd].want & ~feed.fd[fd].hot;
+
+	if (!events || (feed.fd[fd].hot & (EPOLLERR | EPOLLHUP)))
+		return 0;
+	return feed_ctl(EPOLL_CTL_MOD, fd, events | EPOLLONESHOT, fd);
+}
+
+static void feed_event(u32 fd, u32 events)
+{
+	struct feed_fd *f = &feed.fd[fd];
+
+	gate_lock(&feed.lock);
+	if (f->want) {		/* else closed meanwhile */
+		f->hot |= events;
+		image_call2(RING3_NR_PROXY_SET, fd, f->hot);
+		feed_rearm(fd);
+	}
+	gate_unlock(&feed.lock);
+}
+
+static void feeder(void)
+{
+	struct epoll_event ev[EVENTS];
+	bool edge;
+	long i, n;
+
+	for (;;) {
+		n = host_syscall4(__NR_epoll_wait, feed_fd(), (long)ev, EVENTS, -1);
+		if (n < 0 && n != -EINTR)
+			gate_die(125, "gate: waiting for the host's descriptors failed (error %ld)",
+				 -n);
+		edge = false;
+		for (i = 0; i < n; i++) {
+			if (ev[i].data & TWIN) {
+				ep_fired((u32)ev[i].data);
+				edge = true;
+			} else {
+				feed_event(ev[i].data, ev[i].events);
+			}
+		}
+		if (edge)
+			image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	}
+}
+
+static long feed_start_locked(void)
+{
+	long fd, ret;
+
+	if (feed.runs)
+		return 0;
+	fd = host_syscall1(__NR_epoll_create1, EPOLL_CLOEXEC);
+	if (fd < 0)
+		return fd;
+	ret = gate_fd_keep(fd, FD_FEED);
+	if (ret < 0)
+		return ret;
+	ret = image_call1(RING3_NR_PROXY, feed_fd());
+	if (ret < 0)
+		return ret;
+	ret = gate_helper(feeder);
+	if (ret < 0)
+		return ret;
+	feed.runs = true;
+	return 0;
+}
+
+long feed_start(void)
+{
+	long ret;
+
+	if (READ_ONCE(feed.runs))
+		return 0;
+	gate_lock(&feed.lock);
+	ret = feed_start_locked();
+	gate_unlock(&feed.lock);
+	return ret;
+}
+
+/*
+ * The caller has seen none of `events` ready on host descriptor fd and is about
+ * to sleep in the node: makes sure that it is woken. -EPERM: fd can't be waited for.
+ */
+long feed_expect(u32 fd, u32 events)
+{
+	struct feed_fd *f = &feed.fd[fd];
+	bool news, first;
+	u32 stale;
+	long ret;
+
+	events |= EPOLLERR | EPOLLHUP;
+	gate_lock(&feed.lock);
+	ret = feed_start_locked();
+	if (ret)
+		goto out;
+
+	first = !f->want;
+	stale = f->hot & events;
+	news = stale || (events & ~f->want);
+	if (!fd_has_proxy(fd)) {
+		ret = image_call1(RING3_NR_PROXY, fd);
+		if (ret < 0)
+			goto out;
+		map_set(gate_fdmap()->proxy, fd);
+	}
+	if (stale) {
+		f->hot &= ~stale;
+		image_call1(RING3_NR_PROXY_CLEAR, fd);
+		if (f->hot)
+			image_call2(RING3_NR_PROXY_SET, fd, f->hot);
+	}
+	f->want |= events;
+	if (first) {
+		ret = feed_ctl(EPOLL_CTL_ADD, fd, f->want | EPOLLONESHOT, fd);
+		if (ret)
+			f->want = 0;
+	} else if (news) {
+		ret = feed_rearm(fd);
+	}
+out:
+	gate_unlock(&feed.lock);
+	return ret;
+}
+
+void feed_close(u32 fd)
+{
+	if (!feed_mine())
+		return;
+	gate_lock(&feed.lock);
+	if (feed.runs && feed.fd[fd].want)
+		feed_ctl(EPOLL_CTL_DEL, fd, 0, 0);
+	feed.fd[fd].want = 0;
+	feed.fd[fd].hot = 0;
+	gate_unlock(&feed.lock);
+}
+
+/* The next event of this twin is to reach the node as an edge. */
+long feed_arm_twin(u32 fd, u32 index)
+{
+	long ret = feed_ctl(EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT, TWIN | index);
+
+	if (ret == -ENOENT)	/* new, or known under a number that is closed by now */
+		ret = feed_ctl(EPOLL_CTL_ADD, fd, EPOLLIN | EPOLLONESHOT, TWIN | index);
+	return ret;
+}
+
+void feed_fork_lock(void)
+{
+	gate_lock(&feed.lock);
+}
+
+void feed_fork_unlock(void)
+{
+	gate_unlock(&feed.lock);
+}
+
+/*
+ * A new process: its feeder is not here and the host epoll is still its
+ * parent's, so it is left alone; the proxies are ours by inheritance.
+ */
+void feed_forked(void)
+{
+	struct ring3_fdmap *map = gate_fdmap();
+	u32 fd;
+
+	feed.owner = (u64)map;
+	feed.runs = false;
+	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
+		if (!READ_ONCE(map->proxy[fd / 64])) {
+			fd |= 63;
+		} else if (map_test(map->proxy, fd)) {
+			feed.fd[fd].want = 0;
+			feed.fd[fd].hot = ~0u;	/* unknown: the next waiter clears it */
+		}
+	}
+}

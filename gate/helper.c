@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * helper.c - a thread of the process that the program does not know
+ *
+ * It starts as any thread does (gate_clone), from a context made up for it: all
+ * signals blocked, a stack of its own, no TLS. Its task shares the program's
+ * descriptors. The program must not be kept alive by it: the last thread of the
+ * program's own ends the process.
+ */
+#include "policy.h"
+
+#define HELPER_STACK	(64ul << 10)
+#define HELPER_FLAGS	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
+			 CLONE_SYSVSEM)
+#define USER_CS		0x33
+#define USER_SS		0x2b
+#define FLAGS_IF	0x202
+
+static u64 helper_proc;		/* the process that has one: not a vfork child of it */
+
+static void __attribute__((noreturn)) helper_main(void (*fn)(void))
+{
+	u64 all = ~0ull;
+
+	/* Nor may the node choose this thread for a signal to the process. */
+	image_call4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof(all));
+	fn();
+	__builtin_unreachable();
+}
+
+long gate_helper(void (*fn)(void))
+{
+	struct gate_regs r = { .nr = __NR_clone };
+	struct sigcontext *sc;
+	struct ucontext *uc;
+	char *stack;
+	long ret;
+
+	stack = gate_pages(HELPER_STACK);
+	if (!stack)
+		return -ENOMEM;
+	/* Used up before gate_clone() returns: the child gets a copy. */
+	uc = (struct ucontext *)stack;
+	uc->uc_flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+	uc->uc_sigmask = ~0ul;
+	sc = &uc->uc_mcontext;
+	sc->rip = (u64)helper_main;
+	sc->rdi = (u64)fn;
+	sc->rsp = (u64)stack + HELPER_STACK - 8;	/* as after a call */
+	sc->cs = USER_CS;
+	sc->ss = USER_SS;
+	sc->eflags = FLAGS_IF;
+	r.a[0] = HELPER_FLAGS;
+	r.uctx = uc;
+	ret = gate_clone(&r);
+	if (ret < 0) {
+		gate_pages_free(stack, HELPER_STACK);
+		return ret;
+	}
+	helper_proc = gate_thread()->proc;
+	return 0;
+}
+
+void helper_forked(void)
+{
+	helper_proc = 0;
+}
+
+/* exit(2): ends the process when only the helper would be left. */
+long do_exit(struct gate_regs *r)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
+
+	if (helper_proc == (u64)proc && READ_ONCE(proc->threads) == 2)
+		return gate_exit_group(r);
+	return gate_exit(r);
+}

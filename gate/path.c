@@ -1,0 +1,474 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * path.c - which paths are the network's
+ *
+ * Theory of operation
+ * -------------------
+ * These belong to the node, with everything below them:
+ *
+ *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
+ *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
+ *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N of this process
+ *
+ * PID also stands for self and thread-self. The node knows other pids than the
+ * program, so a PID becomes self on the way: all processes of a node share
+ * its network. What follows such a prefix goes to the node untouched,
+ * so that its symbolic links and ".." mean what they mean there.
+ *
+ * A path is made absolute and its "." and ".." are resolved by name, as if no
+ * symbolic link came before the prefix. A relative path is looked at when the
+ * working directory (or the directory descriptor) lies in /proc, /sys or /dev;
+ * that is looked up once for each change of the working directory. Other
+ * links into these places (say /tmp/x -> /proc/net/tcp) are the host's.
+ */
+#include "policy.h"
+
+#define PARTS	8	/* of a prefix */
+
+struct open_how_flags {	/* the part of struct open_how (linux/openat2.h) that we read */
+	u64 flags;
+};
+
+static struct {
+	u64 proc;		/* whose working directory */
+	u32 known;		/* 1: nothing of ours below it; 2: there may be */
+} cwd;
+
+struct part {
+	const char *s;
+	u32 len;
+};
+
+static bool is(const struct part *p, const char *name)
+{
+	return strlen(name) == p->len && !memcmp(p->s, name, p->len);
+}
+
+/* A decimal number below 2^31, or -1. */
+static s32 number(const struct part *p)
+{
+	u64 n = 0;
+	u32 i;
+
+	if (!p->len || p->len > 9)
+		return -1;
+	for (i = 0; i < p->len; i++) {
+		if (p->s[i] < '0' || p->s[i] > '9')
+			return -1;
+		n = n * 10 + (p->s[i] - '0');
+	}
+	return n;
+}
+
+/* 0: no process; 1: another one; 2: this one */
+static u32 whose_pid(const struct part *p)
+{
+	char path[32];
+	s32 pid;
+
+	if (is(p, "self") || is(p, "thread-self"))
+		return 2;
+	pid = number(p);
+	if (pid < 0)
+		return 0;
+	if (pid == host_syscall0(__NR_getpid))
+		return 2;
+	gate_format(path, sizeof(path), "/proc/%d", pid);
+	return !host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0);
+}
+
+/* Is part[n] a descriptor of the node? */
+static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
+{
+	s32 fd = n < count ? number(&part[n]) : -1;
+
+	return fd >= 0 && fd_is_node(fd);
+}
+
+/*
+ * How many of these parts are a prefix of ours (0: none), and in `as` what the
+ * node calls it.
+ */
+static u32 match(const struct part *part, u32 count, char *as, u32 size)
+{
+	u32 own, n = 2;
+
+	if (count < 2)
+		return 0;
+	if (is(&part[0], "proc")) {
+		if (is(&part[1], "net")) {
+			gate_format(as, size, "/proc/net");
+			return 2;
+		}
+		if (count < 3)
+			return 0;
+		if (is(&part[1], "sys")) {
+			gate_format(as, size, "/proc/sys/net");
+			return is(&part[2], "net") ? 3 : 0;
+		}
+		own = whose_pid(&part[1]);
+		if (!own)
+			return 0;
+		if (count >= 5 && is(&part[2], "task"))
+			n = 4;
+		if (is(&part[n], "net")) {
+			gate_format(as, size, "/proc/self/net");
+			return n + 1;
+		}
+		if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
+			gate_format(as, size, "/proc/self/ns/net");
+			return n + 2;
+		}
+		if (own == 2 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
+		    part_is_node_fd(part, count, n + 1)) {
+			gate_format(as, size, "/proc/self/%s/%d",
+				    is(&part[n], "fd") ? "fd" : "fdinfo", number(&part[n + 1]));
+			return n + 2;
+		}
+		return 0;
+	}
+	if (is(&part[0], "sys")) {
+		if (count >= 3 && is(&part[1], "class") && is(&part[2], "net")) {
+			gate_format(as, size, "/sys/class/net");
+			return 3;
+		}
+		if (count >= 4 && is(&part[1], "devices") && is(&part[2], "virtual") &&
+		    is(&part[3], "net")) {
+			gate_format(as, size, "/sys/devices/virtual/net");
+			return 4;
+		}
+		return 0;
+	}
+	if (is(&part[0], "dev")) {
+		if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
+			gate_format(as, size, "/dev/net/tun");
+			return 3;
+		}
+		if (is(&part[1], "fd") && part_is_node_fd(part, count, 2)) {
+			gate_format(as, size, "/proc/self/fd/%d", number(&part[2]));
+			return 3;
+		}
+		/* Links of the host's /dev to /proc/self/fd/0, 1, 2. */
+		if ((is(&part[1], "stdin") && fd_is_node(0)) ||
+		    (is(&part[1], "stdout") && fd_is_node(1)) ||
+		    (is(&part[1], "stderr") && fd_is_node(2))) {
+			gate_format(as, size, "/proc/self/fd/%d",
+				    part[1].s[3] == 'i' ? 0 : part[1].s[3] == 'o' ? 1 : 2);
+			return 2;
+		}
+	}
+	return 0;
+}
+
+/* Quick no for most paths: ours start with /proc, /sys or /dev. */
+static bool worth_a_look(const char *s)
+{
+	const char *p;
+
+	while (s[0] == '/' || (s[0] == '.' && s[1] == '/'))
+		s++;
+	if (!strncmp(s, "proc", 4) || !strncmp(s, "sys", 3) || !strncmp(s, "dev", 3))
+		return true;
+	for (p = s; *p; p++) {
+		if (p[0] == '.' && p[1] == '.' && (p == s || p[-1] == '/'))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Looks at absolute path `s`; true: it is the node's, and buf (PATH_BUF) has
+ * its name there. s and buf must not overlap.
+ */
+static bool absolute_is_node(const char *s, char *buf)
+{
+	struct part part[PARTS];
+	u32 count = 0, n, len;
+	char as[64];
+
+	if (!worth_a_look(s))
+		return false;
+	while (*s) {
+		while (*s == '/')
+			s++;
+		if (!*s)
+			break;
+		if (count == PARTS)
+			return false;
+		part[count].s = s;
+		while (*s && *s != '/')
+			s++;
+		part[count].len = s - part[count].s;
+		if (is(&part[count], "."))
+			continue;
+		if (is(&part[count], "..")) {
+			count -= !!count;
+			continue;
+		}
+		count++;
+		n = match(part, count, as, sizeof(as));
+		/* /proc/1/task/net would match before its time; only a full match counts. */
+		if (n != count)
+			continue;
+		len = strlen(as);
+		if (len + strlen(s) >= PATH_BUF)
+			return false;
+		memcpy(buf, as, len);
+		memcpy(buf + len, s, strlen(s) + 1);
+		return true;
+	}
+	return false;
+}
+
+static long cwd_of(s32 dirfd, char *buf, u32 size)
+{
+	char path[40];
+	long n;
+
+	if (dirfd == AT_FDCWD)
+		return host_syscall2(__NR_getcwd, (long)buf, size) > 0 ? 0 : -ENOENT;
+	gate_format(path, sizeof(path), "/proc/self/fd/%d", dirfd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)buf, size - 1);
+	if (n <= 0 || buf[0] != '/')
+		return -ENOENT;
+	buf[n] = 0;
+	return 0;
+}
+
+static bool dir_is_near(const char *dir)
+{
+	return !dir[1] || !strncmp(dir, "/proc", 5) || !strncmp(dir, "/sys", 4) ||
+	       !strncmp(dir, "/dev", 4);
+}
+
+/* Without a look at the directory: could this relative path lead to us? */
+static bool relative_is_possible(const char *s)
+{
+	static const char * const first[] = {
+		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
+		"tun", "task", "fd", "fdinfo", "proc", "dev", "..",
+	};
+	const char *end;
+	struct part p;
+	u32 i;
+
+	while (s[0] == '.' && s[1] == '/') {
+		while (*++s == '/')
+			;
+	}
+	p.s = s;
+	end = strchr(s, '/');
+	p.len = end ? (u32)(end - s) : strlen(s);
+	if (number(&p) >= 0)
+		return true;
+	for (i = 0; i < ARRAY_SIZE(first); i++) {
+		if (is(&p, first[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool relative_is_node(s32 dirfd, const char *s, char *buf)
+{
+	u64 proc = gate_thread()->proc;
+	char full[PATH_BUF];
+	u32 len;
+
+	if (dirfd == AT_FDCWD && cwd.proc == proc && cwd.known == 1 && strncmp(s, "..", 2))
+		return false;
+	if (dirfd != AT_FDCWD && !relative_is_possible(s))
+		return false;
+	if (cwd_of(dirfd, full, sizeof(full)))
+		return false;
+	if (dirfd == AT_FDCWD) {
+		cwd.known = dir_is_near(full) ? 2 : 1;
+		cwd.proc = proc;
+	}
+	if (!dir_is_near(full) && strncmp(s, "..", 2))
+		return false;
+	len = strlen(full);
+	if (len + 1 + strlen(s) >= sizeof(full))
+		return false;
+	full[len++] = '/';
+	memcpy(full + len, s, strlen(s) + 1);
+	return absolute_is_node(full, buf);
+}
+
+enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf)
+{
+	char s[PATH_BUF];
+	long len;
+
+	len = gate_strncpy_in(s, user_ptr(user_path), sizeof(s));
+	if (len < 0)		/* the host finds the same, or the path is too long for ours */
+		return PATH_HOST;
+	if (s[0] == '/')
+		return absolute_is_node(s, buf) ? PATH_NODE : PATH_HOST;
+	if (dirfd != AT_FDCWD && fd_is_node(dirfd))
+		return PATH_NODE_RELATIVE;
+	if (!len)
+		return PATH_HOST;
+	return relative_is_node(dirfd, s, buf) ? PATH_NODE : PATH_HOST;
+}
+
+/*
+ * /proc/self/exe would show the gate. In `buf` what to use in its place; only
+ * where the host does not tell the same by itself.
+ */
+static bool path_is_exe(u64 user_path, char *buf)
+{
+	if (likely(gate_exe_is_native()))
+		return false;
+	if (gate_strncpy_in(buf, user_ptr(user_path), PATH_BUF) < 0)
+		return false;
+	return gate_path_is_self_exe(buf);
+}
+
+static long read_exe_link(u64 user, s32 size)
+{
+	const char *exe = gate_exe_path();
+	s32 len = strlen(exe);
+
+	if (size <= 0)
+		return -EINVAL;
+	if (len > size)
+		len = size;
+	return gate_copy_out(user_ptr(user), exe, len) ? -EFAULT : len;
+}
+
+long do_path(struct gate_regs *r)
+{
+	struct gate_regs node = *r;
+	char buf[PATH_BUF];
+
+	if (path_owner(AT_FDCWD, r->a[0], buf) == PATH_HOST) {
+		if (likely(!path_is_exe(r->a[0], buf)))
+			return gate_host_regs(r);
+		if (r->nr == __NR_readlink)
+			return read_exe_link(r->a[1], r->a[2]);
+		if (r->nr == __NR_lstat)
+			return gate_host_regs(r);
+		node.a[0] = (u64)gate_exe_path();
+		return gate_host_regs(&node);
+	}
+	node.a[0] = (u64)buf;
+	return image_pass(&node);
+}
+
+long do_path_at(struct gate_regs *r)
+{
+	struct gate_regs node = *r;
+	char buf[PATH_BUF];
+
+	/* utimensat() of a descriptor has no path; statx() and fstatat() may have an empty one. */
+	if (!r->a[1])
+		return fd_is_node(r->a[0]) ? image_pass(r) : gate_host_regs(r);
+	switch (path_owner(r->a[0], r->a[1], buf)) {
+	case PATH_NODE_RELATIVE:
+		return image_pass(r);
+	case PATH_NODE:
+		node.a[0] = AT_FDCWD;
+		node.a[1] = (u64)buf;
+		return image_pass(&node);
+	default:
+		break;
+	}
+	if (likely(!path_is_exe(r->a[1], buf)))
+		return gate_host_regs(r);
+	if (r->nr == __NR_readlinkat)
+		return read_exe_link(r->a[2], r->a[3]);
+	if ((r->nr == __NR_newfstatat && (r->a[3] & AT_SYMLINK_NOFOLLOW)) ||
+	    (r->nr == __NR_statx && (r->a[2] & AT_SYMLINK_NOFOLLOW)))
+		return gate_host_regs(r);
+	node.a[0] = AT_FDCWD;
+	node.a[1] = (u64)gate_exe_path();
+	return gate_host_regs(&node);
+}
+
+static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64 mode)
+{
+	struct gate_regs host = *r;
+	bool cloexec = flags & O_CLOEXEC;
+	char buf[PATH_BUF];
+
+	switch (path_owner(dirfd, path, buf)) {
+	case PATH_NODE_RELATIVE:
+		return fd_create(cloexec, __NR_openat, dirfd, path, flags, mode);
+	case PATH_NODE:
+		return fd_create(cloexec, __NR_openat, AT_FDCWD, (u64)buf, flags, mode);
+	default:
+		break;
+	}
+	if (likely((flags & O_NOFOLLOW) || !path_is_exe(path, buf)))
+		return gate_host_regs(r);
+	host.a[r->nr == __NR_openat] = (u64)gate_exe_path();
+	return gate_host_regs(&host);
+}
+
+long do_open(struct gate_regs *r)
+{
+	if (r->nr == __NR_creat)
+		return open_common(r, AT_FDCWD, r->a[0], O_CREAT | O_WRONLY | O_TRUNC, r->a[1]);
+	return open_common(r, AT_FDCWD, r->a[0], (u32)r->a[1], r->a[2]);
+}
+
+long do_openat(struct gate_regs *r)
+{
+	return open_common(r, r->a[0], r->a[1], (u32)r->a[2], r->a[3]);
+}
+
+long do_openat2(struct gate_regs *r)
+{
+	struct open_how_flags how;
+	char buf[PATH_BUF];
+	u64 dirfd = r->a[0], path = r->a[1];
+
+	switch (path_owner(dirfd, path, buf)) {
+	case PATH_HOST:
+		return gate_host_regs(r);
+	case PATH_NODE:
+		dirfd = AT_FDCWD;
+		path = (u64)buf;
+		break;
+	case PATH_NODE_RELATIVE:
+		break;
+	}
+	if (r->a[3] < sizeof(how))
+		return -EINVAL;
+	if (gate_copy_in(&how, user_ptr(r->a[2]), sizeof(how)))
+		return -EFAULT;
+	return fd_create(how.flags & O_CLOEXEC, __NR_openat2, dirfd, path, r->a[2], r->a[3]);
+}
+
+long do_chdir(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (!ret)
+		cwd.known = 0;
+	return ret;
+}
+
+/*
+ * The working directory is the host's. Its /proc and /sys have the same
+ * directories, and names below it are looked up on the node (see above).
+ */
+long do_fchdir(struct gate_regs *r)
+{
+	char path[40], dir[PATH_BUF];
+	long ret;
+
+	if (!fd_is_node(r->a[0])) {
+		ret = gate_host_regs(r);
+	} else {
+		gate_format(path, sizeof(path), "/proc/self/fd/%d", (s32)r->a[0]);
+		ret = image_call3(__NR_readlink, path, dir, sizeof(dir) - 1);
+		if (ret < 0)
+			return ret;
+		dir[ret] = 0;
+		ret = host_syscall1(__NR_chdir, (long)dir);
+	}
+	if (!ret)
+		cwd.known = 0;
+	return ret;
+}

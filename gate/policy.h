@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * policy.h - who serves a system call: the node or the host
+ *
+ * Theory of operation
+ * -------------------
+ * gate_syscall() looks a call up by number. Calls that take a descriptor go to
+ * its owner: the bit in thread->fdmap->node says "the node's". Calls that take
+ * a path go to the node when the path is the network's (path.c). Calls that
+ * make a descriptor (create) or move one (fd.c) keep two tables in step:
+ *
+ *   A node descriptor has the same number in both tables. In the host's table
+ *   the number is held by a placeholder: an O_PATH descriptor, on which reading,
+ *   writing, polling and ioctl all fail with EBADF, while dup, fork, exec,
+ *   close-on-exec and RLIMIT_NOFILE treat it like any other. The host thus
+ *   hands out all numbers; the node takes the number it is given (RING3_NR_AT).
+ *
+ *   The placeholder of an epoll descriptor is no dummy: it is a host epoll, its
+ *   "twin". The node's epoll holds the node's descriptors, the twin holds the
+ *   host's, and both hold the program's own epoll_data (epoll.c).
+ *
+ * The bit in fdmap is the switch. It is set last when a descriptor is made and
+ * cleared before the host's number is given back, so that no thread can see
+ * a number that belongs to neither side or to a stranger.
+ *
+ * Frames here stay small (the program's stack may be a few KiB); what is larger
+ * comes from the gate's allocator.
+ *
+ * Lock order: ep_lock, then feed.lock. Neither is held while a call can sleep.
+ */
+#ifndef RING3_GATE_POLICY_H
+#define RING3_GATE_POLICY_H
+
+#include "gate.h"
+
+#include <asm/ioctls.h>
+#include <asm/poll.h>
+#include <linux/close_range.h>
+#include <linux/eventpoll.h>
+#include <linux/time_types.h>
+
+/* Lengths of what we put on the stack. */
+#define PATH_BUF	1024	/* longest path that can be the network's */
+#define POLL_STACK	96	/* pollfd entries */
+
+struct gate_sigset_arg {	/* 6th argument of pselect6 */
+	u64 set;
+	u64 size;
+};
+
+typedef long (*gate_handler)(struct gate_regs *r);
+
+/* fd.c: owners */
+
+static inline bool map_test(const u64 *map, u32 fd)
+{
+	return (__atomic_load_n(&map[fd / 64], __ATOMIC_ACQUIRE) >> (fd % 64)) & 1;
+}
+
+static inline void map_set(u64 *map, u32 fd)
+{
+	__atomic_fetch_or(&map[fd / 64], 1ull << (fd % 64), __ATOMIC_SEQ_CST);
+}
+
+static inline void map_clear(u64 *map, u32 fd)
+{
+	__atomic_fetch_and(&map[fd / 64], ~(1ull << (fd % 64)), __ATOMIC_SEQ_CST);
+}
+
+/* Numbers are int in the ABI: the upper half of the register is noise. */
+static inline bool fd_is_node(u64 arg)
+{
+	return gate_fd_is_node((u32)arg);
+}
+
+static inline bool fd_has_proxy(u64 arg)
+{
+	u32 fd = (u32)arg;
+
+	return fd < RING3_FDS_MAX && map_test(gate_fdmap()->proxy, fd);
+}
+
+static inline long image_pass(const struct gate_regs *r)
+{
+	return image_call(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
+}
+
+#define image_call4(nr, a, b, c, d)	\
+	image_call(nr, (long)(a), (long)(b), (long)(c), (long)(d), 0, 0)
+#define image_call5(nr, a, b, c, d, e)	\
+	image_call(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), 0)
+
+/* Descriptors that the policy keeps for itself: gate_fd() slots. */
+enum policy_fd {
+	FD_PLACEHOLDER = GATE_FD_POLICY,	/* O_PATH: what node numbers hold on the host */
+	FD_FEED,		/* host epoll of the feeder; its number has a proxy */
+	FD_KICK,		/* eventfd, always readable */
+	FD_PIPE_R,		/* a pipe of our own, for splice */
+	FD_PIPE_W,
+};
+
+/*
+ * helper.c: starts the process's hidden thread, with all signals blocked and a task
+ * that shares the program's descriptors. 0 or -errno; fn must not return.
+ */
+long gate_helper(void (*fn)(void));
+void helper_forked(void);
+long do_exit(struct gate_regs *r);
+
+static inline void *user_ptr(u64 p)
+{
+	return (void *)p;
+}
+
+/* fd.c */
+long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
+long fd_adopt(long host_fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
+void fd_forked(void);
+long do_close(struct gate_regs *r);
+long do_close_range(struct gate_regs *r);
+long do_dup(struct gate_regs *r);
+long do_dup2(struct gate_regs *r);
+long do_dup3(struct gate_regs *r);
+long do_fcntl(struct gate_regs *r);
+long do_ioctl(struct gate_regs *r);
+long do_mmap(struct gate_regs *r);
+long do_unshare(struct gate_regs *r);
+long do_setns(struct gate_regs *r);
+long do_bpf(struct gate_regs *r);
+
+/* sock.c */
+long do_socket(struct gate_regs *r);
+long do_socketpair(struct gate_regs *r);
+long do_accept(struct gate_regs *r);
+long do_getsockopt(struct gate_regs *r);
+long do_sendmsg(struct gate_regs *r);
+long do_sendmmsg(struct gate_regs *r);
+
+/* poll.c */
+long do_poll(struct gate_regs *r);		/* poll, ppoll */
+long do_select(struct gate_regs *r);		/* select, pselect6 */
+
+/*
+ * wait.c: deadlines. A wait is a number of ns on the node's monotonic clock,
+ * so that it follows the node's time; forever is ~0.
+ */
+#define WAIT_FOREVER	(~0ull)
+
+u64 wait_now(void);
+u64 wait_until_ns(u64 ns);
+u64 wait_left(u64 deadline);
+long wait_from_timespec(u64 user, u64 *deadline);
+/* What is left, as an argument: NULL for ever, else ts. */
+struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts);
+
+/* epoll.c */
+enum ep_side {
+	EP_HOST = 1,		/* has, or may have, members of the host */
+	EP_NODE = 2,		/* ... of the node */
+	EP_MIXED = 4,		/* set up for waiting on both */
+};
+
+long do_epoll_create(struct gate_regs *r);
+long do_epoll_ctl(struct gate_regs *r);
+long do_epoll_wait(struct gate_regs *r);
+u32 ep_sides(u32 fd);		/* 0: not an epoll that we know */
+long ep_arm(u32 fd);		/* have the twin's next event wake waiters of the node's epoll */
+void ep_fired(u32 index);	/* feeder: the twin of this epoll became readable */
+void ep_dup(u32 from, u32 to);
+void ep_close(u32 fd);
+void ep_forked(void);
+void ep_fork_lock(void);
+void ep_fork_unlock(void);
+
+/* feed.c: readiness of the host's descriptors, carried into the node */
+long feed_start(void);		/* 0: runs; the feeder's number is feed_fd() */
+u32 feed_fd(void);
+bool feed_mine(void);		/* false in a child that borrows our memory (vfork) */
+long feed_expect(u32 fd, u32 events);
+void feed_close(u32 fd);
+long feed_arm_twin(u32 fd, u32 index);
+void feed_forked(void);	/* also at start: there is no feeder yet */
+void feed_fork_lock(void);
+void feed_fork_unlock(void);
+
+/* path.c */
+enum path_owner {
+	PATH_HOST,
+	PATH_NODE,		/* the canonical path is in the buffer */
+	PATH_NODE_RELATIVE,	/* relative to a descriptor of the node */
+};
+
+enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf);
+long do_path(struct gate_regs *r);	/* a[0] is a path */
+long do_path_at(struct gate_regs *r);	/* a[0] is a descriptor, a[1] a path */
+long do_open(struct gate_regs *r);
+long do_openat(struct gate_regs *r);
+long do_openat2(struct gate_regs *r);
+long do_chdir(struct gate_regs *r);
+long do_fchdir(struct gate_regs *r);
+
+/* xfer.c */
+long do_sendfile(struct gate_regs *r);
+long do_splice(struct gate_regs *r);
+long do_tee(struct gate_regs *r);
+long do_copy_file_range(struct gate_regs *r);
+void xfer_forked(void);
+
+#endif /* RING3_GATE_POLICY_H */

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sock.c - sockets: which family is whose, and calls that pass descriptors
+ */
+#include "policy.h"
+
+#include <linux/socket.h>
+
+/* Families and options; no uapi header has them without libc's types. */
+#define AF_UNIX			1
+#define AF_ALG			38
+#define AF_VSOCK		40
+#define SOCK_CLOEXEC		O_CLOEXEC
+#define SOL_SOCKET		1
+#define SCM_RIGHTS		1
+#define SOL_SCTP		132
+#define SCTP_PEELOFF		102
+#define SCTP_PEELOFF_FLAGS	122
+
+#define UIO_MAXIOV		1024	/* linux/uio.h: most messages of sendmmsg */
+
+/*
+ * The host's: local to the machine, or no network at all. Everything else is
+ * the node's, also what it does not know: no traffic leaves by the host.
+ */
+static bool family_is_host(u32 family)
+{
+	return family == AF_UNIX || family == AF_VSOCK || family == AF_ALG;
+}
+
+long do_socket(struct gate_regs *r)
+{
+	if (family_is_host(r->a[0]))
+		return gate_host_regs(r);
+	return fd_create(r->a[1] & SOCK_CLOEXEC, __NR_socket, r->a[0], r->a[1], r->a[2], 0);
+}
+
+/*
+ * Of the node's families only TIPC has pairs. They come with numbers of the
+ * node's choice, so they are moved; see RING3_NR_AT for what that risks.
+ */
+long do_socketpair(struct gate_regs *r)
+{
+	s32 pair[2];
+	long ret;
+
+	if (family_is_host(r->a[0]))
+		return gate_host_regs(r);
+	ret = image_call4(__NR_socketpair, r->a[0], r->a[1], r->a[2], pair);
+	if (ret)
+		return ret;
+	image_call1(__NR_close, pair[0]);
+	image_call1(__NR_close, pair[1]);
+	gate_warn("socketpair: family %u has none on a node yet", (u32)r->a[0]);
+	return -EOPNOTSUPP;
+}
+
+/* The new number is taken before the wait, as Linux does. */
+long do_accept(struct gate_regs *r)
+{
+	u32 flags = r->nr == __NR_accept4 ? r->a[3] : 0;
+
+	if (!fd_is_node(r->a[0]))
+		return gate_host_regs(r);
+	return fd_create(flags & SOCK_CLOEXEC, r->nr, r->a[0], r->a[1], r->a[2], flags);
+}
+
+/*
+ * Peeling an association off an SCTP socket makes a descriptor, whose number
+ * the node writes into the program's structure: { assoc_id, sd[, flags] }.
+ */
+long do_getsockopt(struct gate_regs *r)
+{
+	s32 sd, level = r->a[1], name = r->a[2];
+	long fd, ret;
+
+	if (!fd_is_node(r->a[0]))
+		return gate_host_regs(r);
+	if (likely(level != SOL_SCTP || (name != SCTP_PEELOFF && name != SCTP_PEELOFF_FLAGS)))
+		return image_pass(r);
+
+	ret = image_pass(r);
+	if (ret < 0)
+		return ret;
+	if (gate_copy_in(&sd, user_ptr(r->a[3] + 4), sizeof(sd)))
+		return -EFAULT;
+	fd = fd_create(false, __NR_dup, sd, 0, 0, 0);
+	image_call1(__NR_close, sd);
+	if (fd < 0)
+		return fd;
+	sd = fd;
+	return gate_copy_out(user_ptr(r->a[3] + 4), &sd, sizeof(sd)) ? : fd;
+}
+
+/*
+ * Does this message pass a descriptor of the node? An answer of 0 also stands
+ * for a message that makes no sense: the host says so better than we could.
+ */
+static long passes_node_fd(u64 user_msg)
+{
+	struct host_cmsghdr cmsg;
+	struct host_msghdr msg;
+	u64 pos, end, at;
+	s32 fd;
+
+	if (gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)))
+		return 0;
+	pos = (u64)msg.control;
+	if (!pos || msg.controllen < sizeof(cmsg))
+		return 0;
+	end = pos + msg.controllen;
+	while (end - pos >= sizeof(cmsg)) {
+		if (gate_copy_in(&cmsg, user_ptr(pos), sizeof(cmsg)))
+			return 0;
+		if (cmsg.len < sizeof(cmsg) || cmsg.len > end - pos)
+			return 0;
+		if (cmsg.level == SOL_SOCKET && cmsg.type == SCM_RIGHTS) {
+			for (at = pos + sizeof(cmsg); at + sizeof(fd) <= pos + cmsg.len;
+			     at += sizeof(fd)) {
+				if (gate_copy_in(&fd, user_ptr(at), sizeof(fd)))
+					return 0;
+				if (fd_is_node(fd)) {
+					gate_warn("SCM_RIGHTS: passing node descriptor %d to another "
+						  "process is not supported yet", fd);
+					return -EOPNOTSUPP;
+				}
+				if (reserved_fd(fd))
+					return -EBADF;
+			}
+		}
+		if (((cmsg.len + 7) & ~7ull) >= end - pos)
+			return 0;
+		pos += (cmsg.len + 7) & ~7ull;
+	}
+	return 0;
+}
+
+long do_sendmsg(struct gate_regs *r)
+{
+	long ret;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	ret = passes_node_fd(r->a[1]);
+	return ret ? : gate_host_regs(r);
+}
+
+long do_sendmmsg(struct gate_regs *r)
+{
+	u32 i, n = r->a[2] < UIO_MAXIOV ? r->a[2] : UIO_MAXIOV;
+	long ret;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	/* struct mmsghdr is a msghdr and a length, 64 bytes. */
+	for (i = 0; i < n; i++) {
+		ret = passes_node_fd(r->a[1] + i * 64ull);
+		if (ret)
+			return ret;
+	}
+	return gate_host_regs(r);
+}

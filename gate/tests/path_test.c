@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * path_test.c - which paths path.c takes for the network's
+ *
+ * Runs on the host, without a node: descriptor 7 is the node's, everything else
+ * the host's. Exits 0 when all answers are right.
+ */
+#include "../path.c"
+
+#include <stdio.h>	/* others of libc clash with the kernel's */
+
+static struct ring3_fdmap map;
+static struct ring3_thread thread = { .fdmap = (u64)&map, .proc = 1 };
+
+long image_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return host_syscall6(nr, a, b, c, d, e, f);
+}
+
+long gate_host(long nr, long a, long b, long c, long d, long e, long f)
+{
+	return host_syscall6(nr, a, b, c, d, e, f);
+}
+
+long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
+{
+	(void)cloexec;
+	return host_syscall4(nr, a0, a1, a2, a3);
+}
+
+long gate_strncpy_in(char *dst, const void *user, size_t size)
+{
+	size_t n = strnlen(user, size);
+
+	if (n == size)
+		return -ENAMETOOLONG;
+	memcpy(dst, user, n + 1);
+	return n;
+}
+
+long gate_copy_in(void *dst, const void *user, size_t n)
+{
+	memcpy(dst, user, n);
+	return 0;
+}
+
+long gate_copy_out(void *user, const void *src, size_t n)
+{
+	memcpy(user, src, n);
+	return 0;
+}
+
+int gate_format(char *buf, size_t size, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(buf, size, fmt, ap);
+	va_end(ap);
+	return n;
+}
+
+const char *gate_exe_path(void) { return "/bin/true"; }
+bool gate_exe_is_native(void) { return true; }
+bool gate_path_is_self_exe(const char *path) { (void)path; return false; }
+
+static int failed;
+
+/* `want`: the node's name of it, or NULL: the host's. */
+static void expect(int dirfd, const char *path, const char *want)
+{
+	char buf[PATH_BUF] = "";
+	enum path_owner owner = path_owner(dirfd, (u64)path, buf);
+
+	if (want ? owner != PATH_NODE || strcmp(buf, want) : owner != PATH_HOST) {
+		printf("%d %s: %s %s, want %s\n", dirfd, path, owner == PATH_HOST ? "host" : "node",
+		       buf, want ? want : "host");
+		failed = 1;
+	}
+}
+
+int main(void)
+{
+	char own[64];
+	int dir;
+
+	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)&thread);
+	thread.self = (u64)&thread;
+	map_set(map.node, 7);
+
+	expect(AT_FDCWD, "/etc/hosts", NULL);
+	expect(AT_FDCWD, "/proc/cpuinfo", NULL);
+	expect(AT_FDCWD, "/proc/netfoo", NULL);
+	expect(AT_FDCWD, "/proc", NULL);
+	expect(AT_FDCWD, "/proc/sys/kernel/hostname", NULL);
+	expect(AT_FDCWD, "/sys/class/block", NULL);
+	expect(AT_FDCWD, "/dev/net", NULL);
+	expect(AT_FDCWD, "/proc/net", "/proc/net");
+	expect(AT_FDCWD, "/proc/net/tcp", "/proc/net/tcp");
+	expect(AT_FDCWD, "//proc/./net//dev", "/proc/net//dev");
+	expect(AT_FDCWD, "/etc/../proc/net/dev", "/proc/net/dev");
+	expect(AT_FDCWD, "/proc/self/net/dev", "/proc/self/net/dev");
+	expect(AT_FDCWD, "/proc/thread-self/net/dev", "/proc/self/net/dev");
+	expect(AT_FDCWD, "/proc/1/net/dev", "/proc/self/net/dev");
+	expect(AT_FDCWD, "/proc/1/task/1/net/dev", "/proc/self/net/dev");
+	expect(AT_FDCWD, "/proc/999999999/net/dev", NULL);
+	expect(AT_FDCWD, "/proc/self/ns/net", "/proc/self/ns/net");
+	expect(AT_FDCWD, "/proc/self/ns/mnt", NULL);
+	expect(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_forward");
+	expect(AT_FDCWD, "/sys/class/net/eth0/../lo", "/sys/class/net/eth0/../lo");
+	expect(AT_FDCWD, "/sys/devices/virtual/net/lo/mtu", "/sys/devices/virtual/net/lo/mtu");
+	expect(AT_FDCWD, "/dev/net/tun", "/dev/net/tun");
+	expect(AT_FDCWD, "/proc/self/fd/7", "/proc/self/fd/7");
+	expect(AT_FDCWD, "/dev/fd/7", "/proc/self/fd/7");
+	expect(AT_FDCWD, "/proc/self/fd/6", NULL);
+	snprintf(own, sizeof(own), "/proc/%d/fd/7", (int)host_syscall0(__NR_getpid));
+	expect(AT_FDCWD, own, "/proc/self/fd/7");
+	expect(AT_FDCWD, "/proc/1/fd/7", NULL);
+
+	if (host_syscall1(__NR_chdir, (long)"/proc"))
+		return 1;
+	cwd.known = 0;
+	expect(AT_FDCWD, "net/dev", "/proc/net/dev");
+	expect(AT_FDCWD, "sys/net/core", "/proc/sys/net/core");
+	expect(AT_FDCWD, "cpuinfo", NULL);
+	if (host_syscall1(__NR_chdir, (long)"/usr/lib"))
+		return 1;
+	cwd.known = 0;
+	expect(AT_FDCWD, "net/dev", NULL);
+	expect(AT_FDCWD, "../../proc/net/dev", "/proc/net/dev");
+	dir = host_syscall3(__NR_openat, AT_FDCWD, (long)"/proc/self", O_RDONLY);
+	expect(dir, "cmdline", NULL);
+	expect(dir, "net/dev", "/proc/self/net/dev");
+	if (!failed)
+		printf("path_test: ok\n");
+	return failed;
+}

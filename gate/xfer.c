@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * xfer.c - sendfile and splice between a file of the host and one of the node
+ *
+ * The two kernels share no pages, so data takes one detour through a buffer of
+ * ours. Bytes are taken from the source only as far as the sink has
+ * accepted them: a file's offset is advanced afterwards, a socket is peeked at
+ * and a pipe is copied by tee() before it is read.
+ */
+#include "policy.h"
+
+#include <linux/stat.h>
+
+#define BOUNCE		65536u
+#define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
+#define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
+#define PIPE_WHOLE	65536u			/* an empty pipe of the usual size */
+
+/* linux/socket.h and fcntl.h keep these for the kernel and libc */
+#define MSG_PEEK	0x2
+#define MSG_TRUNC	0x20
+#define MSG_DONTWAIT	0x40
+#define MSG_MORE	0x8000
+#define SPLICE_F_NONBLOCK	0x02
+#define SPLICE_F_MORE		0x04
+#define SPLICE_F_ALL		0x0f
+
+/* Bytes go into a node descriptor: send() says MORE, other files have write(). */
+static long node_put(u32 fd, const void *buf, u64 len, u32 msg)
+{
+	long ret = image_call(__NR_sendto, fd, (long)buf, len, msg, 0, 0);
+
+	return ret == -ENOTSOCK ? image_call3(__NR_write, fd, buf, len) : ret;
+}
+
+static bool interrupted(long ret)
+{
+	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
+}
+
+/* The descriptor's position or the program's variable: where to read from. */
+static long get_offset(bool in_node, u32 in, u64 user, s64 *pos)
+{
+	if (user)
+		return gate_copy_in(pos, user_ptr(user), sizeof(*pos));
+	if (in_node)
+		*pos = image_call3(__NR_lseek, in, 0, 1 /* SEEK_CUR */);
+	else
+		*pos = host_syscall3(__NR_lseek, in, 0, 1);
+	if (*pos == -ESPIPE)
+		return -EINVAL;
+	return *pos < 0 ? *pos : 0;
+}
+
+static long put_offset(bool in_node, u32 in, u64 user, s64 pos)
+{
+	if (user)
+		return gate_copy_out(user_ptr(user), &pos, sizeof(pos));
+	if (in_node)
+		image_call3(__NR_lseek, in, pos, 0 /* SEEK_SET */);
+	else
+		host_syscall3(__NR_lseek, in, pos, 0);
+	return 0;
+}
+
+/* From a host file into a node descriptor. */
+static long send_host_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
+{
+	long total = 0, got, put = 0;
+	u64 n;
+
+	while ((u64)total < count) {
+		n = count - total < BOUNCE ? count - total : BOUNCE;
+		got = host_syscall4(__NR_pread64, in, (long)buf, n, *pos);
+		if (got <= 0)
+			return total ? total : got;
+		put = node_put(out, buf, got, (u64)(total + got) < count ? MSG_MORE : 0);
+		if (put < 0)
+			break;
+		total += put;
+		*pos += put;
+		if (put < got)
+			break;
+	}
+	return total ? total : put;
+}
+
+/* From a node file (/proc/net/...) into a host descriptor. */
+static long send_node_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
+{
+	long total = 0, got, put = 0;
+	u64 n;
+
+	while ((u64)total < count) {
+		n = count - total < BOUNCE ? count - total : BOUNCE;
+		got = image_call4(__NR_pread64, in, buf, n, *pos);
+		if (got <= 0)
+			return total ? total : got;
+		put = gate_host(__NR_write, out, (long)buf, got, 0, 0, 0);
+		if (put < 0)
+			break;
+		total += put;
+		*pos += put;
+		if (put < got)
+			break;
+	}
+	return total ? total : put;
+}
+
+static bool node_fd_is_socket(u32 fd)
+{
+	struct stat st;
+
+	return !image_call2(__NR_fstat, fd, &st) && (st.st_mode & S_IFMT) == S_IFSOCK;
+}
+
+long do_sendfile(struct gate_regs *r)
+{
+	u32 out = r->a[0], in = r->a[1];
+	u64 user = r->a[2], count = r->a[3];
+	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
+	s64 pos, start;
+	char *buf;
+	long ret;
+
+	if (!in_node && !out_node)
+		return gate_host_regs(r);
+	if (in_node && out_node)
+		return image_pass(r);
+	if (in_node && node_fd_is_socket(in))
+		return -EINVAL;
+	ret = get_offset(in_node, in, user, &pos);
+	if (ret)
+		return ret;
+	if (pos < 0)
+		return -EINVAL;
+	start = pos;
+	buf = gate_alloc(BOUNCE);
+	if (!buf)
+		return -ENOMEM;
+	if (count > MAX_COUNT)
+		count = MAX_COUNT;
+	if (in_node)
+		ret = send_node_file(out, in, buf, &pos, count);
+	else
+		ret = send_host_file(out, in, buf, &pos, count);
+	gate_free(buf);
+	if (pos != start && put_offset(in_node, in, user, pos))
+		return -EFAULT;
+	return ret;
+}
+
+static bool host_nonblock(u32 fd)
+{
+	return host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & O_NONBLOCK;
+}
+
+static long host_wait(u32 fd, u32 events, bool nonblock)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	long ret = host_syscall3(__NR_poll, (long)&p, 1, 0);
+
+	if (ret)
+		return ret < 0 ? ret : 0;
+	if (nonblock)
+		return -EAGAIN;
+	ret = gate_host(__NR_poll, (long)&p, 1, -1, 0, 0, 0);
+	return ret < 0 ? ret : 0;
+}
+
+static bool host_fd_is_pipe(u32 fd)
+{
+	struct stat st;
+
+	return !host_syscall2(__NR_fstat, fd, (long)&st) && (st.st_mode & S_IFMT) == S_IFIFO;
+}
+
+/* From a node socket or file into a pipe of the host. */
+static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
+{
+	s32 used = 0;
+	long got, put;
+	bool socket;
+
+	got = host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
+	if (got)
+		return got;
+	/* As much as the pipe takes without a wait, so that nothing has to be put back. */
+	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
+	if (len > (used ? PIPE_SLOT : PIPE_WHOLE))
+		len = used ? PIPE_SLOT : PIPE_WHOLE;
+	got = image_call(__NR_recvfrom, in, (long)buf, len,
+			 MSG_PEEK | (nonblock ? MSG_DONTWAIT : 0), 0, 0);
+	socket = got != -ENOTSOCK;
+	if (!socket)
+		got = image_call3(__NR_read, in, buf, len);
+	if (got <= 0)
+		return got;
+	put = gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
+	if (put > 0 && socket)
+		image_call(__NR_recvfrom, in, (long)buf, put, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
+	return put;
+}
+
+/* A pipe that is empty between calls; lock it. Never shared with another process. */
+static struct {
+	struct gate_mutex lock;
+	bool made;
+} own_pipe;
+
+static long own_pipe_make(void)
+{
+	s32 fd[2];
+	long ret;
+
+	if (own_pipe.made)
+		return 0;
+	ret = host_syscall2(__NR_pipe2, (long)fd, O_CLOEXEC | O_NONBLOCK);
+	if (ret)
+		return ret;
+	ret = gate_fd_keep(fd[0], FD_PIPE_R);
+	if (ret >= 0)
+		ret = gate_fd_keep(fd[1], FD_PIPE_W);
+	if (ret < 0)
+		return ret;
+	own_pipe.made = true;
+	return 0;
+}
+
+void xfer_forked(void)
+{
+	own_pipe.lock.word = 0;
+	own_pipe.made = false;
+}
+
+/* What the pipe holds, without taking it out. */
+static long pipe_peek(u32 pipe, char *buf, u64 len)
+{
+	long got;
+
+	gate_lock(&own_pipe.lock);
+	got = own_pipe_make();
+	if (!got)
+		got = host_syscall4(__NR_tee, pipe, gate_fd(FD_PIPE_W), len, SPLICE_F_NONBLOCK);
+	if (got > 0)
+		got = host_syscall3(__NR_read, gate_fd(FD_PIPE_R), (long)buf, got);
+	gate_unlock(&own_pipe.lock);
+	return got;
+}
+
+static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32 msg)
+{
+	long got, put;
+
+	got = host_wait(pipe, POLLIN, nonblock || host_nonblock(pipe));
+	if (got)
+		return got;
+	got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
+	if (got == -EAGAIN)	/* readable, but with nothing to tee: hung up */
+		return 0;
+	if (got <= 0)
+		return got;
+	put = node_put(out, buf, got, msg);
+	if (put > 0)
+		host_syscall3(__NR_read, pipe, (long)buf, put);
+	return put;
+}
+
+long do_splice(struct gate_regs *r)
+{
+	u32 in = r->a[0], out = r->a[2], flags = r->a[5];
+	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
+	bool nonblock = flags & SPLICE_F_NONBLOCK;
+	long total = 0, ret = 0;
+	u64 len = r->a[4];
+	char *buf;
+
+	if (!in_node && !out_node)
+		return gate_host_regs(r);
+	if (in_node && out_node)
+		return image_pass(r);
+	if (flags & ~SPLICE_F_ALL)
+		return -EINVAL;
+	if (!len)
+		return 0;
+	if (host_syscall3(__NR_fcntl, in_node ? out : in, F_GETFD, 0) < 0)
+		return -EBADF;
+	if (!host_fd_is_pipe(in_node ? out : in))
+		return -EINVAL;
+	if (r->a[1] || r->a[3])		/* neither pipes nor sockets have offsets */
+		return -ESPIPE;
+	buf = gate_alloc(BOUNCE);
+	if (!buf)
+		return -ENOMEM;
+	if (in_node) {
+		ret = splice_in(in, out, buf, len, nonblock);
+	} else {
+		/* Out of a pipe Linux moves all that is there, up to len. */
+		while ((u64)total < len) {
+			ret = splice_out(in, out, buf, len - total, nonblock || total,
+					 flags & SPLICE_F_MORE ? MSG_MORE : 0);
+			if (ret <= 0)
+				break;
+			total += ret;
+		}
+	}
+	gate_free(buf);
+	if (total && interrupted(ret))
+		return total;
+	return total ? total : ret;
+}
+
+/* Both ends have to be pipes, which a node has none of. */
+long do_tee(struct gate_regs *r)
+{
+	return fd_is_node(r->a[0]) || fd_is_node(r->a[1]) ? -EINVAL : gate_host_regs(r);
+}
+
+long do_copy_file_range(struct gate_regs *r)
+{
+	bool in_node = fd_is_node(r->a[0]), out_node = fd_is_node(r->a[2]);
+
+	if (in_node && out_node)
+		return image_pass(r);
+	return in_node || out_node ? -EINVAL : gate_host_regs(r);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * entry.S - from a rewritten site into the gate, and out again
+ *
+ * Registers as the syscall ABI has them: nr in rax, arguments in rdi rsi rdx
+ * r10 r8 r9; rcx and r11 are free, all others come back as they were. Vector
+ * state is never touched. call and ret stay paired.
+ */
+#include "asm_defs.h"
+
+	.text
+
+/*
+ * gate_entry: called by a stub, which has switched to the gate stack.
+ *
+ * The pushes make a struct gate_regs of which the upper part lies ready above
+ * the stack (thread.c). Everything from gate_exit_check to gate_exit_end may
+ * be done again from gate_exit_check: a signal that arrives in this window
+ * sends the thread back there (signal.c), so that it can't be overlooked.
+ */
+	.globl	gate_entry, gate_exit_check, gate_exit_end
+	.hidden	gate_entry, gate_exit_check, gate_exit_end
+	.balign	64
+gate_entry:
+	pushq	%r9
+	pushq	%r8
+	pushq	%r10
+	pushq	%rdx
+	pushq	%rsi
+	pushq	%rdi
+	pushq	%rax
+	cmpl	$(GATE_STRAIGHT_NR - 1), %eax
+	ja	.Lslow
+	movl	%eax, %eax
+	leaq	gate_straight(%rip), %rcx
+	movzbl	(%rcx,%rax), %ecx
+	testl	%ecx, %ecx
+	jz	.Lslow
+	cmpl	$65535, %edi
+	ja	.Lslow
+	cmpl	$GATE_STRAIGHT, %ecx
+	jne	.Lfcntl
+.Lowner:
+	movl	%edi, %r11d
+	shrl	$6, %r11d
+	movq	%gs:THREAD_FDMAP, %rcx
+	movq	(%rcx,%r11,8), %r11
+	btq	%rdi, %r11
+	jnc	.Lslow
+	movq	%r10, %rcx
+	movq	%gs:THREAD_SELF, %r10
+	callq	*%gs:GATE_WORD(WORD_ENTER)
+
+gate_exit_check:
+	cmpq	$0, %gs:THREAD_SIGPENDING
+	jne	.Lwork
+	leaq	516(%rax), %rcx
+	cmpq	$4, %rcx
+	jbe	.Lwork
+	addq	$8, %rsp
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+	ret
+gate_exit_end:
+
+.Lfcntl:
+	leal	-3(%rsi), %r11d		/* F_GETFL 3, F_SETFL 4 */
+	cmpl	$1, %r11d
+	jbe	.Lowner
+
+.Lslow:
+	movq	%rsp, %rdi
+	callq	gate_call
+	testl	%edx, %edx
+	jz	gate_exit_check
+	jmp	.Lact
+
+.Lwork:
+	movq	%rsp, %rdi
+	movq	%rax, %rsi
+	callq	gate_exit_work
+	testl	%edx, %edx
+	jz	gate_exit_check
+
+/*
+ * The way out needs the program's whole context: put back all that entry
+ * changed and trap. The SIGSEGV handler then has it all, made by the host.
+ * edx: 1 deliver signals, 2 do the call again from the handler.
+ */
+.Lact:
+	cmpl	$1, %edx
+	jne	.Lredo
+	addq	$8, %rsp
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+	movq	%gs:GATE_WORD(WORD_SP), %rsp
+	.globl	gate_trap_deliver
+	.hidden	gate_trap_deliver
+gate_trap_deliver:
+	hlt
+
+.Lredo:
+	popq	%rax
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+	movq	%gs:GATE_WORD(WORD_SP), %rsp
+	.globl	gate_trap_redo
+	.hidden	gate_trap_redo
+gate_trap_redo:
+	hlt
+
+/*
+ * long gate_enter_raw(nr, a, b, c, d, e, f, struct ring3_thread *): the
+ * image's enter convention from C's.
+ */
+	.globl	gate_enter_raw
+	.hidden	gate_enter_raw
+	.balign	16
+gate_enter_raw:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %rcx
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+	movq	16(%rsp), %r10
+	movq	%gs:GATE_WORD(WORD_ENTER), %r11
+	jmpq	*%r11
+
+/*
+ * long gate_host(nr, a, b, c, d, e, f): see gate.h. A signal handler that
+ * finds the thread at gate_host_check..gate_host_insn moves it to
+ * gate_host_abort: the call has not begun, or the host was about to restart it.
+ */
+	.globl	gate_host, gate_host_check, gate_host_insn, gate_host_abort
+	.hidden	gate_host, gate_host_check, gate_host_insn, gate_host_abort
+	.balign	16
+gate_host:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+gate_host_check:
+	cmpl	$0, %gs:THREAD_SIGPENDING
+	jne	gate_host_abort
+gate_host_insn:
+	syscall
+	ret
+gate_host_abort:
+	movq	$-513, %rax
+	ret
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * start.S - entering and leaving contexts
+ */
+#include "asm_defs.h"
+#include <asm/unistd.h>
+
+	.text
+
+/*
+ * The host starts the gate here. The program's stack is left alone (loader.c
+ * builds on it); the gate has one of its own.
+ */
+	.globl	_start
+_start:
+	xorl	%ebp, %ebp
+	movq	%rsp, %rdi
+	leaq	gate_boot_stack_top(%rip), %rsp
+	callq	gate_start
+	hlt
+
+/*
+ * void gate_jump(u64 entry, u64 sp): starts the program, all registers zero as
+ * after the host's execve. thread->gate[WORD_RESUME] carries the entry.
+ */
+	.globl	gate_jump
+	.hidden	gate_jump
+gate_jump:
+	movq	%rdi, %gs:GATE_WORD(WORD_RESUME)
+	movq	%rsi, %rsp
+	xorl	%eax, %eax
+	xorl	%ebx, %ebx
+	xorl	%ecx, %ecx
+	xorl	%edx, %edx
+	xorl	%esi, %esi
+	xorl	%edi, %edi
+	xorl	%ebp, %ebp
+	xorl	%r8d, %r8d
+	xorl	%r9d, %r9d
+	xorl	%r10d, %r10d
+	xorl	%r11d, %r11d
+	xorl	%r12d, %r12d
+	xorl	%r13d, %r13d
+	xorl	%r14d, %r14d
+	xorl	%r15d, %r15d
+	jmpq	*%gs:GATE_WORD(WORD_RESUME)
+
+/* The restorer of the gate's own handlers. */
+	.globl	gate_restorer
+	.hidden	gate_restorer
+	.balign	16
+	nop				/* unwinders look at the byte before */
+gate_restorer:
+	movl	$__NR_rt_sigreturn, %eax
+	syscall
+
+/* void gate_resume(struct ucontext *): goes on in that context. */
+	.globl	gate_resume
+	.hidden	gate_resume
+gate_resume:
+	movq	%rdi, %rsp
+	movl	$__NR_rt_sigreturn, %eax
+	syscall
+	hlt
+
+/*
+ * long gate_clone_raw(nr, a0, a1, a2, a3, a4, void *child): a clone whose child has a
+ * stack of its own (named in the arguments) and starts in
+ * gate_child_start(child). Without one, the child returns 0 from here as well: then pass
+ * child = NULL.
+ */
+	.globl	gate_clone_raw
+	.hidden	gate_clone_raw
+gate_clone_raw:
+	pushq	%rbx
+	movq	16(%rsp), %rbx
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	%r9, %r8
+	syscall
+	testq	%rax, %rax
+	jnz	1f
+	testq	%rbx, %rbx
+	jz	1f
+	xorl	%ebp, %ebp
+	movq	%rbx, %rdi
+	callq	gate_child_start
+	hlt
+1:	popq	%rbx
+	ret
+
+/*
+ * void gate_exit_raw(int code, u32 *busy): gives the stack back and ends the thread
+ * without touching memory after that. Signals are blocked.
+ */
+	.globl	gate_exit_raw
+	.hidden	gate_exit_raw
+gate_exit_raw:
+	movl	$__NR_exit, %eax
+	movl	$0, (%rsi)
+	syscall
+	hlt
+
+	.bss
+	.balign	4096
+gate_boot_stack:
+	.skip	65536
+gate_boot_stack_top:
+
+	.section .note.GNU-stack, "", @progbits

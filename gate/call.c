@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * call.c - into the image and out of the gate
+ */
+#include "internal.h"
+
+static bool is_restart(long ret)
+{
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
+	       ret == -ERESTART_RESTARTBLOCK;
+}
+
+#ifdef GATE_NO_NODE
+/* The test build has no image: tasks come from the heap, nothing else exists. */
+static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
+			struct ring3_thread *t)
+{
+	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)t;
+	switch (nr) {
+	case RING3_NR_CLONE:
+		return (long)null_thread_new();
+	case RING3_NR_EXIT:
+	case RING3_NR_EXIT_GROUP:
+	case RING3_NR_EXEC:
+		return 0;
+	}
+	return -ENOSYS;
+}
+#else
+#define image_enter gate_enter_raw
+#endif
+
+long image_call(long nr, long a, long b, long c, long d, long e, long f)
+{
+	struct ring3_thread *t = gate_thread();
+	long ret = image_enter(nr, a, b, c, d, e, f, t);
+
+	if (unlikely(READ_ONCE(t->nsig)))
+		signal_drain_node();
+	if (unlikely(ret == -ERESTART_RESTARTBLOCK))
+		gate_tcb()->restart_node = 1;
+	return ret;
+}
+
+/* As image_call, for a thread block other than the caller's that nobody else runs on yet. */
+long image_call_as(struct ring3_thread *t, long nr, long a)
+{
+	return image_enter(nr, a, 0, 0, 0, 0, 0, t);
+}
+
+long gate_restart_syscall(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	if (!tcb->restart_node)
+		return -EINTR;
+	tcb->restart_node = 0;
+	return image_call(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
+}
+
+/* Calls that need the program's whole register context. */
+static bool needs_context(u64 nr)
+{
+	switch (nr) {
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+	case __NR_rt_sigreturn:
+		return true;
+	}
+	return false;
+}
+
+/* From entry.S: a call that it does not handle by itself. */
+struct exit_action gate_call(struct gate_regs *r)
+{
+	r->nr = (u64)(s64)(s32)r->nr;	/* as the kernel: 32 bits, sign-extended */
+	if (unlikely(needs_context(r->nr))) {
+		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
+		return (struct exit_action){ 0, EXIT_REDO };
+	}
+	return (struct exit_action){ gate_syscall(r), EXIT_NORMAL };
+}
+
+/*
+ * From entry.S: something stands between the call's result and the way back to
+ * the program: signals of the node, a noted signal or a restart code.
+ */
+struct exit_action gate_exit_work(struct gate_regs *r, long ret)
+{
+	struct ring3_thread *t = gate_thread();
+	struct gate_tcb *tcb = gate_tcb();
+
+	for (;;) {
+		if (READ_ONCE(t->nsig))
+			signal_drain_node();
+
+		if (signal_pending(tcb)) {
+			bool again = signal_wants_restart(tcb, ret);
+
+			t->gate[WORD_RESUME] = again ? patch_stub_site(r->stub) :
+						       patch_stub_return(r->stub);
+			if (again)
+				ret = r->nr;
+			else if (is_restart(ret))
+				ret = -EINTR;
+			return (struct exit_action){ ret, EXIT_DELIVER };
+		}
+		if (!is_restart(ret))
+			return (struct exit_action){ ret, EXIT_NORMAL };
+
+		/* Interrupted, but no handler has run: do it again. */
+		struct gate_regs again = *r;
+
+		if (ret == -ERESTART_RESTARTBLOCK)
+			again.nr = __NR_restart_syscall;
+		ret = gate_syscall(&again);
+	}
+}
+
+/*
+ * The call that context uc is at the end of; from signal handlers. Leaves uc such
+ * that rt_sigreturn goes on in the program or in its handler.
+ */
+void sud_call(struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+	struct gate_regs r = {
+		.nr = (u64)(s64)(s32)sc->rax,
+		.a = { sc->rdi, sc->rsi, sc->rdx, sc->r10, sc->r8, sc->r9 },
+		.uctx = uc,
+	};
+	struct gate_tcb *tcb;
+	long ret = gate_syscall(&r);
+	bool again;
+
+	/*
+	 * From here to the rt_sigreturn no signal can be noted any more; those that the node
+	 * raised come as soon as the program's mask is back.
+	 */
+	signal_block_all();
+	tcb = gate_tcb();	/* a fork child has another */
+	if (READ_ONCE(gate_thread()->nsig))
+		signal_drain_node();
+	if (signal_pending(tcb)) {
+		again = signal_wants_restart(tcb, ret);
+		if (!again && is_restart(ret))
+			ret = -EINTR;
+	} else {
+		again = is_restart(ret);
+	}
+	if (again) {
+		sc->rip -= 2;
+		sc->rax = ret == -ERESTART_RESTARTBLOCK ? __NR_restart_syscall : r.nr;
+	} else {
+		sc->rax = ret;
+	}
+	sc->rcx = sc->rip;
+	if (tcb->npending)
+		signal_deliver(uc);
+}

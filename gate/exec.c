@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * exec.c - execve goes through the gate again
+ *
+ * The host executes the gate's own file, with the program's argv as it is and one more
+ * environment variable (start.c) that says whose thread block to go on with. The
+ * program is opened and checked here, so that what can fail fails while there
+ * is someone to return to.
+ */
+#include "internal.h"
+
+#define ENV_MAX		(1u << 20)	/* pointers */
+#define VARIABLE	"RING3_EXEC="
+
+/* Absolute path of what runs, for /proc/self/exe. */
+void exec_set_program(const char *path, int fd)
+{
+	char link[64];
+	long n;
+
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate.exe,
+			  sizeof(gate.exe) - 1);
+	if (n <= 0)
+		n = gate_format(gate.exe, sizeof(gate.exe), "%s", path);
+	gate.exe[n] = 0;
+}
+
+const char *gate_exe_path(void)
+{
+	return gate.exe;
+}
+
+bool gate_exe_is_native(void)
+{
+	return gate.exe_native;
+}
+
+bool gate_path_is_self_exe(const char *path)
+{
+	const char *p = path, *end;
+	u64 pid;
+
+	if (strncmp(p, "/proc/", 6))
+		return false;
+	p += 6;
+	if (!strncmp(p, "self/", 5)) {
+		p += 5;
+	} else if (!strncmp(p, "thread-self/", 12)) {
+		p += 12;
+	} else {
+		pid = gate_strtou(p, 10, &end);
+		if (end == p || *end != '/' || (long)pid != host_syscall0(__NR_getpid))
+			return false;
+		p = end + 1;
+	}
+	return !strcmp(p, "exe");
+}
+
+/* Opens what execve(at) names; fills in the path that the new program is told. */
+static long open_target(struct gate_regs *r, char *path, size_t size)
+{
+	bool at = r->nr == __NR_execveat;
+	int dir = at ? (int)r->a[0] : AT_FDCWD;
+	u64 flags = at ? r->a[4] : 0;
+	long n = gate_strncpy_in(path, (void *)r->a[at], size), fd;
+	char link[64];
+
+	if (n < 0)
+		return n;
+	if (flags & ~(u64)(AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW))
+		return -EINVAL;
+	if (!n && !(flags & AT_EMPTY_PATH))
+		return -ENOENT;
+	if (!n) {
+		/* fexecve: the descriptor may be O_PATH or about to close */
+		gate_format(link, sizeof(link), "/proc/self/fd/%d", dir);
+		fd = host_syscall4(__NR_openat, AT_FDCWD, (long)link, O_RDONLY | O_CLOEXEC, 0);
+		gate_format(path, size, "/dev/fd/%d", dir);
+		return fd;
+	}
+	if (gate_path_is_self_exe(path))
+		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate.exe, O_RDONLY | O_CLOEXEC, 0);
+	fd = host_syscall4(__NR_openat, dir, (long)path, O_RDONLY | O_CLOEXEC |
+			   (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
+	if (dir != AT_FDCWD && path[0] != '/') {
+		char rest[4096];
+
+		memcpy(rest, path, n + 1);
+		gate_format(path, size, "/dev/fd/%d/%s", dir, rest);
+	}
+	return fd;
+}
+
+/* The program's environment and one variable more; freed by the caller on failure. */
+static long build_env(struct gate_regs *r, const char *variable, u64 **env, size_t *size)
+{
+	u64 from = r->nr == __NR_execveat ? r->a[3] : r->a[2], word;
+	size_t n = 0, i;
+
+	for (; from && n < ENV_MAX; n++) {
+		if (gate_copy_in(&word, (void *)(from + 8 * n), 8))
+			return -EFAULT;
+		if (!word)
+			break;
+	}
+	if (n == ENV_MAX)
+		return -E2BIG;
+	*size = (n + 2) * 8;
+	*env = gate_pages(*size);
+	if (!*env)
+		return -ENOMEM;
+	for (i = 0; i < n; i++)
+		if (gate_copy_in(&(*env)[i], (void *)(from + 8 * i), 8))
+			return -EFAULT;
+	(*env)[n] = (u64)variable;
+	return 0;
+}
+
+long gate_execve(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	char path[4096], variable[4200], why[WHY_BYTES];
+	u64 argv = r->nr == __NR_execveat ? r->a[2] : r->a[1];
+	u64 empty[2] = { (u64)"", 0 };
+	u64 *env = NULL;
+	size_t size = 0;
+	long fd, ret;
+
+	fd = open_target(r, path, sizeof(path));
+	if (fd < 0)
+		return fd;
+	ret = program_probe(fd, path, why);
+	if (ret) {
+		host_syscall1(__NR_close, fd);
+		if (why[0])
+			gate_warn("%s", why);
+		return ret;
+	}
+	ret = gate_fd_keep(fd, GATE_FD_PROGRAM);
+	if (ret < 0)
+		return ret;
+	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%s",
+		    (unsigned long)gate_thread()->self, gate_fd_base, path);
+	ret = build_env(r, variable, &env, &size);
+	if (!ret) {
+		/* In a vfork child this memory is the parent's, who frees it. */
+		tcb->scratch = env;
+		tcb->scratch_size = size;
+		if (gate_debug)
+			counts_print();
+		ret = host_syscall5(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
+				    argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH);
+		tcb->scratch = NULL;
+	}
+	if (env)
+		gate_pages_free(env, size);
+	host_syscall1(__NR_close, gate_fd(GATE_FD_PROGRAM));
+	return ret;
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fds.c - descriptors that the gate keeps for itself
+ *
+ * GATE_RESERVED_FDS numbers in one row. Just above the program's soft limit where the hard
+ * limit has room, so that the program can't run into them; else at the top of the first 1024,
+ * where they do not grow the descriptor table that every fork copies. They
+ * stay open over exec.
+ */
+#include "internal.h"
+
+u32 gate_fd_base;
+
+void fds_start(u32 inherited_base)
+{
+	struct rlimit64 lim;
+
+	if (inherited_base) {
+		gate_fd_base = inherited_base;
+		return;
+	}
+	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim))
+		gate_die(125, "cannot read the limit of open files");
+	if (lim.rlim_cur < 2 * GATE_RESERVED_FDS)
+		gate_die(125, "the limit of open files is %lu: raise it with ulimit -n 1024",
+			 (unsigned long)lim.rlim_cur);
+	if (lim.rlim_cur <= 1024 && lim.rlim_max >= lim.rlim_cur + GATE_RESERVED_FDS)
+		gate_fd_base = lim.rlim_cur;
+	else
+		gate_fd_base = (lim.rlim_cur < 1024 ? lim.rlim_cur : 1024) - GATE_RESERVED_FDS;
+}
+
+long gate_fd_keep(int fd, int slot)
+{
+	struct rlimit64 lim, wide;
+	long ret;
+
+	/* A number above the soft limit is given only while the limit is raised. */
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
+	wide = lim;
+	if (wide.rlim_cur < (u64)gate_fd(slot) + 1) {
+		wide.rlim_cur = gate_fd_base + GATE_RESERVED_FDS;
+		if (wide.rlim_max < wide.rlim_cur)
+			return -EMFILE;
+		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	}
+	ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
+	if (wide.rlim_cur != lim.rlim_cur)
+		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	if (!HOST_IS_ERR(ret))
+		host_syscall1(__NR_close, fd);
+	return ret;
+}

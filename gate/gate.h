@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * gate.h - the gate's mechanism, as its policy sees it
+ *
+ * Theory of operation
+ * -------------------
+ * The gate is a static executable that the host runs instead of the program.
+ * It joins the node, maps the program beside itself and jumps to it with a
+ * backstop armed (sud.c): every `syscall` instruction outside the gate and the
+ * image raises SIGSYS, whose handler turns it into gate_syscall(). Sites that
+ * trap often are rewritten (patch.c) into a jump to arch/x86_64/entry.S, which
+ * does the same in a few nanoseconds on a stack of the gate's own.
+ *
+ *   program --syscall--> SIGSYS handler ---+
+ *   program --jmp--> stub --> gate_entry --+--> gate_syscall() [policy]
+ *                                          |      image_call()  the node
+ *                                          |      gate_host()   the host, may wait
+ *                                          |      host_syscallN()  the host, won't
+ *                                          +--> gate_exit_work(): signals, restarts
+ *
+ * Signals (signal.c): a handler of the program never runs while the thread is
+ * inside the gate or the image. The signal is noted (thread->sigpending), the
+ * waiting call is cut short with -ERESTART*, and the handler runs when the
+ * gate is left. So: code in the gate that gets one of the -ERESTART* codes
+ * (-512, -513, -514, -516) from image_call() or gate_host() must undo or keep
+ * what it did and hand the code up unchanged; the exit path makes EINTR or a
+ * restart of the whole call of it.
+ *
+ * Locks: a gate_mutex may be held across host calls that do not wait, never
+ * across image_call() or gate_host(). fork takes gate_patch_lock and
+ * gate_heap_lock; the policy takes its own in policy_fork().
+ */
+#ifndef GATE_H
+#define GATE_H
+
+#include "host.h"
+#include "ring3.h"
+#include "asm_defs.h"
+
+#define GATE_PAGE	4096UL
+
+#define likely(x)	__builtin_expect(!!(x), 1)
+#define unlikely(x)	__builtin_expect(!!(x), 0)
+#define READ_ONCE(x)	(*(const volatile typeof(x) *)&(x))
+#define WRITE_ONCE(x, v)	(*(volatile typeof(x) *)&(x) = (v))
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#define offset_in_page(x)	((u64)(x) & (GATE_PAGE - 1))
+#define page_align(x)	(((u64)(x) + GATE_PAGE - 1) & ~(GATE_PAGE - 1))
+#define page_start(x)	((u64)(x) & ~(GATE_PAGE - 1))
+#define barrier()	asm volatile("" ::: "memory")
+
+/*
+ * A system call of the program. Made by entry.S on the thread's gate stack
+ * (then uctx is NULL) or by the SIGSYS handler. The policy must not change it: the
+ * program's registers are restored from it and the call may be run again.
+ */
+struct gate_regs {
+	u64 nr;
+	u64 a[6];
+	u64 stub;		/* entry.S: return address inside the site's stub */
+	struct ucontext *uctx;	/* the program's whole context, or NULL */
+};
+
+/* ---- policy provides (route.c) ---- */
+
+/* Runs one call; returns its result, -errno or an -ERESTART* code. */
+long gate_syscall(struct gate_regs *r);
+
+/*
+ * What entry.S may do by itself with call number i, see GATE_STRAIGHT* in
+ * asm_defs.h. Such a call goes straight to the image if its first argument is
+ * a descriptor with its bit in fdmap->node.
+ */
+extern const u8 gate_straight[GATE_STRAIGHT_NR];
+
+enum gate_fork_phase {
+	GATE_FORK_PREPARE,	/* in the parent, before: take locks */
+	GATE_FORK_PARENT,	/* in the parent, after: release them */
+	GATE_FORK_CHILD,	/* in a child with memory of its own: release them */
+};
+void policy_fork(enum gate_fork_phase phase);
+
+/*
+ * Called once before the program starts; `fresh` on joining, not on exec.
+ */
+void policy_start(bool fresh);
+
+/* ---- calls (call.c, entry.S) ---- */
+
+/*
+ * Calls the image on this thread. Signals that the node raised have been
+ * passed to the host on return.
+ */
+long image_call(long nr, long a, long b, long c, long d, long e, long f);
+#define image_call0(nr)			image_call(nr, 0, 0, 0, 0, 0, 0)
+#define image_call1(nr, a)		image_call(nr, (long)(a), 0, 0, 0, 0, 0)
+#define image_call2(nr, a, b)		image_call(nr, (long)(a), (long)(b), 0, 0, 0, 0)
+#define image_call3(nr, a, b, c)	\
+	image_call(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+
+/*
+ * A host call that may wait. Returns -ERESTARTNOINTR, with nothing done, when
+ * a signal is pending or came first.
+ */
+long gate_host(long nr, long a, long b, long c, long d, long e, long f);
+
+/* The call as it came, on the host. */
+static inline long gate_host_regs(const struct gate_regs *r)
+{
+	return gate_host(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
+}
+
+/* Calls that belong to the mechanism; the policy's table dispatches to them. */
+long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
+long gate_execve(struct gate_regs *r);		/* execve execveat */
+long gate_exit(struct gate_regs *r);
+long gate_exit_group(struct gate_regs *r);
+long gate_sigaction(struct gate_regs *r);	/* rt_sigaction */
+long gate_sigaltstack(struct gate_regs *r);
+long gate_sigprocmask(struct gate_regs *r);	/* rt_sigprocmask */
+long gate_sigreturn(struct gate_regs *r);	/* rt_sigreturn */
+long gate_restart_syscall(struct gate_regs *r);
+long gate_prctl(struct gate_regs *r);		/* prctl: refuses what would unarm us */
+long gate_arch_prctl(struct gate_regs *r);	/* arch_prctl: refuses ARCH_SET_GS */
+
+/* ---- threads (thread.c) ---- */
+
+static inline struct ring3_thread *gate_thread(void)
+{
+	struct ring3_thread *t;
+
+	asm volatile("movq %%gs:0, %0" : "=r"(t));
+	return t;
+}
+
+/* Words of thread->gate[] from this one on are the policy's. */
+#define GATE_WORD_POLICY	16
+
+static inline struct ring3_fdmap *gate_fdmap(void)
+{
+	return (struct ring3_fdmap *)gate_thread()->fdmap;
+}
+
+static inline bool gate_fd_is_node(u32 fd)
+{
+	return fd < RING3_FDS_MAX &&
+	       (READ_ONCE(gate_fdmap()->node[fd / 64]) >> (fd % 64) & 1);
+}
+
+/* ---- descriptors that the gate keeps for itself (fds.c) ---- */
+
+#define GATE_RESERVED_FDS	32
+enum {
+	GATE_FD_REGION = 0,
+	GATE_FD_SELF = 1,	/* the gate's own executable, for exec */
+	GATE_FD_PROGRAM = 2,	/* a program on its way through exec */
+	GATE_FD_POLICY = 3,	/* 3..15: the policy's */
+	GATE_FD_PORT = 16,	/* + index: a port's descriptor */
+};
+extern u32 gate_fd_base;
+
+static inline bool reserved_fd(u32 fd)
+{
+	return fd - gate_fd_base < GATE_RESERVED_FDS;
+}
+
+static inline int gate_fd(int slot)
+{
+	return gate_fd_base + slot;
+}
+
+/* Moves fd to a reserved slot, kept over exec; returns the new number or -errno. */
+long gate_fd_keep(int fd, int slot);
+
+/* ---- signals (signal.c) ---- */
+
+/*
+ * Around a call of the node that has a signal mask of its own (ppoll, pselect6,
+ * epoll_pwait): begin installs *set, end puts the old mask back.
+ */
+void gate_sigmask_begin(u64 set);
+void gate_sigmask_end(void);
+
+/* ---- program (exec.c) ---- */
+
+/* The running program's file, absolute; what /proc/self/exe has to say. */
+const char *gate_exe_path(void);
+/* True where the host itself gives that answer, so that no call needs a look. */
+bool gate_exe_is_native(void);
+/* path (in gate memory) is /proc/self/exe or another name of it. */
+bool gate_path_is_self_exe(const char *path);
+
+/* ---- memory and strings (heap.c, string.c, copy.S) ---- */
+
+void *gate_alloc(size_t size);			/* zeroed; NULL: no memory */
+void gate_free(void *p);
+void *gate_pages(size_t size);			/* whole pages, zeroed */
+void gate_pages_free(void *p, size_t size);
+
+void *memcpy(void *d, const void *s, size_t n);
+void *memmove(void *d, const void *s, size_t n);
+void *memset(void *d, int c, size_t n);
+int memcmp(const void *a, const void *b, size_t n);
+size_t strlen(const char *s);
+size_t strnlen(const char *s, size_t n);
+int strcmp(const char *a, const char *b);
+int strncmp(const char *a, const char *b, size_t n);
+char *strchr(const char *s, int c);
+char *strrchr(const char *s, int c);
+/* Decimal or 0x number in s; end points behind it. */
+u64 gate_strtou(const char *s, int base, const char **end);
+/* snprintf with %s %c %d %u %x %lx %ld %lu %p %%; returns the length written. */
+int gate_format(char *buf, size_t size, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+int gate_vformat(char *buf, size_t size, const char *fmt, va_list ap);
+
+/* User memory: 0 or -EFAULT; the string form returns a length, -EFAULT or -ENAMETOOLONG. */
+long gate_copy_in(void *dst, const void *user, size_t n);
+long gate_copy_out(void *user, const void *src, size_t n);
+long gate_strncpy_in(char *dst, const void *user, size_t size);
+
+/* ---- mutex (mutex.c) ---- */
+
+struct gate_mutex {
+	u32 word;		/* 0 free, 1 held, 2 held and waited for */
+};
+
+void gate_lock(struct gate_mutex *m);
+void gate_unlock(struct gate_mutex *m);
+
+/* ---- messages (log.c) ---- */
+
+extern bool gate_debug;		/* RING3_GATE_DEBUG is set */
+/* "ring3: ..." on stderr, then exit_group(code). For start-up only. */
+void gate_die(int code, const char *fmt, ...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+/* "ring3: ..." on stderr. */
+void gate_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+#define gate_log(...)					\
+	do {						\
+		if (unlikely(gate_debug))		\
+			gate_warn(__VA_ARGS__);		\
+	} while (0)
+
+#endif /* GATE_H */

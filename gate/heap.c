@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * heap.c - the gate's memory, and copies from and to the program's
+ *
+ * Sizes that are powers of two from 32 bytes to 16 KiB come off free lists
+ * that are filled 64 KiB at a time; larger ones are mappings of their own. All of it
+ * lies in the upper part of the gate's own address range, out of the program's way.
+ */
+#include "gate.h"
+#include "internal.h"
+
+#define HEAP_BASE	(RING3_GATE_BASE + (16UL << 30))
+#define CLASS_MIN	5	/* 32 bytes */
+#define CLASS_MAX	14	/* 16 KiB */
+#define CHUNK		(64UL << 10)
+
+struct header {
+	u64 size;		/* class number, or bytes of the mapping */
+	struct header *next;
+};
+
+struct gate_mutex gate_heap_lock;
+static struct header *lists[CLASS_MAX + 1];
+static u64 bump = HEAP_BASE;
+
+void *gate_pages(size_t size)
+{
+	u64 hint;
+	long p;
+
+	size = page_align(size);
+	hint = __atomic_fetch_add(&bump, size + GATE_PAGE, __ATOMIC_RELAXED);
+	if (hint + size > RING3_SPACE_BASE)
+		hint = 0;	/* the range is used up: anywhere will do */
+	p = host_syscall6(__NR_mmap, hint, size, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return HOST_IS_ERR(p) ? NULL : (void *)p;
+}
+
+void gate_pages_free(void *p, size_t size)
+{
+	host_syscall2(__NR_munmap, (long)p, page_align(size));
+}
+
+static int class_of(size_t bytes)
+{
+	int c = CLASS_MIN;
+
+	while ((1UL << c) < bytes)
+		c++;
+	return c;
+}
+
+void *gate_alloc(size_t size)
+{
+	size_t bytes = size + sizeof(struct header);
+	struct header *h;
+	int c;
+
+	if (bytes > 1UL << CLASS_MAX) {
+		h = gate_pages(bytes);
+		if (!h)
+			return NULL;
+		h->size = page_align(bytes);
+		return h + 1;
+	}
+	c = class_of(bytes);
+	gate_lock(&gate_heap_lock);
+	if (!lists[c]) {
+		char *chunk = gate_pages(CHUNK);
+		size_t at;
+
+		for (at = 0; chunk && at < CHUNK; at += 1UL << c) {
+			h = (struct header *)(chunk + at);
+			h->next = lists[c];
+			lists[c] = h;
+		}
+	}
+	h = lists[c];
+	if (h)
+		lists[c] = h->next;
+	gate_unlock(&gate_heap_lock);
+	if (!h)
+		return NULL;
+	h->size = c;
+	return memset(h + 1, 0, size);
+}
+
+void gate_free(void *p)
+{
+	struct header *h = p;
+
+	if (!p)
+		return;
+	h--;
+	if (h->size > CLASS_MAX) {
+		gate_pages_free(h, h->size);
+		return;
+	}
+	gate_lock(&gate_heap_lock);
+	h->next = lists[h->size];
+	lists[h->size] = h;
+	gate_unlock(&gate_heap_lock);
+}
+
+long gate_copy_in(void *dst, const void *user, size_t n)
+{
+	return gate_copy_raw(dst, user, n);
+}
+
+long gate_copy_out(void *user, const void *src, size_t n)
+{
+	return gate_copy_raw(user, src, n);
+}
+
+long gate_strncpy_in(char *dst, const void *user, size_t size)
+{
+	const char *from = user;
+	size_t n;
+
+	for (n = 0; n < size; n++) {
+		long c = gate_load_byte(from + n);
+
+		if (c < 0)
+			return c;
+		dst[n] = c;
+		if (!c)
+			return n;
+	}
+	return -ENAMETOOLONG;
+}

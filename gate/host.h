@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * host.h - the host's system call ABI, raw
+ *
+ * host_syscallN() never looks at pending signals: it is for calls that do not
+ * block. A call that may wait on the program's behalf goes through
+ * gate_host() (gate.h), so that a signal can interrupt it.
+ */
+#ifndef GATE_HOST_H
+#define GATE_HOST_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+#include <stdarg.h>
+
+#include <asm/unistd.h>
+#include <asm/prctl.h>
+#include <asm/signal.h>
+#include <asm/siginfo.h>
+#include <asm/sigcontext.h>
+#include <asm/ucontext.h>
+#include <asm/stat.h>
+#include <linux/errno.h>
+#include <linux/fcntl.h>
+#include <linux/mman.h>
+#include <linux/resource.h>
+#include <linux/sched.h>
+#include <linux/signal.h>
+#include <linux/stat.h>
+#include <linux/time.h>
+#include <linux/uio.h>
+
+/* All that is linked into the gate lies within reach of RIP: no GOT. Never popped. */
+#pragma GCC visibility push(hidden)
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int8_t s8;
+typedef int32_t s32;
+typedef int64_t s64;
+
+/* Not in the uapi headers: what interrupted calls return inside a kernel. */
+#define ERESTARTSYS		512
+#define ERESTARTNOINTR		513
+#define ERESTARTNOHAND		514
+#define ERESTART_RESTARTBLOCK	516
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH	59
+#define PR_SYS_DISPATCH_ON		1
+#endif
+
+#define HOST_IS_ERR(x)		((unsigned long)(x) >= -4095UL)
+
+/* The kernel's struct msghdr and cmsghdr; no uapi header has them. */
+struct host_msghdr {
+	void *name;
+	u32 namelen;
+	u32 pad0;
+	struct iovec *iov;
+	u64 iovlen;
+	void *control;
+	u64 controllen;
+	u32 flags;
+	u32 pad1;
+};
+
+struct host_cmsghdr {
+	u64 len;
+	s32 level;
+	s32 type;
+};
+
+static inline long host_syscall6(long nr, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 asm("r10") = d;
+	register long r8 asm("r8") = e;
+	register long r9 asm("r9") = f;
+	long ret;
+
+	asm volatile("syscall"
+		     : "=a"(ret)
+		     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long host_syscall5(long nr, long a, long b, long c, long d, long e)
+{
+	register long r10 asm("r10") = d;
+	register long r8 asm("r8") = e;
+	long ret;
+
+	asm volatile("syscall"
+		     : "=a"(ret)
+		     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long host_syscall4(long nr, long a, long b, long c, long d)
+{
+	register long r10 asm("r10") = d;
+	long ret;
+
+	asm volatile("syscall"
+		     : "=a"(ret)
+		     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long host_syscall3(long nr, long a, long b, long c)
+{
+	long ret;
+
+	asm volatile("syscall"
+		     : "=a"(ret)
+		     : "a"(nr), "D"(a), "S"(b), "d"(c)
+		     : "rcx", "r11", "memory");
+	return ret;
+}
+
+static inline long host_syscall2(long nr, long a, long b)
+{
+	return host_syscall3(nr, a, b, 0);
+}
+
+static inline long host_syscall1(long nr, long a)
+{
+	return host_syscall3(nr, a, 0, 0);
+}
+
+static inline long host_syscall0(long nr)
+{
+	return host_syscall3(nr, 0, 0, 0);
+}
+
+#endif /* GATE_HOST_H */

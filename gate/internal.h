@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * internal.h - what the parts of the mechanism share; not for the policy
+ */
+#ifndef GATE_INTERNAL_H
+#define GATE_INTERNAL_H
+
+#include "gate.h"
+
+#define SIGNALS		64
+#define SIGBIT(n)	(1UL << ((n) - 1))
+
+/*
+ * Signals that must reach the gate at any time: SIGSYS is the backstop,
+ * SIGSEGV and SIGBUS are faults in copies. The host never blocks them; whether
+ * the program does is in gate_tcb.forced_mask.
+ */
+#define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS))
+
+/* struct sigaction as the kernel has it. */
+struct host_sigaction {
+	u64 handler;
+	u64 flags;
+	u64 restorer;
+	u64 mask;
+};
+
+struct gate_sighand {
+	struct gate_mutex lock;
+	struct host_sigaction action[SIGNALS + 1];	/* as the program asked */
+};
+
+#define PENDING_MAX	4
+
+/*
+ * What the gate keeps for each thread, beside struct ring3_thread. Only its own
+ * thread touches it.
+ */
+struct gate_tcb {
+	u32 busy;		/* 0: thread gone, the area may be used again */
+	u32 npending;		/* signals noted while inside, to be delivered on exit */
+	siginfo_t pending[PENDING_MAX];
+	u64 saved_mask;		/* host mask to go back to when they are */
+	u64 forced_mask;	/* SIG_FORCED bits that the program believes blocked */
+	u64 forced_pending;	/* ... and that came from outside meanwhile */
+	u64 temp_orig;		/* gate_sigmask_begin: the mask before */
+	u32 temp_active;
+	u32 restart_node;	/* restart_syscall belongs to the node */
+	stack_t alt;		/* the program's sigaltstack */
+	struct gate_sighand *sighand;
+	void *scratch;		/* execve's environment, in a vfork child */
+	size_t scratch_size;
+	u64 scratch_sp;		/* for sigreturn */
+	char *altstack;		/* the gate's own, of ALTSTACK_BYTES */
+	char *stack_top;	/* gate stack */
+	struct ring3_thread *thread;
+};
+
+#define ALTSTACK_BYTES	(96UL << 10)
+
+struct exit_action {
+	long ret;
+	long action;
+};
+enum { EXIT_NORMAL = 0, EXIT_DELIVER = 1, EXIT_REDO = 2 };
+
+static inline struct gate_tcb *gate_tcb(void)
+{
+	struct gate_tcb *t;
+
+	asm volatile("movq %%gs:%c1, %0" : "=r"(t) : "i"(GATE_WORD(WORD_TCB)));
+	return t;
+}
+
+/* Everything global. */
+struct gate_state {
+	struct ring3_region *region;	/* NULL in the node-less test build */
+	u64 text_start, text_end;	/* addresses of the image's text */
+	u64 enter;
+	u64 (*fixup)(u64 rip);
+	u32 threads;			/* live threads in this address space */
+	char exe[4096];			/* path of the running program */
+	bool exe_native;
+	u64 counts[8];			/* enum gate_count */
+};
+extern struct gate_state gate;
+
+enum gate_count {
+	COUNT_TRAPS,		/* SIGSYS */
+	COUNT_SITES,		/* rewritten */
+	COUNT_HLT,		/* traps of rewritten sites and of exits */
+	COUNT_SIGNALS,		/* delivered to the program's handlers */
+	COUNT_REFUSED,		/* sites that can't be rewritten */
+};
+
+static inline void count(enum gate_count c)
+{
+	__atomic_fetch_add(&gate.counts[c], 1, __ATOMIC_RELAXED);
+}
+
+/* entry.S, copy.S, start.S, stubs.S */
+extern const char gate_exit_check[], gate_exit_end[], gate_trap_deliver[], gate_trap_redo[];
+extern const char gate_host_check[], gate_host_insn[], gate_host_abort[];
+extern const char gate_copy_start[], gate_copy_end[], gate_copy_fault[];
+extern const char patch_stubs[], patch_stubs_end[];
+extern const char gate_text_start[], gate_text_end[];
+extern struct gate_mutex gate_heap_lock, gate_patch_lock;
+long gate_copy_raw(void *dst, const void *src, size_t n);
+long gate_load_byte(const void *src);
+long gate_enter_raw(long nr, long a, long b, long c, long d, long e, long f,
+		    struct ring3_thread *t);
+void gate_restorer(void);
+void gate_resume(struct ucontext *uc) __attribute__((noreturn));
+void gate_jump(u64 entry, u64 sp) __attribute__((noreturn));
+long gate_clone_raw(long nr, long a, long b, long c, long d, long e, void *child);
+void gate_exit_raw(int code, u32 *busy) __attribute__((noreturn));
+
+/* start.c: struct program is what loader.c makes of a file */
+struct program {
+	int fd;			/* the file that is mapped: the program or a script's interpreter */
+	const char *path;	/* ... its path */
+	const char *execfn;	/* what was asked for: AT_EXECFN */
+	char **argv;
+	int argc;
+	u64 entry;		/* where to jump: the ELF interpreter's or the program's */
+	u64 phdr, phnum, exec_entry, interp_base;
+	u64 start_code, end_code, start_data, end_data, brk;
+	bool exec_stack;
+	u64 sp;
+};
+
+/* loader.c */
+/* Opens and checks what execve(path) would run; -errno, with a reason in why[] where it is ours. */
+#define WHY_BYTES	160
+long program_probe(int fd, const char *path, char why[WHY_BYTES]);
+/* Follows #! lines; may change argv. */
+long program_resolve(struct program *p, char why[WHY_BYTES]);
+void program_map(struct program *p);
+/* stack.c: builds argv, envp and the auxiliary vector on the host's stack at sp. */
+void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
+
+/* join.c */
+/* Joins the node at `path` or dies; returns the thread block. */
+struct ring3_thread *node_join(const char *path);
+/* Takes over what the gate before exec left. */
+struct ring3_thread *node_inherit(u64 thread);
+
+/* thread.c */
+struct gate_tcb *tcb_new(struct ring3_thread *t);
+void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb);
+void gate_child_start(void *child) __attribute__((noreturn));
+struct ring3_thread *null_thread_new(void);	/* node-less test build */
+long image_call_as(struct ring3_thread *t, long nr, long a);
+
+void counts_print(void);
+
+/* fds.c */
+void fds_start(u32 inherited_base);
+
+/* sud.c */
+void sud_arm(void);
+void sud_call(struct ucontext *uc);	/* handles the call that uc is at the end of */
+
+/* signal.c */
+void signal_start(void);
+void signal_install(struct gate_sighand *sh);	/* all host dispositions from sh */
+struct exit_action gate_exit_work(struct gate_regs *r, long ret);
+struct exit_action gate_call(struct gate_regs *r);
+/* Pending signals onto a context of the program. */
+void signal_deliver(struct ucontext *uc);
+bool signal_pending(struct gate_tcb *tcb);	/* something to deliver? */
+bool signal_wants_restart(struct gate_tcb *tcb, long ret);
+u64 signal_block_all(void);			/* returns the mask before */
+void signal_set_mask(u64 mask);
+void signal_drain_node(void);			/* thread->sigq to the host */
+
+/* patch.c */
+void patch_start(void);
+void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
+enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };
+enum patch_fault patch_fault(struct ucontext *uc);
+void patch_leave(struct ucontext *uc);	/* in a stub or slot: make it the program's context */
+u64 patch_stub_site(u64 stub);			/* where to do the call again */
+u64 patch_stub_return(u64 stub);		/* ... and where it returns to */
+void patch_threads(void);			/* the address space has a second thread now */
+
+/* exec.c */
+void exec_set_program(const char *path, int fd);
+
+#endif /* GATE_INTERNAL_H */

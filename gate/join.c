@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * join.c - takes this process into a node (ring3_join.h)
+ *
+ * Fresh: one message each way over the node's socket, descriptors with the
+ * reply. After an exec: the descriptors are at their reserved numbers still, and all that
+ * the reply said stands at the head of the region.
+ */
+#include "internal.h"
+#include "ring3_join.h"
+#include <linux/un.h>
+
+#define REGION_PROT	(PROT_READ | PROT_WRITE)
+#define HOST_SOCK_SEQPACKET	5
+#define HOST_SOL_SOCKET		1
+#define HOST_SCM_RIGHTS		1
+#define HOST_MSG_CMSG_CLOEXEC	0x40000000
+
+static void map_at(u64 at, u64 size, int prot, int fd, u64 offset, bool replace)
+{
+	long p = host_syscall6(__NR_mmap, at, size, prot,
+			       MAP_SHARED | (replace ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, offset);
+
+	if ((u64)p != at)
+		gate_die(125, "cannot map the node's memory at 0x%lx (error %ld)",
+			 (unsigned long)at, HOST_IS_ERR(p) ? -p : 0L);
+}
+
+static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
+{
+	int fd = gate_fd(GATE_FD_REGION);
+	struct ring3_region *region;
+
+	map_at(base, size, REGION_PROT, fd, 0, false);
+	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start, true);
+	map_at(base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, REGION_PROT, fd,
+	       text_start, false);
+	region = (struct ring3_region *)base;
+	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
+		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
+			 region->abi, RING3_ABI);
+	gate.region = region;
+	gate.text_start = base + text_start;
+	gate.text_end = base + text_end;
+	gate.enter = base + region->enter;
+	gate.fixup = (void *)(base + region->fixup);
+}
+
+static void map_link(u32 index, int fd)
+{
+	u64 base = (u64)gate.region;
+	struct stat st;
+
+	if (host_syscall2(__NR_fstat, fd, (long)&st))
+		gate_die(125, "port %u came without its memory", index);
+	map_at(base + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE, page_align(st.st_size),
+	       REGION_PROT, fd, 0, false);
+}
+
+static void check_up(const char *name)
+{
+	if (READ_ONCE(gate.region->state) == RING3_POISONED)
+		gate_die(125, "node %s has failed (%s): take it down and up again", name,
+			 gate.region->poison);
+	if (READ_ONCE(gate.region->state) != RING3_UP)
+		gate_die(125, "node %s is not up", name);
+}
+
+static long connect_to(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = 1 /* AF_UNIX */ };
+	long fd, ret;
+
+	if (strlen(path) >= sizeof(addr.sun_path))
+		gate_die(125, "%s: the path of the node's socket is too long", path);
+	memcpy(addr.sun_path, path, strlen(path) + 1);
+	fd = host_syscall3(__NR_socket, 1, HOST_SOCK_SEQPACKET | O_CLOEXEC, 0);
+	if (fd < 0)
+		gate_die(125, "cannot make a unix socket (error %ld)", -fd);
+	ret = host_syscall3(__NR_connect, fd, (long)&addr, sizeof(addr));
+	if (ret)
+		gate_die(125, "no node answers at %s (error %ld): is it up? `ring3 ls' shows them",
+			 path, -ret);
+	return fd;
+}
+
+static int receive(int sock, struct ring3_join_reply *reply, int fds[RING3_PORTS_MAX + 1])
+{
+	union {
+		struct host_cmsghdr head;
+		char space[sizeof(struct host_cmsghdr) + (RING3_PORTS_MAX + 2) * 4];
+	} control;
+	struct iovec iov = { .iov_base = reply, .iov_len = sizeof(*reply) };
+	struct host_msghdr msg = {
+		.iov = &iov, .iovlen = 1,
+		.control = &control, .controllen = sizeof(control),
+	};
+	long n = host_syscall3(__NR_recvmsg, sock, (long)&msg, HOST_MSG_CMSG_CLOEXEC);
+	int count = 0;
+
+	if (n != sizeof(*reply) || reply->magic != RING3_JOIN_MAGIC)
+		gate_die(125, "the node gave no sensible answer (%ld bytes): is it of this version of ring3?",
+			 n);
+	if (reply->status) {
+		reply->message[sizeof(reply->message) - 1] = 0;
+		gate_die(125, "%s", reply->message);
+	}
+	if (msg.controllen >= sizeof(control.head) && control.head.level == HOST_SOL_SOCKET &&
+	    control.head.type == HOST_SCM_RIGHTS)
+		count = (control.head.len - sizeof(control.head)) / 4;
+	if (count > RING3_PORTS_MAX + 1)
+		count = RING3_PORTS_MAX + 1;
+	memcpy(fds, &control.head + 1, count * 4);
+	return count;
+}
+
+static void keep(int fd, int slot)
+{
+	long ret = gate_fd_keep(fd, slot);
+
+	if (ret < 0)
+		gate_die(125, "cannot keep descriptor %d open (error %ld)", gate_fd(slot), -ret);
+}
+
+struct ring3_thread *node_join(const char *path)
+{
+	struct ring3_join_request request = { .magic = RING3_JOIN_MAGIC, .abi = RING3_ABI };
+	struct ring3_join_reply reply;
+	int fds[RING3_PORTS_MAX + 1];
+	struct ring3_proc *proc;
+	struct ring3_thread *t;
+	long sock, ret;
+	u32 i;
+
+	if (!path)
+		gate_die(125, RING3_ENV_NODE " is not set: use `ring3 run' or `ring3 exec'");
+	sock = connect_to(path);
+	request.pid = host_syscall0(__NR_getpid);
+	ret = host_syscall6(__NR_sendto, sock, (long)&request, sizeof(request), 0x4000, 0, 0);
+	if (ret != sizeof(request))
+		gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
+	ret = receive(sock, &reply, fds);
+	host_syscall1(__NR_close, sock);
+	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + 1)
+		gate_die(125, "the node sent %ld descriptors for %u ports", ret, reply.nports);
+	if (reply.base < RING3_SPACE_BASE || reply.base + RING3_SLOT_SIZE > RING3_SPACE_END)
+		gate_die(125, "the node's address 0x%lx is outside ring3's range",
+			 (unsigned long)reply.base);
+
+	keep(fds[0], GATE_FD_REGION);
+	map_region(reply.base, reply.size, reply.text_start, reply.text_end);
+	check_up(reply.node);
+	t = (struct ring3_thread *)reply.thread;
+	proc = (struct ring3_proc *)t->proc;
+	for (i = 0; i < RING3_PORTS_MAX; i++)
+		proc->port_fd[i] = -1;
+	proc->waiter_fd = -1;
+	for (i = 0; i < reply.nports; i++) {
+		u32 index = reply.ports[i].index;
+
+		if (index >= RING3_PORTS_MAX)
+			gate_die(125, "the node has a port of number %u", index);
+		keep(fds[i + 1], GATE_FD_PORT + index);
+		if (reply.ports[i].kind == RING3_PORT_LINK)
+			map_link(index, gate_fd(GATE_FD_PORT + index));
+		else
+			proc->port_fd[index] = gate_fd(GATE_FD_PORT + index);
+	}
+	return t;
+}
+
+struct ring3_thread *node_inherit(u64 thread)
+{
+	struct ring3_region *head = gate_alloc(sizeof(*head));
+	struct ring3_proc *proc;
+	struct ring3_thread *t;
+	struct stat st;
+	u32 i;
+
+	if (!head || host_syscall4(__NR_pread64, gate_fd(GATE_FD_REGION), (long)head,
+				   sizeof(*head), 0) != sizeof(*head))
+		gate_die(125, "the node's memory did not come through exec");
+	map_region(head->base, head->size, head->text_start, head->text_end);
+	gate_free(head);
+	check_up(gate.region->node_name);
+	t = (struct ring3_thread *)thread;
+	proc = (struct ring3_proc *)t->proc;
+	for (i = 0; i < RING3_PORTS_MAX; i++)
+		if (proc->port_fd[i] < 0 &&
+		    !host_syscall2(__NR_fstat, gate_fd(GATE_FD_PORT + i), (long)&st))
+			map_link(i, gate_fd(GATE_FD_PORT + i));
+	return t;
+}

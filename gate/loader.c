@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * loader.c - maps a program as the kernel's exec would
+ *
+ * program_probe() says whether a file can be run here, with execve's errno;
+ * the gate before an exec uses it as well, so that a failing execve still returns
+ * to its caller. program_resolve() follows #! lines, program_map() maps the
+ * ELF file and its interpreter. Past the checks every failure ends the process:
+ * after the host's exec there is nothing to return to.
+ */
+#include "internal.h"
+#include <linux/elf.h>
+
+#define SCRIPT_LINE	256	/* BINPRM_BUF_SIZE */
+#define SCRIPT_DEPTH	5	/* as binfmt_script: ELOOP beyond */
+#define PIE_BASE	0x555555554000UL	/* as the kernel's ELF_ET_DYN_BASE on x86-64 */
+#define PIE_RANDOM_BITS	28
+#define BRK_RANDOM	(32UL << 20)
+#define PHDRS_MAX	128
+#define NOEXEC		8	/* ST_NOEXEC */
+
+struct image_file {
+	Elf64_Ehdr eh;
+	Elf64_Phdr ph[PHDRS_MAX];
+	char interp[4096];
+};
+
+struct host_statfs {
+	s64 type, bsize, blocks, bfree, bavail, files, ffree;
+	s32 fsid[2];
+	s64 namelen, frsize, flags, spare[4];
+};
+
+static long read_at(int fd, void *buf, size_t n, u64 at)
+{
+	long ret = host_syscall4(__NR_pread64, fd, (long)buf, n, at);
+
+	return ret < 0 ? ret : ret == (long)n ? 0 : -ENOEXEC;
+}
+
+/* The checks that need no look into the file. */
+static long probe_file(int fd, const char *path, char why[WHY_BYTES])
+{
+	struct host_statfs fs;
+	struct stat st;
+	long ret = host_syscall2(__NR_fstat, fd, (long)&st);
+
+	if (ret)
+		return ret;
+	if ((st.st_mode & 0170000) != 0100000)
+		return -EACCES;
+	if (!host_syscall2(__NR_fstatfs, fd, (long)&fs) && (fs.flags & NOEXEC))
+		return -EACCES;
+	ret = host_syscall4(__NR_faccessat2, fd, (long)"", 1 /* X_OK */,
+			    AT_EMPTY_PATH | AT_EACCESS);
+	if (ret == -ENOSYS)
+		ret = 0;
+	if (ret)
+		return ret;
+	if (((st.st_mode & S_ISUID) && st.st_uid != host_syscall0(__NR_geteuid)) ||
+	    ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+	     st.st_gid != host_syscall0(__NR_getegid))) {
+		gate_format(why, WHY_BYTES,
+			    "%s is set-user-ID or set-group-ID; such programs do not run on a node", path);
+		return -EPERM;
+	}
+	return 0;
+}
+
+static long probe_elf(int fd, const char *path, const Elf64_Ehdr *eh, char why[WHY_BYTES])
+{
+	const char *what = NULL;
+
+	(void)fd;
+	if (eh->e_ident[EI_CLASS] == ELFCLASS32)
+		what = eh->e_machine == EM_X86_64 ? "an x32 program" : "a 32-bit program";
+	else if (eh->e_machine != EM_X86_64)
+		what = "a program for another processor";
+	if (what) {
+		gate_format(why, WHY_BYTES, "%s is %s; ring3 runs 64-bit x86-64 programs only",
+			    path, what);
+		return -ENOEXEC;
+	}
+	if ((eh->e_type != ET_EXEC && eh->e_type != ET_DYN) ||
+	    eh->e_phentsize != sizeof(Elf64_Phdr) || !eh->e_phnum || eh->e_phnum > PHDRS_MAX)
+		return -ENOEXEC;
+	return 0;
+}
+
+/* Reads headers and the interpreter's name of an ELF file. */
+static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
+	long ret = read_at(fd, &f->eh, sizeof(f->eh), 0);
+	int i;
+
+	f->interp[0] = 0;
+	if (ret)
+		return ret;
+	if (memcmp(f->eh.e_ident, ELFMAG, SELFMAG))
+		return -ENOEXEC;
+	ret = probe_elf(fd, path, &f->eh, why);
+	if (!ret)
+		ret = read_at(fd, f->ph, f->eh.e_phnum * sizeof(f->ph[0]), f->eh.e_phoff);
+	if (ret)
+		return ret;
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		Elf64_Phdr *ph = &f->ph[i];
+
+		if (ph->p_type != PT_INTERP || f->interp[0])
+			continue;
+		if (ph->p_filesz < 2 || ph->p_filesz > sizeof(f->interp))
+			return -ENOEXEC;
+		ret = read_at(fd, f->interp, ph->p_filesz, ph->p_offset);
+		if (ret)
+			return ret;
+		if (f->interp[ph->p_filesz - 1])
+			return -ENOEXEC;
+	}
+	return 0;
+}
+
+static int open_program(const char *path)
+{
+	return host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+/* Splits "#! interp arg" in line; arg is "" where there is none. */
+static long parse_script(char *line, char **interp, char **arg)
+{
+	char *p = line + 2, *end;
+
+	end = strchr(p, '\n');
+	if (!end)
+		end = p + strlen(p);
+	while (end > p && (end[-1] == ' ' || end[-1] == '\t'))
+		end--;
+	*end = 0;
+	while (*p == ' ' || *p == '\t')
+		p++;
+	if (!*p)
+		return -ENOEXEC;
+	*interp = p;
+	while (*p && *p != ' ' && *p != '\t')
+		p++;
+	if (*p)
+		*p++ = 0;
+	while (*p == ' ' || *p == '\t')
+		p++;
+	*arg = p;
+	return 0;
+}
+
+/* The first line of a script, or length 0. */
+static long read_line(int fd, char line[SCRIPT_LINE + 1])
+{
+	long n = host_syscall4(__NR_pread64, fd, (long)line, SCRIPT_LINE, 0);
+
+	if (n < 0)
+		return n;
+	line[n] = 0;
+	return n >= 2 && line[0] == '#' && line[1] == '!' ? n : 0;
+}
+
+static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth)
+{
+	char line[SCRIPT_LINE + 1], *interp, *arg;
+	struct image_file *f;
+	long ret = probe_file(fd, path, why);
+	int sub;
+
+	if (ret)
+		return ret;
+	ret = read_line(fd, line);
+	if (ret < 0)
+		return ret;
+	if (ret) {
+		ret = parse_script(line, &interp, &arg);
+		if (ret)
+			return ret;
+		if (depth == SCRIPT_DEPTH)
+			return -ELOOP;
+		sub = open_program(interp);
+		if (sub < 0)
+			return sub;
+		ret = probe_depth(sub, interp, why, depth + 1);
+		host_syscall1(__NR_close, sub);
+		return ret;
+	}
+	f = gate_alloc(sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	ret = read_elf(fd, path, f, why);
+	if (!ret && f->interp[0]) {
+		sub = open_program(f->interp);
+		if (sub < 0) {
+			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
+				    path, f->interp);
+			ret = sub;
+		} else {
+			host_syscall1(__NR_close, sub);
+		}
+	}
+	gate_free(f);
+	return ret;
+}
+
+long program_probe(int fd, const char *path, char why[WHY_BYTES])
+{
+	why[0] = 0;
+	return probe_depth(fd, path, why, 0);
+}
+
+static char *copy_string(const char *s)
+{
+	char *p = gate_alloc(strlen(s) + 1);
+
+	if (!p)
+		gate_die(125, "out of memory");
+	return memcpy(p, s, strlen(s) + 1);
+}
+
+long program_resolve(struct program *p, char why[WHY_BYTES])
+{
+	long ret = program_probe(p->fd, p->path, why);
+	char line[SCRIPT_LINE + 1], *interp, *arg, **argv;
+
+	if (ret)
+		return ret;
+	while (read_line(p->fd, line) > 0) {
+		int extra, i;
+
+		ret = parse_script(line, &interp, &arg);
+		if (ret)
+			return ret;
+		/* argv[0] gives way to: interpreter, its argument, the script's path */
+		extra = *arg ? 3 : 2;
+		argv = gate_alloc((p->argc + extra + 1) * sizeof(*argv));
+		if (!argv)
+			return -ENOMEM;
+		argv[0] = copy_string(interp);
+		if (*arg)
+			argv[1] = copy_string(arg);
+		argv[extra - 1] = (char *)p->path;
+		if (p->execfn && p->path == p->execfn)
+			argv[extra - 1] = copy_string(p->execfn);
+		for (i = 1; i < p->argc; i++)
+			argv[extra - 1 + i] = p->argv[i];
+		p->argc = p->argc ? p->argc + extra - 1 : extra;
+		p->argv = argv;
+		p->path = argv[0];
+		host_syscall1(__NR_close, p->fd);
+		p->fd = open_program(p->path);
+		if (p->fd < 0)
+			return p->fd;
+	}
+	return 0;
+}
+
+/* ---- mapping ---- */
+
+static u64 round_down(u64 x, u64 align)
+{
+	return x & ~(align - 1);
+}
+
+static int prot_of(u32 flags)
+{
+	return (flags & PF_R ? PROT_READ : 0) | (flags & PF_W ? PROT_WRITE : 0) |
+	       (flags & PF_X ? PROT_EXEC : 0);
+}
+
+static u64 random_bits(int bits)
+{
+	u64 v = 0;
+
+	host_syscall3(__NR_getrandom, (long)&v, sizeof(v), 0);
+	return v & ((1UL << bits) - 1);
+}
+
+static bool randomized(void)
+{
+	return !(host_syscall1(__NR_personality, 0xffffffff) & 0x0040000 /* ADDR_NO_RANDOMIZE */);
+}
+
+static void must_map(const char *path, long got, u64 want)
+{
+	if (HOST_IS_ERR(got))
+		gate_die(126, "cannot map %s (error %ld)", path, -got);
+	if (want && (u64)got != want)
+		gate_die(126, "cannot map %s: its address 0x%lx is taken", path, (unsigned long)want);
+}
+
+/*
+ * Zeroes what follows the file's bytes in the last page, all of it (ld.so's first malloc counts
+ * on that), and maps the rest of bss.
+ */
+static void map_bss(const char *path, u64 start, u64 end, int prot)
+{
+	u64 whole = page_align(start);
+
+	if ((prot & PROT_WRITE) && whole > start)
+		memset((void *)start, 0, whole - start);
+	if (end > whole)
+		must_map(path, host_syscall6(__NR_mmap, whole, page_align(end) - whole, prot,
+					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), whole);
+}
+
+/* Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. */
+static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
+{
+	u64 low = ~0UL, high = 0, align = GATE_PAGE, bias = 0, start, size;
+	bool fixed = f->eh.e_type == ET_EXEC;
+	long got;
+	int i;
+
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		const Elf64_Phdr *ph = &f->ph[i];
+
+		if (ph->p_type != PT_LOAD || !ph->p_memsz)
+			continue;
+		if (page_start(ph->p_vaddr) < low)
+			low = page_start(ph->p_vaddr);
+		if (ph->p_vaddr + ph->p_memsz > high)
+			high = ph->p_vaddr + ph->p_memsz;
+		if (ph->p_align > align && !(ph->p_align & (ph->p_align - 1)))
+			align = ph->p_align;
+	}
+	if (low >= high || high > RING3_GATE_BASE)
+		gate_die(126, "%s has no sensible segments", path);
+	size = page_align(high) - low;
+
+	/* Hold the whole range first, so that the parts stay together. */
+	if (fixed) {
+		got = host_syscall6(__NR_mmap, low, size, PROT_NONE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		must_map(path, got, low);
+	} else {
+		got = host_syscall6(__NR_mmap, at ? round_down(at, align) : 0, size + align - GATE_PAGE,
+				    PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		must_map(path, got, 0);
+		start = round_down(got + align - 1, align);
+		if (start > (u64)got)
+			host_syscall2(__NR_munmap, got, start - got);
+		if (got + align - GATE_PAGE > start)
+			host_syscall2(__NR_munmap, start + size, got + align - GATE_PAGE - start);
+		bias = start - low;
+	}
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		const Elf64_Phdr *ph = &f->ph[i];
+		u64 addr = ph->p_vaddr + bias, file_end = addr + ph->p_filesz;
+		int prot = prot_of(ph->p_flags);
+
+		if (ph->p_type != PT_LOAD || !ph->p_memsz)
+			continue;
+		if (ph->p_filesz)
+			must_map(path, host_syscall6(__NR_mmap, page_start(addr),
+						     file_end - page_start(addr), prot,
+						     MAP_PRIVATE | MAP_FIXED, fd,
+						     page_start(ph->p_offset)), page_start(addr));
+		if (ph->p_memsz > ph->p_filesz)
+			map_bss(path, file_end, addr + ph->p_memsz, prot);
+	}
+	return bias;
+}
+
+static void note_layout(struct program *p, const struct image_file *f, u64 bias)
+{
+	int i;
+
+	p->start_code = ~0UL;
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		const Elf64_Phdr *ph = &f->ph[i];
+		u64 start = ph->p_vaddr + bias, end = start + ph->p_filesz;
+
+		if (ph->p_type == PT_PHDR)
+			p->phdr = start;
+		if (ph->p_type == PT_GNU_STACK)
+			p->exec_stack = ph->p_flags & PF_X;
+		if (ph->p_type != PT_LOAD)
+			continue;
+		if (f->eh.e_phoff >= ph->p_offset &&
+		    f->eh.e_phoff < ph->p_offset + ph->p_filesz && !p->phdr)
+			p->phdr = f->eh.e_phoff - ph->p_offset + start;
+		if (start < p->start_code)
+			p->start_code = start;
+		if (start > p->start_data)
+			p->start_data = start;
+		if ((ph->p_flags & PF_X) && end > p->end_code)
+			p->end_code = end;
+		if (end > p->end_data)
+			p->end_data = end;
+		if (start + ph->p_memsz > p->brk)
+			p->brk = start + ph->p_memsz;
+	}
+	p->brk = page_align(p->brk);
+	if (randomized())
+		p->brk += page_start(random_bits(25) % BRK_RANDOM);
+	p->phnum = f->eh.e_phnum;
+	p->exec_entry = p->entry = f->eh.e_entry + bias;
+}
+
+void program_map(struct program *p)
+{
+	struct image_file *f = gate_alloc(sizeof(*f));
+	char why[WHY_BYTES] = "";
+	const char *interp;
+	u64 at = PIE_BASE;
+	long fd;
+
+	if (!f || read_elf(p->fd, p->path, f, why))
+		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
+	if (randomized())
+		at += random_bits(PIE_RANDOM_BITS) << 12;
+	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
+	note_layout(p, f, map_elf(p->fd, p->path, f, f->interp[0] ? at : 0));
+	if (f->interp[0]) {
+		interp = copy_string(f->interp);
+		fd = open_program(interp);
+		if (fd < 0 || read_elf(fd, interp, f, why))
+			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
+		p->interp_base = map_elf(fd, interp, f, 0);
+		p->entry = f->eh.e_entry + p->interp_base;
+		host_syscall1(__NR_close, fd);
+	}
+	gate_free(f);
+}

@@ -1,0 +1,538 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * patch.c - rewrites sites so that they trap no more
+ *
+ * Theory of operation
+ * -------------------
+ * A `syscall` instruction has two bytes, a jump needs more. Two forms are rewritten, both
+ * recognised by looking at the site after it has trapped HOT times:
+ *
+ * A: b8 nr32 0f 05 (mov $nr,%eax; syscall) becomes ff 24 25 word32 (jmp *word), 7 bytes. The
+ *    word lies in a table of ours below 2 GiB and holds the address of the
+ *    site's stub (stubs.S). That the five bytes before are this mov is
+ *    confirmed by rax having that value at the trap and by no REX prefix before it.
+ *
+ * B: 0f 05 and what follows becomes e9 rel32 (jmp near), 5 bytes, where the following
+ *    instruction is a compare or move of registers that can run
+ *    elsewhere. `near` is a slot in a page of ours within 2 GiB of the site:
+ *        jmp *word; <the instruction that was overwritten>; jmp back
+ *
+ * Other code may jump to an instruction in the middle of what is overwritten (the syscall
+ * of A, the compare of B), and a thread may stand there right now. So the
+ * byte that lands on each such instruction is made to be one that traps in user
+ * mode with a general protection fault (trap_byte()): by the choice of the
+ * table's address for A (TABLE has 0xf4, hlt, as its third byte) and of the slot for B. The
+ * SIGSEGV handler knows what was there and does it (patch_fault).
+ *
+ * Writing under running threads: first byte to hlt, wait until every core has seen it, the
+ * trapping byte in the middle, wait, the rest, wait, the first byte. Threads that
+ * reach hlt meanwhile are sent back to try again.
+ *
+ * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT
+ * output or the gate. What can't be rewritten stays with the backstop.
+ */
+#include "internal.h"
+#include <linux/membarrier.h>
+
+#define TABLE		0x7ff40000UL	/* 2 * PATCH_SITES words: 64 KiB */
+#define TABLE_BYTES	(2 * PATCH_SITES * 8)
+#define NEAR_BYTES	(64UL << 10)
+#define NEAR_LOW	0x7ff20000UL	/* the near area of programs linked low */
+#define NEAR_AREAS	64
+#define SLOT_BYTES	32
+#define REACH		0x7fff0000UL
+#define HOT		2		/* traps before a site is rewritten */
+#define REFUSED		(1u << 30)
+#define HLT		0xf4
+#define SEEN		4096		/* a power of two */
+#define RANGES		512
+
+/* Read by stubs.S. */
+struct patch_site {
+	u64 back;		/* where the stub jumps at its end */
+	u32 nr;			/* form A */
+	u32 pad;
+};
+
+struct patch_site patch_sites[2 * PATCH_SITES] __attribute__((visibility("hidden")));
+_Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
+_Static_assert((TABLE >> 16 & 0xff) == HLT, "form A's middle byte");
+_Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
+
+/* The program's side of each site. */
+struct place {
+	u64 addr;		/* first byte overwritten; 0: free */
+	u64 slot;		/* form B: near slot */
+	u8 next_len;		/* form B: bytes of the instruction moved there */
+	u8 done;		/* rewritten, not being rewritten */
+};
+
+static struct place places[2 * PATCH_SITES];
+static u32 used[2];		/* sites of form A, B */
+
+static struct {
+	u64 rip;
+	u32 hits;
+} seen[SEEN];
+
+static struct {
+	u64 base;
+	u8 taken[NEAR_BYTES / SLOT_BYTES];
+} *near_areas[NEAR_AREAS];
+static u32 near_count;
+
+static struct {
+	u64 start, end;
+} ranges[RANGES];
+static u32 range_count;
+
+struct gate_mutex gate_patch_lock;
+static bool table_ready, many_threads;
+
+static bool trap_byte(u8 b)
+{
+	return (b >= 0x6c && b <= 0x6f) ||	/* ins, outs */
+	       (b >= 0xec && b <= 0xef) ||	/* in, out */
+	       b == HLT || b == 0xfa || b == 0xfb;	/* cli, sti */
+}
+
+/* ---- which mappings ---- */
+
+/* Collects private r-x mappings of files from /proc/self/maps. */
+static void read_ranges(void)
+{
+	static char buf[16384];
+	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)"/proc/self/maps",
+				O_RDONLY | O_CLOEXEC, 0);
+	long n, len = 0;
+
+	range_count = 0;
+	if (fd < 0)
+		return;
+	while ((n = host_syscall3(__NR_read, fd, (long)buf + len, sizeof(buf) - 1 - len)) > 0) {
+		char *line = buf, *eol;
+
+		len += n;
+		buf[len] = 0;
+		while ((eol = strchr(line, '\n'))) {
+			const char *p;
+			u64 start = gate_strtou(line, 16, &p);
+			u64 end = *p == '-' ? gate_strtou(p + 1, 16, &p) : 0;
+
+			if (!strncmp(p, " r-xp ", 6) && range_count < RANGES) {
+				char *slash = strchr(p, '/');
+
+				if (slash && slash < eol &&
+				    (end <= RING3_GATE_BASE || start >= RING3_SPACE_END)) {
+					ranges[range_count].start = start;
+					ranges[range_count++].end = end;
+				}
+			}
+			line = eol + 1;
+		}
+		len = buf + len - line;
+		memmove(buf, line, len);
+		if (len == sizeof(buf) - 1)
+			break;
+	}
+	host_syscall1(__NR_close, fd);
+}
+
+static bool in_ranges(u64 start, u64 end)
+{
+	u32 i;
+
+	for (i = 0; i < range_count; i++)
+		if (start >= ranges[i].start && end <= ranges[i].end)
+			return true;
+	return false;
+}
+
+static bool rewritable(u64 start, u64 end)
+{
+	if (in_ranges(start, end))
+		return true;
+	read_ranges();
+	return in_ranges(start, end);
+}
+
+/* ---- writing ---- */
+
+static void sync_cores(void)
+{
+	if (many_threads)
+		host_syscall3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+}
+
+void patch_threads(void)
+{
+	if (!many_threads) {
+		host_syscall3(__NR_membarrier,
+			      MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0);
+		WRITE_ONCE(many_threads, true);
+	}
+}
+
+static bool open_text(u64 addr, size_t len)
+{
+	u64 start = page_start(addr), end = page_align(addr + len);
+
+	return !host_syscall3(__NR_mprotect, start, end - start,
+			      PROT_READ | PROT_WRITE | PROT_EXEC);
+}
+
+static void close_text(u64 addr, size_t len)
+{
+	u64 start = page_start(addr), end = page_align(addr + len);
+
+	host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
+}
+
+/* mid: offset of the byte on which an overwritten instruction began. */
+static void write_site(u64 addr, const u8 *code, size_t len, size_t mid)
+{
+	volatile u8 *at = (u8 *)addr;
+	size_t i;
+
+	at[0] = HLT;
+	sync_cores();
+	at[mid] = code[mid];
+	sync_cores();
+	for (i = 1; i < len; i++)
+		at[i] = code[i];
+	sync_cores();
+	at[0] = code[0];
+	sync_cores();
+}
+
+/* ---- form A ---- */
+
+static u32 table_word(u32 site)
+{
+	return TABLE + 8 * site;
+}
+
+static int find_place(u32 kind, u64 addr)
+{
+	u32 i, base = kind * PATCH_SITES;
+
+	for (i = 0; i < used[kind]; i++)
+		if (places[base + i].addr == addr)
+			return base + i;
+	if (used[kind] == PATCH_SITES)
+		return -1;
+	return base + used[kind];
+}
+
+static void publish(u32 site, u64 addr, u64 back, u32 nr)
+{
+	u32 kind = site / PATCH_SITES;
+
+	patch_sites[site].back = back;
+	patch_sites[site].nr = nr;
+	*(volatile u64 *)(u64)table_word(site) = (u64)patch_stubs + site * PATCH_STUB_BYTES;
+	places[site].addr = addr;
+	places[site].done = 0;
+	barrier();
+	if (site - kind * PATCH_SITES == used[kind])
+		WRITE_ONCE(used[kind], used[kind] + 1);
+}
+
+static bool rewrite_a(u64 syscall_at, u64 nr)
+{
+	u64 addr = syscall_at - 5;
+	u8 code[7] = { 0xff, 0x24, 0x25 };
+	const u8 *old = (u8 *)addr;
+	u32 word, imm;
+	int site;
+
+	if (!rewritable(addr - 1, syscall_at + 2))
+		return false;
+	memcpy(&imm, old + 1, 4);
+	if (old[0] != 0xb8 || imm != nr || (old[-1] & 0xf0) == 0x40)
+		return false;
+	site = find_place(0, addr);
+	if (site < 0 || !open_text(addr, 7))
+		return false;
+	publish(site, addr, syscall_at + 2, nr);
+	word = table_word(site);
+	memcpy(code + 3, &word, 4);
+	write_site(addr, code, 7, 5);
+	WRITE_ONCE(places[site].done, 1);
+	close_text(addr, 7);
+	return true;
+}
+
+/* ---- form B ---- */
+
+/* Length of the instruction at p if it can run anywhere else, else 0. */
+static u32 movable(const u8 *p)
+{
+	u32 n = 0;
+
+	if ((p[0] & 0xf0) == 0x40)
+		n = 1;				/* REX */
+	switch (p[n]) {
+	case 0x3d:				/* cmp $imm32,%eax/%rax */
+		return n + 5;
+	case 0x83:				/* cmp $imm8,%reg */
+		return p[n + 1] >= 0xf8 ? n + 3 : 0;
+	case 0x81:				/* cmp $imm32,%reg */
+		return p[n + 1] >= 0xf8 ? n + 6 : 0;
+	case 0x89:				/* mov, test: reg to reg */
+	case 0x8b:
+	case 0x85:
+		return p[n + 1] >= 0xc0 ? n + 2 : 0;
+	}
+	return 0;
+}
+
+/* Is there a slot at this base that gives the jump's second byte a trap? */
+static u64 slot_in(u32 area, u64 from)
+{
+	u64 base = near_areas[area]->base, i;
+
+	for (i = 0; i < NEAR_BYTES / SLOT_BYTES; i++) {
+		u64 at = base + i * SLOT_BYTES;
+
+		if (!near_areas[area]->taken[i] && trap_byte((at - from) >> 8 & 0xff))
+			return at;
+	}
+	return 0;
+}
+
+static bool reachable(u64 base, u64 from)
+{
+	return base < from ? from - base < REACH : base + NEAR_BYTES - from < REACH;
+}
+
+static bool near_map(u64 at)
+{
+	long p = host_syscall6(__NR_mmap, at, NEAR_BYTES, PROT_READ | PROT_EXEC,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (HOST_IS_ERR(p))
+		return false;
+	if ((u64)p != at) {
+		host_syscall2(__NR_munmap, p, NEAR_BYTES);
+		return false;
+	}
+	near_areas[near_count] = gate_pages(sizeof(**near_areas));
+	if (!near_areas[near_count])
+		return false;
+	near_areas[near_count]->base = at;
+	WRITE_ONCE(near_count, near_count + 1);
+	return true;
+}
+
+/* A new area within reach: below the site, where libraries leave room, or low. */
+static bool near_new(u64 from)
+{
+	u64 step;
+
+	if (near_count == NEAR_AREAS)
+		return false;
+	if (reachable(NEAR_LOW, from) && near_map(NEAR_LOW))
+		return true;
+	for (step = 256UL << 20; step < REACH; step += 64UL << 20)
+		if (from > step + (1UL << 20) && near_map(page_start(from - step) & ~0xffffUL))
+			return true;
+	return false;
+}
+
+static u64 near_slot(u64 from, u32 *area)
+{
+	u32 i;
+
+	for (i = 0; i < near_count; i++) {
+		u64 slot = reachable(near_areas[i]->base, from) ? slot_in(i, from) : 0;
+
+		if (slot) {
+			*area = i;
+			return slot;
+		}
+	}
+	if (!near_new(from))
+		return 0;
+	*area = near_count - 1;
+	return slot_in(*area, from);
+}
+
+static bool rewrite_b(u64 addr)
+{
+	const u8 *next = (u8 *)addr + 2;
+	u8 code[5] = { 0xe9 }, slot[SLOT_BYTES];
+	u64 at;
+	u32 len, word, area, i;
+	s32 rel;
+	int site;
+
+	if (!rewritable(addr, addr + 16))
+		return false;
+	len = movable(next);
+	if (len < 3)
+		return false;
+	site = find_place(1, addr);
+	if (site < 0)
+		return false;
+	at = near_slot(addr + 5, &area);
+	if (!at || !open_text(at, SLOT_BYTES))
+		return false;
+
+	memset(slot, HLT, sizeof(slot));
+	memcpy(slot, (u8[]){ 0xff, 0x24, 0x25 }, 3);
+	word = table_word(site);
+	memcpy(slot + 3, &word, 4);
+	memcpy(slot + 7, next, len);
+	slot[7 + len] = 0xe9;
+	rel = (addr + 2 + len) - (at + 7 + len + 5);
+	memcpy(slot + 8 + len, &rel, 4);
+	for (i = 0; i < sizeof(slot); i++)
+		((volatile u8 *)at)[i] = slot[i];
+	close_text(at, SLOT_BYTES);
+
+	if (!open_text(addr, 5))
+		return false;
+	near_areas[area]->taken[(at - near_areas[area]->base) / SLOT_BYTES] = 1;
+	places[site].slot = at;
+	places[site].next_len = len;
+	publish(site, addr, at + 7, 0);
+	rel = at - (addr + 5);
+	memcpy(code + 1, &rel, 4);
+	write_site(addr, code, 5, 2);
+	WRITE_ONCE(places[site].done, 1);
+	close_text(addr, 5);
+	return true;
+}
+
+/* ---- when ---- */
+
+void patch_start(void)
+{
+	long p = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	table_ready = (u64)p == TABLE;
+	if (!table_ready)
+		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
+}
+
+/* The site that traps with rip behind it. */
+void patch_trap(u64 rip, u64 nr)
+{
+	u32 i = (rip * 0x9e3779b97f4a7c15UL) >> 52;
+
+	if (!table_ready)
+		return;
+	if (seen[i].rip != rip) {	/* a collision only delays */
+		seen[i].rip = rip;
+		seen[i].hits = 0;
+	}
+	if (++seen[i].hits < HOT || seen[i].hits >= REFUSED || nr == __NR_rt_sigreturn)
+		return;
+	gate_lock(&gate_patch_lock);
+	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2)) {
+		count(COUNT_SITES);
+	} else {
+		count(COUNT_REFUSED);
+		seen[i].hits = REFUSED;
+		gate_log("site 0x%lx, call %lu: not rewritten", rip - 2, nr);
+	}
+	gate_unlock(&gate_patch_lock);
+}
+
+/* ---- faults and contexts ---- */
+
+static int place_of(u64 rip, u32 kind, u32 offset)
+{
+	u32 i, base = kind * PATCH_SITES, n = READ_ONCE(used[kind]);
+
+	for (i = 0; i < n; i++)
+		if (places[base + i].addr + offset == rip)
+			return base + i;
+	return -1;
+}
+
+enum patch_fault patch_fault(struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+	int site;
+
+	site = place_of(sc->rip, 0, 5);
+	if (site >= 0) {		/* form A: straight to the syscall */
+		sc->rip += 2;
+		return PATCH_CALL;
+	}
+	site = place_of(sc->rip, 1, 2);
+	if (site >= 0) {		/* form B: straight to what follows */
+		sc->rip = places[site].slot + 7;
+		return PATCH_RETRY;
+	}
+	site = place_of(sc->rip, 0, 0);
+	if (site < 0)
+		site = place_of(sc->rip, 1, 0);
+	if (site >= 0 && (!READ_ONCE(places[site].done) ||
+			  READ_ONCE(*(u8 *)sc->rip) != HLT)) {
+		host_syscall0(__NR_sched_yield);
+		return PATCH_RETRY;	/* being rewritten */
+	}
+	return PATCH_NONE;
+}
+
+static void leave_slot(struct sigcontext *sc)
+{
+	u32 i, n = READ_ONCE(near_count), site;
+	u64 slot = 0;
+
+	for (i = 0; i < n; i++)
+		if (sc->rip - near_areas[i]->base < NEAR_BYTES)
+			slot = sc->rip & ~(u64)(SLOT_BYTES - 1);
+	if (!slot)
+		return;
+	for (site = PATCH_SITES; site < PATCH_SITES + READ_ONCE(used[1]); site++) {
+		if (places[site].slot != slot)
+			continue;
+		if (sc->rip == slot)
+			sc->rip = places[site].addr;
+		else if (sc->rip == slot + 7)
+			sc->rip = places[site].addr + 2;
+		else
+			sc->rip = places[site].addr + 2 + places[site].next_len;
+		return;
+	}
+}
+
+/*
+ * If uc stands behind the call in a stub, or in a near slot, moves it to where the
+ * program believes itself to be.
+ */
+void patch_leave(struct ucontext *uc)
+{
+	struct sigcontext *sc = &uc->uc_mcontext;
+	u64 offset = sc->rip - (u64)patch_stubs;
+
+	if (sc->rip >= (u64)patch_stubs && sc->rip < (u64)patch_stubs_end &&
+	    offset % PATCH_STUB_BYTES >= PATCH_STUB_CALLED) {
+		sc->rsp = gate_thread()->gate[WORD_SP];
+		sc->rip = patch_sites[offset / PATCH_STUB_BYTES].back;
+	}
+	leave_slot(sc);
+}
+
+static u32 site_of_stub(u64 stub)
+{
+	return (stub - (u64)patch_stubs) / PATCH_STUB_BYTES;
+}
+
+u64 patch_stub_site(u64 stub)
+{
+	return places[site_of_stub(stub)].addr;
+}
+
+/* As the program sees it; the byte there may be a trap of ours, see patch_fault. */
+u64 patch_stub_return(u64 stub)
+{
+	u32 site = site_of_stub(stub);
+
+	return site < PATCH_SITES ? patch_sites[site].back : places[site].addr + 2;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * start.c - from the host's exec of the gate to the program's first instruction
+ *
+ *   ring3-gate [--] PROGRAM ARGS...	with RING3_NODE in the environment: joins
+ *   (any argv)			with RING3_EXEC in it: goes on after an exec
+ *
+ * RING3_EXEC is made by gate_execve() and removed here:
+ *   THREAD:FD_BASE:PATH (hexadecimal numbers); the program is open at GATE_FD_PROGRAM.
+ * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
+ */
+#include "internal.h"
+#include "ring3_join.h"
+#include <linux/prctl.h>
+
+struct gate_state gate;
+
+static const char *env_value(char **envp, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *envp; envp++)
+		if (!strncmp(*envp, name, n) && (*envp)[n] == '=')
+			return *envp + n + 1;
+	return NULL;
+}
+
+static void env_remove(char **envp, const char *name)
+{
+	size_t n = strlen(name);
+	char **to = envp;
+
+	for (; *envp; envp++)
+		if (strncmp(*envp, name, n) || (*envp)[n] != '=')
+			*to++ = *envp;
+	*to = NULL;
+}
+
+static long open_path(const char *path)
+{
+	return host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+}
+
+/* execvp's search: the first that can be run; remembers a refusal for the message. */
+static long search(const char *name, const char *path, char *found, size_t size)
+{
+	long best = -ENOENT, fd;
+
+	if (!path)
+		path = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+	while (true) {
+		size_t n = 0;
+
+		while (path[n] && path[n] != ':')
+			n++;
+		if (n + strlen(name) + 2 <= size) {
+			struct stat st;
+
+			memcpy(found, path, n);
+			gate_format(found + n, size - n, "%s%s", n ? "/" : "./", name);
+			fd = open_path(found);
+			if (fd >= 0 && !host_syscall2(__NR_fstat, fd, (long)&st) &&
+			    (st.st_mode & 0170000) == 0100000 &&
+			    !host_syscall3(__NR_faccessat, AT_FDCWD, (long)found, 1))
+				return fd;
+			if (fd >= 0)
+				host_syscall1(__NR_close, fd);
+			if (fd == -EACCES)
+				best = fd;
+		}
+		if (!path[n])
+			return best;
+		path += n + 1;
+	}
+}
+
+static void __attribute__((noreturn)) cannot_run(const char *path, long error, const char *why)
+{
+	int code = error == -ENOENT ? 127 : 126;
+
+	if (why[0])
+		gate_die(code, "%s", why);
+	switch (-error) {
+	case ENOENT:
+		gate_die(code, "%s: not found", path);
+	case EACCES:
+		gate_die(code, "%s: not an executable file that may be read and run (ring3 maps programs itself, so it must be able to read them)",
+			 path);
+	case ENOEXEC:
+		gate_die(code, "%s: neither an x86-64 program nor a script with a #! line", path);
+	case ELOOP:
+		gate_die(code, "%s: too many levels of #! interpreters", path);
+	}
+	gate_die(code, "%s: cannot be run (error %ld)", path, -error);
+}
+
+static void fresh_program(struct program *p, char **envp)
+{
+	static char found[4096];
+	long fd;
+
+	if (strchr(p->argv[0], '/')) {
+		p->path = p->argv[0];
+		fd = open_path(p->path);
+	} else {
+		fd = search(p->argv[0], env_value(envp, "PATH"), found, sizeof(found));
+		p->path = fd < 0 ? p->argv[0] : found;
+	}
+	if (fd < 0)
+		cannot_run(p->path, fd, "");
+	p->fd = fd;
+	p->execfn = p->path;
+}
+
+static void name_thread(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	host_syscall2(__NR_prctl, PR_SET_NAME, (long)(slash ? slash + 1 : path));
+}
+
+static void usage(void)
+{
+	gate_die(125, "usage: RING3_NODE=SOCKET ring3-gate [--] PROGRAM [ARGS...]; people use `ring3 run' or `ring3 exec'");
+}
+
+void gate_start(u64 *sp)
+{
+	struct program p = { .argc = sp[0], .argv = (char **)(sp + 1) };
+	char **envp = p.argv + p.argc + 1;
+	const char *after = env_value(envp, "RING3_EXEC");
+	struct ring3_thread *t;
+	struct gate_tcb *tcb;
+	char why[WHY_BYTES];
+	u64 *auxv, thread = 0;
+	long ret;
+
+	for (auxv = (u64 *)envp; *auxv; auxv++)
+		;
+	auxv++;
+	gate_debug = env_value(envp, "RING3_GATE_DEBUG");
+	gate.threads = 1;
+	if (after) {
+		thread = gate_strtou(after, 16, &after);
+		fds_start(gate_strtou(after + 1, 16, &after));
+		env_remove(envp, "RING3_EXEC");
+		p.path = p.execfn = after + 1;
+		p.fd = gate_fd(GATE_FD_PROGRAM);
+	} else {
+		if (p.argc > 1 && !strcmp(p.argv[1], "--"))
+			p.argc--, p.argv++;
+		p.argc--, p.argv++;
+		if (p.argc < 1)
+			usage();
+		fds_start(0);
+		fresh_program(&p, envp);
+	}
+	exec_set_program(p.path, p.fd);
+	ret = program_resolve(&p, why);
+	if (ret)
+		cannot_run(p.path, ret, why);
+	if (p.path != p.execfn)
+		exec_set_program(p.path, p.fd);
+
+#ifdef GATE_NO_NODE
+	t = null_thread_new();
+	(void)thread;
+#else
+	if (after)
+		t = node_inherit(thread);
+	else
+		t = node_join(env_value(envp, RING3_ENV_NODE));
+#endif
+	if (!after && gate_fd_keep(open_path("/proc/self/exe"), GATE_FD_SELF) < 0)
+		gate_die(125, "cannot keep the gate's own file open");
+	memset(t->gate, 0, sizeof(t->gate));
+	tcb = tcb_new(t);
+	if (!tcb)
+		gate_die(125, "out of memory for the first thread");
+	thread_adopt(t, tcb);
+	signal_start();
+	((struct ring3_proc *)t->proc)->pid = host_syscall0(__NR_getpid);
+	if (after)
+		image_call0(RING3_NR_EXEC);
+	policy_start(!after);
+	program_map(&p);
+	host_syscall1(__NR_close, p.fd);
+	program_stack(&p, envp, auxv, (u64)sp);
+	name_thread(p.execfn);
+	patch_start();
+	sud_arm();
+	gate_jump(p.entry, p.sp);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * null_route.c - the policy of the node-less test build: all goes to the host
+ */
+#include "../gate.h"
+
+const u8 gate_straight[GATE_STRAIGHT_NR];
+
+long gate_syscall(struct gate_regs *r)
+{
+	switch (r->nr) {
+	case __NR_clone:
+	case __NR_clone3:
+	case __NR_fork:
+	case __NR_vfork:
+		return gate_clone(r);
+	case __NR_execve:
+	case __NR_execveat:
+		return gate_execve(r);
+	case __NR_exit:
+		return gate_exit(r);
+	case __NR_exit_group:
+		return gate_exit_group(r);
+	case __NR_rt_sigaction:
+		return gate_sigaction(r);
+	case __NR_rt_sigprocmask:
+		return gate_sigprocmask(r);
+	case __NR_rt_sigreturn:
+		return gate_sigreturn(r);
+	case __NR_sigaltstack:
+		return gate_sigaltstack(r);
+	case __NR_restart_syscall:
+		return gate_restart_syscall(r);
+	case __NR_prctl:
+		return gate_prctl(r);
+	case __NR_arch_prctl:
+		return gate_arch_prctl(r);
+	case __NR_close:
+		if (reserved_fd(r->a[0]))
+			return -EBADF;
+		break;
+	case __NR_close_range: {
+		struct gate_regs low = *r, high = *r;
+
+		if (r->a[0] > gate_fd_base + GATE_RESERVED_FDS || r->a[1] < gate_fd_base)
+			break;
+		low.a[1] = gate_fd_base - 1;
+		high.a[0] = gate_fd_base + GATE_RESERVED_FDS;
+		if (low.a[0] <= low.a[1])
+			gate_host_regs(&low);
+		return high.a[0] <= high.a[1] ? gate_host_regs(&high) : 0;
+	}
+	case __NR_io_uring_setup:
+		return -ENOSYS;
+	}
+	return gate_host_regs(r);
+}
+
+void policy_fork(enum gate_fork_phase phase)
+{
+	(void)phase;
+}
+
+void policy_start(bool fresh)
+{
+	(void)fresh;
+}

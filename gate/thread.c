@@ -1,0 +1,426 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * thread.c - threads, processes and their ends
+ *
+ * Each thread has an area of gate memory: its struct gate_tcb, the alternate stack for the
+ * host's handlers, the gate stack for rewritten sites. Areas are pooled; the last
+ * thing a thread does is to mark its own as free.
+ *
+ * A new thread or vfork child shares our memory, so it starts on its own area, with a copy of
+ * the program's context made beforehand. A fork child has a copy of everything and
+ * simply returns from the same call. In both, the image is asked for the task first,
+ * and GS, the backstop and the thread block's tid are set before a signal can come.
+ */
+#include "internal.h"
+
+#define AREA_BYTES	(256UL << 10)
+#define STACK_BYTES	(64UL << 10)
+#define TCB_BYTES	(2 * GATE_PAGE)
+#define AREAS_MAX	32768
+#define SIGNAL_BYTES	(AREA_BYTES - STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
+#define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD)
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND	0x100000000ULL
+#endif
+
+_Static_assert(offsetof(struct ring3_thread, self) == THREAD_SELF, "asm_defs.h");
+_Static_assert(offsetof(struct ring3_thread, sigpending) == THREAD_SIGPENDING, "asm_defs.h");
+_Static_assert(offsetof(struct ring3_thread, nsig) == THREAD_SIGPENDING + 4, "asm_defs.h");
+_Static_assert(offsetof(struct ring3_thread, fdmap) == THREAD_FDMAP, "asm_defs.h");
+_Static_assert(offsetof(struct ring3_thread, gate) == THREAD_GATE, "asm_defs.h");
+_Static_assert(offsetof(struct gate_regs, stub) == REGS_STUB, "asm_defs.h");
+_Static_assert(offsetof(struct gate_regs, uctx) == REGS_BYTES, "asm_defs.h");
+_Static_assert(sizeof(struct gate_tcb) <= TCB_BYTES, "area layout");
+_Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
+
+/* Areas ever made; each is in use while its busy word is set. */
+static struct gate_tcb *areas[AREAS_MAX];
+static u32 areas_used;
+static struct gate_mutex areas_lock;
+
+/*
+ * [ tcb | guard | altstack | guard | gate stack ]
+ */
+static struct gate_tcb *area_map(void)
+{
+	char *area = gate_pages(AREA_BYTES);
+
+	if (!area)
+		return NULL;
+	host_syscall3(__NR_mprotect, (long)area + TCB_BYTES, GATE_PAGE, PROT_NONE);
+	host_syscall3(__NR_mprotect, (long)area + AREA_BYTES - STACK_BYTES - GATE_PAGE, GATE_PAGE,
+		      PROT_NONE);
+	return (struct gate_tcb *)area;
+}
+
+struct gate_tcb *tcb_new(struct ring3_thread *t)
+{
+	struct gate_tcb *tcb = NULL;
+	char *area;
+	u32 i;
+
+	gate_lock(&areas_lock);
+	for (i = 0; i < areas_used; i++) {
+		if (!__atomic_load_n(&areas[i]->busy, __ATOMIC_ACQUIRE)) {
+			tcb = areas[i];
+			break;
+		}
+	}
+	if (!tcb && areas_used < AREAS_MAX) {
+		tcb = area_map();
+		if (tcb)
+			areas[areas_used++] = tcb;
+	}
+	if (tcb) {
+		memset(tcb, 0, sizeof(*tcb));
+		tcb->busy = 1;
+	}
+	gate_unlock(&areas_lock);
+	if (!tcb)
+		return NULL;
+	area = (char *)tcb;
+	tcb->altstack = area + AREA_BYTES - STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
+	tcb->stack_top = area + AREA_BYTES - REGS_ABOVE;
+	memset(tcb->stack_top, 0, REGS_ABOVE);
+	tcb->alt.ss_flags = SS_DISABLE;
+	tcb->thread = t;
+	return tcb;
+}
+
+static void tcb_free(struct gate_tcb *tcb)
+{
+	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
+}
+
+/* Makes this host thread the one that t and tcb belong to. */
+void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb)
+{
+	stack_t alt = { .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+
+	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)t);
+	t->tid = host_syscall0(__NR_gettid);
+	t->gate[WORD_STACK] = (u64)tcb->stack_top;
+	t->gate[WORD_ENTER] = gate.enter;
+	t->gate[WORD_TCB] = (u64)tcb;
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+}
+
+struct ring3_thread *null_thread_new(void)
+{
+	struct ring3_thread *t = gate_alloc(sizeof(*t));
+
+	t->self = (u64)t;
+	t->fdmap = (u64)gate_pages(sizeof(struct ring3_fdmap));
+	t->proc = (u64)gate_alloc(sizeof(struct ring3_proc));
+	return t;
+}
+
+/* ---- clone ---- */
+
+struct child {
+	struct ring3_thread *thread;
+	struct gate_tcb *tcb;
+	struct ucontext *uc;
+	u64 flags;
+};
+
+/* struct clone_args with room for what later kernels add. */
+struct clone_request {
+	struct clone_args args;
+	u64 more[4];
+};
+
+/* A copy of the program's context, with its FP state, at the top of the child's altstack. */
+static struct ucontext *context_copy(const struct ucontext *from, struct gate_tcb *tcb)
+{
+	const char *fp = (const char *)from->uc_mcontext.fpstate;
+	u64 at = (u64)tcb->altstack + ALTSTACK_BYTES;
+	struct ucontext *uc;
+	u64 size = 0;
+
+	if (fp)
+		size = *(u32 *)(fp + 464) == FP_XSTATE_MAGIC1 ? *(u32 *)(fp + 468) : 512;
+	at = (at - size) & ~63UL;
+	uc = (struct ucontext *)((at - sizeof(*uc)) & ~15UL);
+	*uc = *from;
+	if (fp) {
+		memcpy((void *)at, fp, size);
+		uc->uc_mcontext.fpstate = (void *)at;
+	}
+	uc->uc_stack = (stack_t){ .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	uc->uc_mcontext.rax = 0;
+	uc->uc_mcontext.rcx = uc->uc_mcontext.rip;
+	return uc;
+}
+
+static void proc_started(struct ring3_thread *t, int pid)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)t->proc;
+
+	WRITE_ONCE(proc->pid, pid);
+	if (!gate.region)
+		return;
+	__atomic_fetch_add(&gate.region->procs_gen, 1, __ATOMIC_SEQ_CST);
+	host_syscall3(__NR_futex, (long)&gate.region->procs_gen, 1 /* FUTEX_WAKE */, 0x7fffffff);
+}
+
+/* CLONE_CLEAR_SIGHAND took the gate's handlers as well. */
+static void clear_sighand(struct gate_sighand *sh)
+{
+	int sig;
+
+	for (sig = 1; sig <= SIGNALS; sig++)
+		if (sh->action[sig].handler != (u64)SIG_IGN)
+			memset(&sh->action[sig], 0, sizeof(sh->action[sig]));
+	signal_install(sh);
+}
+
+/* A child that shares our memory starts here, on its gate stack, all signals blocked. */
+void gate_child_start(void *arg)
+{
+	struct child *child = arg;
+	struct ring3_thread *t = child->thread;
+	struct ucontext *uc = child->uc;
+
+	thread_adopt(t, child->tcb);
+	if (!(child->flags & CLONE_THREAD))
+		proc_started(t, host_syscall0(__NR_getpid));
+	if (child->flags & CLONE_CLEAR_SIGHAND)
+		clear_sighand(child->tcb->sighand);
+	sud_arm();
+	gate_resume(uc);
+}
+
+static void fork_hook(enum gate_fork_phase phase)
+{
+	if (phase == GATE_FORK_PREPARE) {
+		policy_fork(phase);
+		gate_lock(&areas_lock);
+		gate_lock(&gate_patch_lock);
+		gate_lock(&gate_heap_lock);
+		return;
+	}
+	gate_unlock(&gate_heap_lock);
+	gate_unlock(&gate_patch_lock);
+	gate_unlock(&areas_lock);
+	policy_fork(phase);
+}
+
+/* The host refused: the task that the image made has to go again. */
+static void task_undo(struct ring3_thread *t)
+{
+	t->tid = gate_thread()->tid;
+	image_call_as(t, RING3_NR_EXIT, 0);
+}
+
+/* In a fork child every other thread's area is garbage. */
+static void areas_forget(struct gate_tcb *own)
+{
+	u32 i;
+
+	for (i = 0; i < areas_used; i++)
+		if (areas[i] != own)
+			areas[i]->busy = 0;
+	gate.threads = 1;
+}
+
+static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
+		       long a[5])
+{
+	struct gate_tcb *tcb = gate_tcb();
+	u64 mask;
+	long ret;
+
+	fork_hook(GATE_FORK_PREPARE);
+	mask = signal_block_all();
+	ret = gate_clone_raw(r->nr, a[0], a[1], a[2], a[3], a[4], NULL);
+	if (ret) {
+		fork_hook(GATE_FORK_PARENT);
+		if (ret > 0)
+			WRITE_ONCE(((struct ring3_proc *)t->proc)->pid, ret);
+		else if (ret < 0)
+			task_undo(t);
+		signal_set_mask(mask);
+		return ret;
+	}
+	tcb->thread = t;
+	memset(t->gate, 0, sizeof(t->gate));
+	thread_adopt(t, tcb);
+	proc_started(t, host_syscall0(__NR_getpid));
+	areas_forget(tcb);
+	tcb->npending = 0;
+	fork_hook(GATE_FORK_CHILD);
+	if (flags & CLONE_CLEAR_SIGHAND)
+		clear_sighand(tcb->sighand);
+	if (stack)
+		r->uctx->uc_mcontext.rsp = stack;
+	sud_arm();
+	return 0;
+}
+
+static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
+			 long a[5], struct clone_request *req)
+{
+	struct gate_tcb *tcb = gate_tcb(), *ctcb = tcb_new(t);
+	struct gate_sighand *sh = NULL;
+	struct child child, *there;
+	u64 mask;
+	long ret;
+
+	if (!ctcb) {
+		task_undo(t);
+		return -EAGAIN;
+	}
+	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags };
+	child.uc = context_copy(r->uctx, ctcb);
+	if (stack)
+		child.uc->uc_mcontext.rsp = stack;
+	ctcb->forced_mask = tcb->forced_mask;
+	if (flags & CLONE_VFORK)
+		ctcb->alt = tcb->alt;
+	if (flags & CLONE_SIGHAND) {
+		ctcb->sighand = tcb->sighand;
+	} else {
+		sh = gate_alloc(sizeof(*sh));
+		if (!sh) {
+			task_undo(t);
+			tcb_free(ctcb);
+			return -ENOMEM;
+		}
+		*sh = *tcb->sighand;
+		sh->lock.word = 0;
+		ctcb->sighand = sh;
+	}
+	/* The child starts on its gate stack; struct child goes there, since ours moves on. */
+	there = (struct child *)((u64)(ctcb->stack_top - sizeof(child)) & ~15UL);
+	*there = child;
+	if (r->nr == __NR_clone3) {
+		req->args.stack = page_start(there) - GATE_PAGE;
+		req->args.stack_size = (u64)there - req->args.stack;
+	} else {
+		a[1] = (long)there;
+	}
+	patch_threads();
+	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
+	mask = signal_block_all();
+	ret = gate_clone_raw(r->nr == __NR_vfork ? __NR_clone : r->nr, a[0], a[1], a[2], a[3],
+			     a[4], there);
+	if (ret < 0) {
+		task_undo(t);
+		tcb_free(ctcb);
+		gate_free(sh);
+		__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
+	} else if (flags & CLONE_VFORK) {
+		/* The child has gone its own way: exec or exit. */
+		if (ctcb->scratch)
+			gate_pages_free(ctcb->scratch, ctcb->scratch_size);
+		if (__atomic_exchange_n(&ctcb->busy, 0, __ATOMIC_SEQ_CST))
+			__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
+		gate_free(sh);
+	}
+	signal_set_mask(mask);
+	return ret;
+}
+
+long gate_clone(struct gate_regs *r)
+{
+	long a[5] = { r->a[0], r->a[1], r->a[2], r->a[3], r->a[4] };
+	struct clone_request req = { 0 };
+	struct ring3_thread *t;
+	u64 flags, stack = 0;
+	long ret;
+
+	switch (r->nr) {
+	case __NR_fork:
+		flags = SIGCHLD;
+		break;
+	case __NR_vfork:
+		flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
+		a[0] = flags;
+		a[2] = a[3] = a[4] = 0;
+		break;
+	case __NR_clone:
+		flags = r->a[0];
+		stack = r->a[1];
+		a[1] = 0;
+		break;
+	default:
+		if (r->a[1] < CLONE_ARGS_SIZE_VER0)
+			return -EINVAL;
+		if (r->a[1] > sizeof(req))
+			return -E2BIG;
+		if (gate_copy_in(&req, (void *)r->a[0], r->a[1]))
+			return -EFAULT;
+		flags = req.args.flags;
+		if (!req.args.stack != !req.args.stack_size)
+			return -EINVAL;
+		stack = req.args.stack ? req.args.stack + req.args.stack_size : 0;
+		req.args.stack = req.args.stack_size = 0;
+		a[0] = (long)&req;
+	}
+	if ((flags & CLONE_THREAD) && !(flags & CLONE_VM))
+		return -EINVAL;
+
+	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
+	if (HOST_IS_ERR(ret) || (ret < 0 && ret > -600))
+		return ret;
+	t = (struct ring3_thread *)ret;
+	if (flags & CLONE_VM)
+		return clone_shared(r, t, flags, stack, a, &req);
+	return clone_fork(r, t, flags, stack, a);
+}
+
+/* ---- exit ---- */
+
+long gate_exit(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	signal_block_all();
+	image_call1(RING3_NR_EXIT, r->a[0]);
+	if (__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST) == 1 && gate_debug)
+		counts_print();
+	gate_exit_raw(r->a[0], &tcb->busy);
+}
+
+long gate_exit_group(struct gate_regs *r)
+{
+	signal_block_all();
+	if (gate_debug)
+		counts_print();
+	image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
+	for (;;)
+		host_syscall1(__NR_exit_group, r->a[0]);
+}
+
+void counts_print(void)
+{
+	gate_warn("pid %ld: %lu traps, %lu sites rewritten, %lu left, %lu faults, %lu signals",
+		  host_syscall0(__NR_getpid), gate.counts[COUNT_TRAPS], gate.counts[COUNT_SITES],
+		  gate.counts[COUNT_REFUSED], gate.counts[COUNT_HLT], gate.counts[COUNT_SIGNALS]);
+}
+
+/* ---- prctl ---- */
+
+long gate_prctl(struct gate_regs *r)
+{
+	if (r->a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
+		gate_warn("the program asked for Syscall User Dispatch, which ring3 needs itself: refused");
+		return -EINVAL;
+	}
+	return gate_host_regs(r);
+}
+
+long gate_arch_prctl(struct gate_regs *r)
+{
+	if (r->a[0] == ARCH_SET_GS) {
+		gate_warn("the program asked for the GS base, which ring3 needs itself: refused");
+		return -EPERM;
+	}
+	if (r->a[0] == ARCH_GET_GS) {
+		u64 zero = 0;
+
+		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
+	}
+	return gate_host_regs(r);
+}

@@ -126,14 +126,14 @@ int main(void)
 	talk("routes", &r);
 
 	start(&r, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &link, sizeof(link));
-	put(&r, IFLA_IFNAME, "dummy7", 7);
+	put(&r, IFLA_IFNAME, "bridge7", 8);
 	nest = (struct rtattr *)((char *)&r + NLMSG_ALIGN(r.h.nlmsg_len));
 	put(&r, IFLA_LINKINFO, NULL, 0);
-	put(&r, IFLA_INFO_KIND, "dummy", 5);
+	put(&r, IFLA_INFO_KIND, "bridge", 6);
 	nest->rta_len = (char *)&r + r.h.nlmsg_len - (char *)nest;
-	talk("make dummy7", &r);
+	talk("make bridge7", &r);
 	talk("make it again", &r);
-	link.ifi_index = if_nametoindex("dummy7");
+	link.ifi_index = if_nametoindex("bridge7");
 	say("index from its name %d", link.ifi_index > 0);
 	link.ifi_flags = IFF_UP;
 	link.ifi_change = IFF_UP;

@@ -71,6 +71,7 @@ int main(void)
 	T(splice(p[1], NULL, pipes[1], NULL, 4000, 0));
 	T(read(pipes[0], in, 4000));
 	say("equal %d", !memcmp(in, data, 4000));
+	nonblocking(p[1]);	/* SPLICE_F_NONBLOCK is about the pipe */
 	T(splice(p[1], NULL, pipes[1], NULL, 4000, SPLICE_F_NONBLOCK));
 	T(splice(p[1], NULL, p[0], NULL, 10, 0));
 	T(splice(p[1], &loff, pipes[1], NULL, 10, 0));

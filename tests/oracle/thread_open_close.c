@@ -13,7 +13,7 @@ static void *churn(void *arg)
 		int socket_turn = (i + self) & 1;
 		int fd = socket_turn ? socket(AF_INET, SOCK_DGRAM, 0) : open("/dev/null", O_RDONLY);
 
-		if (fd < 0 || fstat(fd, &st) || !!S_ISSOCK(st.st_mode) != socket_turn)
+		if (fd < 0 || fstat(fd, &st) || (S_ISSOCK(st.st_mode) ? 1 : 0) != socket_turn)
 			__atomic_add_fetch(&wrong, 1, __ATOMIC_SEQ_CST);
 		if (close(fd))
 			__atomic_add_fetch(&wrong, 1, __ATOMIC_SEQ_CST);

@@ -176,4 +176,3 @@ layout! {
         ports = ports @ 288,
     }
 }
-

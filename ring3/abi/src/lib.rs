@@ -13,7 +13,7 @@ pub mod layout;
 mod link;
 mod region;
 
-pub use layout::LAYOUT;
 pub use join::*;
+pub use layout::LAYOUT;
 pub use link::*;
 pub use region::*;

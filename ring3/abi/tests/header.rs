@@ -53,6 +53,7 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_NR_LOG_READ", abi::RING3_NR_LOG_READ),
     ("RING3_NR_MMAP", abi::RING3_NR_MMAP),
     ("RING3_NR_AT", abi::RING3_NR_AT),
+    ("RING3_NR_AT", abi::RING3_NR_AT),
     ("RING3_NR_MAX", abi::RING3_NR_MAX),
     ("RING3_FDS_MAX", abi::RING3_FDS_MAX as u64),
     ("RING3_SIGQ", abi::RING3_SIGQ as u64),

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use nix::sys::prctl;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, getpid, getppid, setsid, ForkResult};
 
@@ -17,10 +17,12 @@ pub enum Side {
     Detached,
 }
 
-/// Makes `command`'s process die (SIGKILL) with the thread that starts it.
-pub fn end_with_parent(command: &mut Command) {
+/// Gives `command`'s process this signal mask, and makes it die (SIGKILL) with the thread
+/// that starts it.
+pub fn prepare_child(command: &mut Command, mask: SigSet) {
     let parent = getpid();
     let hook = move || {
+        mask.thread_set_mask()?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have gone before the line above took effect.
         if getppid() != parent {
@@ -28,7 +30,7 @@ pub fn end_with_parent(command: &mut Command) {
         }
         Ok(())
     };
-    // SAFETY: the hook runs between fork and exec: it makes two system calls, allocates
+    // SAFETY: the hook runs between fork and exec: it makes three system calls, allocates
     // nothing and takes no lock.
     unsafe { command.pre_exec(hook) };
 }

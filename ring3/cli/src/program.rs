@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use nix::sys::signal::SigSet;
 use nix::unistd::{access, AccessFlags};
 
 use crate::error::{Failure, Result};
@@ -41,10 +42,10 @@ impl Program {
         command
     }
 
-    /// Starts it as a child that does not outlive this process.
-    pub fn spawn(&self, join: &Path) -> Result<Child> {
+    /// Starts it as a child that does not outlive this process, with this signal mask.
+    pub fn spawn(&self, join: &Path, mask: SigSet) -> Result<Child> {
         let mut command = self.command(join);
-        leaf::end_with_parent(&mut command);
+        leaf::prepare_child(&mut command, mask);
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 

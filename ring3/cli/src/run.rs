@@ -17,7 +17,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let program = Program::find(&args.command)?;
     let watch = Watch::start()?;
     let node = NodeHandle::start(config)?;
-    let mut child = program.spawn(node.join_path())?;
+    let mut child = program.spawn(node.join_path(), watch.mask_before())?;
     let status = watch.wait(&mut child)?;
     let status = shell_status(status);
     match node.down() {

@@ -9,7 +9,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
-use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signal::{kill, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::Pid;
 
@@ -27,7 +27,11 @@ const FORWARDED: [Signal; 6] = [
 
 /// Holds the signals back until [`Watch::wait`] looks at them.
 #[derive(Debug)]
-pub struct Watch(SignalFd);
+pub struct Watch {
+    fd: SignalFd,
+    /// What was held back before; the program is to start with that.
+    before: SigSet,
+}
 
 impl Watch {
     /// Call it before the first thread is made: threads inherit what is held back.
@@ -36,11 +40,16 @@ impl Watch {
             let mut set = SigSet::empty();
             set.add(Signal::SIGCHLD);
             FORWARDED.iter().for_each(|signal| set.add(*signal));
-            set.thread_block()?;
-            SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)
+            let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+            let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)?;
+            Ok(Watch { fd, before })
         };
-        let fd = watch().map_err(|e| Failure::host("watch for signals")(e.into()))?;
-        Ok(Watch(fd))
+        watch().map_err(|e: nix::Error| Failure::host("watch for signals")(e.into()))
+    }
+
+    /// The signal mask that this process was started with.
+    pub fn mask_before(&self) -> SigSet {
+        self.before
     }
 
     /// Waits until the program ends, passing signals on to it.
@@ -53,7 +62,7 @@ impl Watch {
             if let Some(status) = ended {
                 return Ok(status);
             }
-            let info = match self.0.read_signal() {
+            let info = match self.fd.read_signal() {
                 Ok(Some(info)) => info,
                 Ok(None) | Err(nix::Error::EINTR) => continue,
                 Err(e) => return Err(Failure::host("wait for signals")(e.into())),

@@ -56,19 +56,27 @@ fn log_path(folder: &Folder, name: &str) -> PathBuf {
 fn keep(config: NodeConfig, writer: PipeWriter, log: &Path) -> ! {
     leaf::close_all_but(writer.as_fd());
     let mut writer = Some(writer);
-    // Nobody may be there to hear it any more: then it is not said.
-    let mut say = |byte: u8, text: &str| {
-        if let Some(mut writer) = writer.take() {
+    // Whether the caller was told. If it is not there to hear it any more, so be it.
+    let mut say = |byte: u8, text: &str| match writer.take() {
+        Some(mut writer) => {
             let _ = writer.write_all(&[byte]);
             let _ = writer.write_all(text.as_bytes());
+            true
         }
+        None => false,
     };
-    let result = leave(log)
-        .and_then(|()| ring3_node::run(config, |_| say(READY, "")).map_err(Failure::from));
+    let result = leave(log).and_then(|()| {
+        ring3_node::run(config, |_| {
+            say(READY, "");
+        })
+        .map_err(Failure::from)
+    });
     if let Err(failure) = &result {
-        say(FAILED, &failure.to_string());
-        eprintln!("ring3: {failure}");
-    } else if std::fs::metadata(log).is_ok_and(|log| log.len() == 0) {
+        if !say(FAILED, &failure.to_string()) {
+            eprintln!("ring3: {failure}");
+        }
+    }
+    if std::fs::metadata(log).is_ok_and(|log| log.len() == 0) {
         // Nothing to say: nothing to keep. If it is gone already, so much the better.
         let _ = std::fs::remove_file(log);
     }

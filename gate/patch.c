@@ -431,6 +431,11 @@ void patch_trap(u64 rip, u64 nr)
 	if (++seen[i].hits < HOT || seen[i].hits >= REFUSED || nr == __NR_rt_sigreturn)
 		return;
 	gate_lock(&gate_patch_lock);
+	if (*(u8 *)(rip - 2) != 0x0f || *(u8 *)(rip - 1) != 0x05) {
+		/* another thread was faster */
+		gate_unlock(&gate_patch_lock);
+		return;
+	}
 	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2)) {
 		count(COUNT_SITES);
 	} else {

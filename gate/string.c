@@ -193,3 +193,15 @@ int gate_format(char *buf, size_t size, const char *fmt, ...)
 	va_end(ap);
 	return n;
 }
+
+/* What gcc calls for __builtin_popcountl() without -mpopcnt. */
+int __popcountdi2(long v);
+int __popcountdi2(long v)
+{
+	u64 x = v;
+	int n = 0;
+
+	for (; x; x &= x - 1)
+		n++;
+	return n;
+}

@@ -148,6 +148,7 @@ static struct ucontext *context_copy(const struct ucontext *from, struct gate_tc
 		uc->uc_mcontext.fpstate = (void *)at;
 	}
 	uc->uc_stack = (stack_t){ .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	uc->uc_sigmask &= ~SIG_FORCED;
 	uc->uc_mcontext.rax = 0;
 	uc->uc_mcontext.rcx = uc->uc_mcontext.rip;
 	return uc;

@@ -2,6 +2,7 @@
 //! What `ip` and `sysctl` would do on a fresh host, done on a fresh node.
 
 use std::ffi::CString;
+use std::time::{Duration, Instant};
 
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
@@ -10,6 +11,9 @@ use crate::ports::Port;
 
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
+/// A carrier comes within a millisecond of the interface's going up, on an idle host.
+const CARRIER_PATIENCE: Duration = Duration::from_millis(100);
+const CARRIER_TURN: Duration = Duration::from_micros(200);
 
 /// Sets the loopback device up.
 pub(crate) fn loopback(init: &mut Thread) -> Result<()> {
@@ -44,6 +48,26 @@ pub(crate) fn port(init: &mut Thread, port: &Port) -> Result<()> {
                 ifname: ifname.clone(),
                 why,
             })?;
+    }
+    Ok(())
+}
+
+/// Waits for a carrier that is about to come: without it the first packet, an ARP request,
+/// would be dropped and the second follow after a second.
+pub(crate) fn wait_for_carrier(init: &mut Thread, port: &Port) -> Result<()> {
+    let what = || Error::node(format!("say whether {} has a carrier", port.ifname));
+    let path = format!("/sys/class/net/{}/operstate", port.ifname);
+    let path = CString::new(path).map_err(|_| what()(Errno(libc::EINVAL)))?;
+    let start = Instant::now();
+    while port.expects_carrier() && start.elapsed() < CARRIER_PATIENCE {
+        let mut state = [0; 16];
+        let fd = init.open(&path, libc::O_RDONLY).map_err(what())?;
+        let len = init.read(fd, &mut state);
+        init.close(fd).map_err(what())?;
+        if state[..len.map_err(what())?] == *b"up\n" {
+            break;
+        }
+        std::thread::sleep(CARRIER_TURN);
     }
     Ok(())
 }

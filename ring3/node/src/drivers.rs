@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ring3_abi::ring3_irq_port;
+use ring3_abi::{ring3_irq_port, RING3_POISONED};
 use rustix::event::{epoll, eventfd, EventfdFlags};
 
 use crate::error::{Error, Result};
@@ -32,6 +32,8 @@ use crate::sys;
 const STACK_BYTES: usize = 256 << 10;
 /// How long a thread may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How often `ring3-keep` looks whether boot has begun.
+const BOOT_TURN: Duration = Duration::from_micros(100);
 /// How often `ring3-procs` looks at its stop flag at the latest.
 const PROCS_TURN: Duration = Duration::from_secs(60);
 
@@ -75,11 +77,16 @@ impl Driver {
     }
 }
 
-/// Starts KEEP. It is to run before boot: timers that fire in boot are its work. It returns when
-/// the node is over, and rings `bell`.
+/// Starts KEEP, which is to run during boot: timers that fire in it are its work. It enters the
+/// image once boot holds the vCPU, for that is when the image has relocated itself. It returns
+/// when the node is over, and rings `bell`.
 pub(crate) fn keep(region: &Arc<Region>, bell: Arc<OwnedFd>) -> Result<Driver> {
     let mut thread = Thread::driver(region, 0);
     Driver::start("ring3-keep", move || {
+        let region = thread.region().clone();
+        while !region.vcpu_is_held() && region.state() < RING3_POISONED {
+            std::thread::sleep(BOOT_TURN);
+        }
         if let Err(why) = thread.keep() {
             log::error!("the node's timers stop: {why}");
         }
@@ -171,11 +178,9 @@ impl ProcsWatch {
             let (region, stop) = (region.clone(), stop.clone());
             move || {
                 let mut seen = region.procs_gen().load(Ordering::Acquire);
-                loop {
+                // The flag after the word: who sets it moves the word after that.
+                while !stop.load(Ordering::Acquire) {
                     sys::futex_wait(region.procs_gen(), seen, PROCS_TURN);
-                    if stop.load(Ordering::Acquire) {
-                        return;
-                    }
                     let now = region.procs_gen().load(Ordering::Acquire);
                     if now != seen {
                         seen = now;

@@ -69,11 +69,6 @@ impl Thread {
         &self.region
     }
 
-    /// Address of the block.
-    pub fn block(&self) -> u64 {
-        self.block
-    }
-
     /// Address of this thread's struct ring3_proc.
     pub fn proc(&self) -> u64 {
         // SAFETY: a thread block in the mapped region, written before we were given it.

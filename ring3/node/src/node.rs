@@ -120,6 +120,7 @@ impl Node {
 
     fn boot(&mut self) -> Result<()> {
         self.keep = Some(drivers::keep(&self.region, self.bell.clone())?);
+        self.region.set_booting();
         let result = self.init.boot();
         if let Some(why) = self.region.poison() {
             return Err(Error::Boot { why });
@@ -144,8 +145,17 @@ impl Node {
         for (key, value) in &self.config.sysctls {
             configure::sysctl(&mut self.init, key, value)?;
         }
+        self.wait_for_carriers()?;
         let watch = ProcsWatch::start(&self.region, self.bell.clone())?;
         self.procs_watch = Some(watch);
+        Ok(())
+    }
+
+    /// Returns when every link whose far end is up can be used.
+    pub fn wait_for_carriers(&mut self) -> Result<()> {
+        for port in &self.ports {
+            configure::wait_for_carrier(&mut self.init, port)?;
+        }
         Ok(())
     }
 
@@ -187,6 +197,7 @@ impl Node {
         &self.region
     }
 
+    #[cfg(test)]
     pub fn init(&mut self) -> &mut Thread {
         &mut self.init
     }
@@ -338,7 +349,7 @@ impl Node {
         }
     }
 
-    fn log(&mut self, from: u64) -> Result<Log> {
+    pub fn log(&mut self, from: u64) -> Result<Log> {
         let mut next = from;
         let mut text = Vec::new();
         let mut piece = vec![0; LOG_PIECE];

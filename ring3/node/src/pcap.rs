@@ -56,6 +56,8 @@ pub(crate) fn start(
         if let Err(error) = capture(&mut thread, socket, &mut file, &stop) {
             log::error!("{}", capture_error(&path)(error.to_string()));
         }
+        // Fails when the node is over: then there is nothing to give back.
+        let _ = thread.exit_group();
     })?;
     told.recv()
         .unwrap_or(Err(Errno(libc::EIO)))

@@ -200,6 +200,18 @@ impl Region {
             .load(Ordering::Acquire)
     }
 
+    /// The image's boot is about to be called.
+    pub fn set_booting(&self) {
+        self.word(offset_of!(ring3_region, state))
+            .store(RING3_BOOTING, Ordering::Release);
+    }
+
+    /// Whether somebody holds the vCPU.
+    pub fn vcpu_is_held(&self) -> bool {
+        let owner = offset_of!(ring3_region, vcpu) + offset_of!(ring3_vcpu, owner);
+        self.word(owner).load(Ordering::Acquire) != 0
+    }
+
     /// Why the node is poisoned, if it is.
     pub fn poison(&self) -> Option<String> {
         if self.state() != RING3_POISONED {

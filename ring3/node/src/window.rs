@@ -77,6 +77,11 @@ impl LinkMemory {
         ring.tail.0.store(head, Ordering::Release);
     }
 
+    /// Whether the far end's interface is up.
+    pub fn far_end_is_up(&self, side: usize) -> bool {
+        self.link().side[1 - side].up.load(Ordering::Acquire) != 0
+    }
+
     /// Tells the far end that this one is gone.
     pub fn leave(&self, side: usize) {
         let link = self.link();

@@ -142,6 +142,11 @@ impl Link {
         self.side as u32
     }
 
+    /// Whether another node is there.
+    pub fn far_end_is_up(&self) -> bool {
+        self.window.far_end_is_up(self.side)
+    }
+
     pub fn memory(&self) -> &File {
         &self.memory
     }

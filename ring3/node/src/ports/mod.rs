@@ -147,6 +147,11 @@ impl Port {
         }
     }
 
+    /// Whether the port is about to have a carrier: a link has one when its far end is up.
+    pub fn expects_carrier(&self) -> bool {
+        matches!(&self.host, Host::Link(link) if link.far_end_is_up())
+    }
+
     /// The TAP was made by this node.
     pub fn made(&self) -> bool {
         matches!(&self.host, Host::Tap(tap) if tap.made())

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The keeper with the real kernel, where `bin/ring3-up.image` is built.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Instant;
 
 use ring3_config::NodeConfig;
 
 use super::Place;
+use crate::calls::SockAddr;
 use crate::node::Node;
 
 /// The image, or a word that the test does nothing.
@@ -38,4 +40,75 @@ fn it_boots() {
     eprintln!("up after {:?}", start.elapsed());
     drop(node);
     eprintln!("gone after {:?}", start.elapsed());
+}
+
+/// A UDP socket on a node.
+fn udp(node: &mut Node, address: &str) -> (i32, SockAddr) {
+    let address: SocketAddr = address.parse().unwrap();
+    let domain = match address {
+        SocketAddr::V4(_) => libc::AF_INET,
+        SocketAddr::V6(_) => libc::AF_INET6,
+    };
+    let address = SockAddr::inet(address);
+    let init = node.init();
+    let fd = init.socket(domain, libc::SOCK_DGRAM, 0).unwrap();
+    init.bind(fd, &address).unwrap();
+    (fd, address)
+}
+
+#[test]
+fn lo_is_up_and_sysctls_are_set() {
+    let place = Place::new();
+    let Some(mut config) = config("a", &[]) else {
+        return;
+    };
+    config.sysctls = vec![("net.ipv4.ip_default_ttl".into(), "42".into())];
+    let mut node = Node::start(config, &place.folder).unwrap();
+    let (fd, to) = udp(&mut node, "127.0.0.1:7");
+    let init = node.init();
+    assert_eq!(init.send_to(fd, b"hello", &to), Ok(5));
+    let mut data = [0; 16];
+    assert_eq!(init.recv(fd, &mut data, 0), Ok(5));
+    assert_eq!(&data[..5], b"hello");
+
+    let ttl = init
+        .open(c"/proc/sys/net/ipv4/ip_default_ttl", libc::O_RDONLY)
+        .unwrap();
+    let len = init.read(ttl, &mut data).unwrap();
+    assert_eq!(&data[..len], b"42\n");
+
+    let log = node.log(0).unwrap();
+    assert!(log.text.contains("Linux version"), "{}", log.text);
+    drop(node);
+    assert!(place.is_clean());
+}
+
+#[test]
+fn two_nodes_talk_over_a_link() {
+    let place = Place::new();
+    let Some(a) = config("a", &["link:ab,addr=10.0.0.1/24,addr=fd00::1/64"]) else {
+        return;
+    };
+    let b = config("b", &["link:ab,addr=10.0.0.2/24,addr=fd00::2/64"]).unwrap();
+    let mut a = Node::start(a, &place.folder).unwrap();
+    let mut b = Node::start(b, &place.folder).unwrap();
+    // b waited for its carrier; a has had one only since b is up.
+    a.wait_for_carriers().unwrap();
+    for (here, there) in [("10.0.0.1:9", "10.0.0.2:9"), ("[fd00::1]:9", "[fd00::2]:9")] {
+        let (from, to_a) = udp(&mut a, here);
+        let (at, to_b) = udp(&mut b, there);
+        let mut data = [0; 64];
+        let start = Instant::now();
+        for turn in 0..1000u64 {
+            let ping = turn.to_ne_bytes();
+            assert_eq!(a.init().send_to(from, &ping, &to_b), Ok(8));
+            assert_eq!(b.init().recv(at, &mut data, 0), Ok(8));
+            assert_eq!(b.init().send_to(at, &data[..8], &to_a), Ok(8));
+            assert_eq!(a.init().recv(from, &mut data, 0), Ok(8));
+            assert_eq!(data[..8], ping);
+        }
+        eprintln!("{here}: {:?} for a round trip", start.elapsed() / 1000);
+    }
+    drop((a, b));
+    assert!(place.is_clean());
 }

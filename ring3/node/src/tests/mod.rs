@@ -21,6 +21,7 @@ pub(super) struct Place {
 
 impl Place {
     pub fn new() -> Place {
+        show_log();
         let dir = tempfile::tempdir_in("/dev/shm").unwrap();
         let folder = Folder::at(dir.path().join("r")).unwrap();
         Place { dir, folder }
@@ -68,4 +69,28 @@ impl Place {
         config.image = Some(self.fake_image(&[]));
         config
     }
+}
+
+/// Shows what the keeper logs.
+struct Stderr;
+
+impl log::Log for Stderr {
+    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn log(&self, record: &log::Record<'_>) {
+        eprintln!("{}: {}", record.level(), record.args());
+    }
+
+    fn flush(&self) {}
+}
+
+/// Called by whoever makes a [`Place`].
+fn show_log() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let _ = log::set_logger(&Stderr);
+        log::set_max_level(log::LevelFilter::Info);
+    });
 }

@@ -190,7 +190,8 @@ long fake_boot(struct ring3_thread *init)
 	static const char why[] = "no init found";
 
 	(void)init;
-	head.state = RING3_BOOTING;
+	(void)init;
+	head.vcpu[0].owner = init->tid;
 	if (FAKE_BOOT == 1) {
 		copy(head.poison, why, sizeof(why));
 		head.state = RING3_POISONED;

@@ -20,7 +20,9 @@ struct header {
 };
 
 struct gate_mutex gate_heap_lock;
-static struct header *lists[CLASS_MAX + 1];
+static struct header *lists[CLASS_MAX + 1];	/* given back */
+static char *fresh[CLASS_MAX + 1];		/* never touched yet */
+static size_t left[CLASS_MAX + 1];
 static u64 bump = HEAP_BASE;
 
 void *gate_pages(size_t size)
@@ -66,19 +68,18 @@ void *gate_alloc(size_t size)
 	}
 	c = class_of(bytes);
 	gate_lock(&gate_heap_lock);
-	if (!lists[c]) {
-		char *chunk = gate_pages(CHUNK);
-		size_t at;
-
-		for (at = 0; chunk && at < CHUNK; at += 1UL << c) {
-			h = (struct header *)(chunk + at);
-			h->next = lists[c];
-			lists[c] = h;
-		}
+	if (!lists[c] && left[c] < 1UL << c) {
+		fresh[c] = gate_pages(CHUNK);
+		left[c] = fresh[c] ? CHUNK : 0;
 	}
 	h = lists[c];
-	if (h)
+	if (h) {
 		lists[c] = h->next;
+	} else if (left[c]) {
+		h = (struct header *)fresh[c];
+		fresh[c] += 1UL << c;
+		left[c] -= 1UL << c;
+	}
 	gate_unlock(&gate_heap_lock);
 	if (!h)
 		return NULL;

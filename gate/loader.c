@@ -186,7 +186,7 @@ static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth
 		host_syscall1(__NR_close, sub);
 		return ret;
 	}
-	f = gate_alloc(sizeof(*f));
+	f = gate_pages(sizeof(*f));	/* not gate_alloc: zeroing it would touch all */
 	if (!f)
 		return -ENOMEM;
 	ret = read_elf(fd, path, f, why);
@@ -200,7 +200,7 @@ static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth
 			host_syscall1(__NR_close, sub);
 		}
 	}
-	gate_free(f);
+	gate_pages_free(f, sizeof(*f));
 	return ret;
 }
 
@@ -401,7 +401,7 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias)
 
 void program_map(struct program *p)
 {
-	struct image_file *f = gate_alloc(sizeof(*f));
+	struct image_file *f = gate_pages(sizeof(*f));
 	char why[WHY_BYTES] = "";
 	const char *interp;
 	u64 at = PIE_BASE;
@@ -422,5 +422,5 @@ void program_map(struct program *p)
 		p->entry = f->eh.e_entry + p->interp_base;
 		host_syscall1(__NR_close, fd);
 	}
-	gate_free(f);
+	gate_pages_free(f, sizeof(*f));
 }

@@ -41,10 +41,11 @@
 #define NEAR_AREAS	64
 #define SLOT_BYTES	32
 #define REACH		0x7fff0000UL
-#define HOT		2		/* traps before a site is rewritten */
+#define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		(1u << 30)
 #define HLT		0xf4
-#define SEEN		4096		/* a power of two */
+#define SEEN_BITS	9
+#define SEEN		(1u << SEEN_BITS)
 #define RANGES		512
 
 /* Read by stubs.S. */
@@ -420,7 +421,7 @@ void patch_start(void)
 /* The site that traps with rip behind it. */
 void patch_trap(u64 rip, u64 nr)
 {
-	u32 i = (rip * 0x9e3779b97f4a7c15UL) >> 52;
+	u32 i = (rip * 0x9e3779b97f4a7c15UL) >> (64 - SEEN_BITS);
 
 	if (!table_ready)
 		return;

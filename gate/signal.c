@@ -246,7 +246,7 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	return 0;
 }
 
-static void host_install(struct gate_sighand *sh, int sig);
+static u64 host_install(struct gate_sighand *sh, int sig);
 
 static void deliver_one(struct ucontext *uc, const siginfo_t *info)
 {
@@ -472,9 +472,10 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 /* ---- dispositions ---- */
 
-static void host_install(struct gate_sighand *sh, int sig)
+/* Returns the handler that the host had before. */
+static u64 host_install(struct gate_sighand *sh, int sig)
 {
-	struct host_sigaction *want = &sh->action[sig];
+	struct host_sigaction old = { 0 }, *want = &sh->action[sig];
 	struct host_sigaction act = {
 		.handler = (u64)on_signal,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (want->flags & SA_KEPT),
@@ -497,7 +498,8 @@ static void host_install(struct gate_sighand *sh, int sig)
 	} else if (want->handler == (u64)SIG_DFL) {
 		act.flags |= SA_RESTART;
 	}
-	host_syscall4(__NR_rt_sigaction, sig, (long)&act, 0, 8);
+	host_syscall4(__NR_rt_sigaction, sig, (long)&act, (long)&old, 8);
+	return old.handler;
 }
 
 void signal_install(struct gate_sighand *sh)
@@ -518,13 +520,13 @@ void signal_start(void)
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++) {
-		struct host_sigaction old = { 0 };
+		u64 was = host_install(sh, sig);
 
-		host_syscall4(__NR_rt_sigaction, sig, 0, (long)&old, 8);
-		if (old.handler == (u64)SIG_IGN)
-			sh->action[sig].handler = old.handler;
+		if (was == (u64)SIG_IGN) {
+			sh->action[sig].handler = was;
+			host_install(sh, sig);
+		}
 	}
-	signal_install(sh);
 	tcb->sighand = sh;
 	tcb->alt.ss_flags = SS_DISABLE;
 	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, 8);

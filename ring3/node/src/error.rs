@@ -96,6 +96,14 @@ pub enum Error {
         user: String,
         more: String,
     },
+    #[error("not permitted to open /dev/net/tun: ask root for `chmod 666 /dev/net/tun`, which lets users attach to TAPs made for them")]
+    TunForbidden,
+    #[error("TAP `{name}` was made for another user: choose another name, or ask root for `ip tuntap del dev {name} mode tap && ip tuntap add dev {name} mode tap user {user}{more}`")]
+    TapForeign {
+        name: String,
+        user: String,
+        more: String,
+    },
     #[error("TAP `{name}` is in use by another program: choose another name or end that program")]
     TapBusy { name: String },
     #[error("`{name}` is an interface of the host but not a TAP: choose another name")]

@@ -45,10 +45,16 @@ impl Tap {
         let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = match rustix::fs::open("/dev/net/tun", flags, Mode::empty()) {
             Ok(fd) => File::from(fd),
-            Err(why) => return Err(open_error(name, host, why.into())),
+            Err(why) => return Err(open_error(why)),
         };
         let existed = sys::interface_index(name).is_some();
-        sys::tap_attach(file.as_fd(), name).map_err(|why| open_error(name, host, why))?;
+        if existed && !is_tap(name) {
+            return Err(Error::TapNotTap {
+                name: name.to_owned(),
+            });
+        }
+        sys::tap_attach(file.as_fd(), name)
+            .map_err(|why| attach_error(name, host, existed, why))?;
         let mut tap = Tap {
             name: name.to_owned(),
             ifindex: sys::interface_index(name).unwrap_or_default(),
@@ -141,6 +147,10 @@ impl Drop for Tap {
     }
 }
 
+fn is_tap(name: &str) -> bool {
+    std::path::Path::new(&format!("/sys/class/net/{name}/tun_flags")).exists()
+}
+
 fn is_up(name: &str) -> bool {
     let flags = std::fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
     let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
@@ -152,19 +162,33 @@ fn has_address(net: IpNet) -> bool {
     std::net::UdpSocket::bind((net.addr(), 0)).is_ok()
 }
 
-fn open_error(name: &str, host: &[IpNet], why: Errno) -> Error {
-    let name = name.to_owned();
-    match why {
-        Errno(libc::EPERM | libc::EACCES) => Error::TapForbidden {
-            user: user_name(),
-            more: format!(" && {}", host_remedy(&name, host)),
-            name,
-        },
-        Errno(libc::EBUSY) => Error::TapBusy { name },
-        Errno(libc::EINVAL) => Error::TapNotTap { name },
+fn open_error(why: rustix::io::Errno) -> Error {
+    match why.into() {
+        Errno(libc::EPERM | libc::EACCES) => Error::TunForbidden,
         Errno(libc::ENOENT | libc::ENODEV | libc::ENXIO) => Error::TapMissing,
         why => Error::Host {
-            what: format!("open TAP `{name}`"),
+            what: "open /dev/net/tun".into(),
+            why,
+        },
+    }
+}
+
+fn attach_error(name: &str, host: &[IpNet], existed: bool, why: Errno) -> Error {
+    let name = name.to_owned();
+    let user = user_name();
+    match why {
+        Errno(libc::EPERM | libc::EACCES) => {
+            let more = format!(" && {}", host_remedy(&name, host));
+            match existed {
+                true => Error::TapForeign { name, user, more },
+                false => Error::TapForbidden { name, user, more },
+            }
+        }
+        Errno(libc::EBUSY) => Error::TapBusy { name },
+        // A TUN, or one with several queues.
+        Errno(libc::EINVAL) => Error::TapNotTap { name },
+        why => Error::Host {
+            what: format!("attach to TAP `{name}`"),
             why,
         },
     }

@@ -7,6 +7,7 @@
 
 /* struct ring3_thread, through %gs */
 #define THREAD_SELF		0
+#define THREAD_INSIDE		36
 #define THREAD_SIGPENDING	40	/* and nsig in the upper half of the quadword */
 #define THREAD_FDMAP		56
 #define THREAD_GATE		328

@@ -35,6 +35,8 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 	struct ring3_thread *t = gate_thread();
 	long ret = image_enter(nr, a, b, c, d, e, f, t);
 
+	if (unlikely(READ_ONCE(gate_tcb()->stop)))
+		stop_park();
 	if (unlikely(READ_ONCE(t->nsig)))
 		signal_drain_node();
 	if (unlikely(ret == -ERESTART_RESTARTBLOCK))
@@ -93,6 +95,8 @@ struct exit_action gate_exit_work(struct gate_regs *r, long ret)
 	struct gate_tcb *tcb = gate_tcb();
 
 	for (;;) {
+		if (READ_ONCE(tcb->stop))
+			stop_park();
 		if (READ_ONCE(t->nsig))
 			signal_drain_node();
 

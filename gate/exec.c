@@ -149,8 +149,10 @@ long gate_execve(struct gate_regs *r)
 		tcb->scratch_size = size;
 		if (gate_debug)
 			counts_print();
+		stop_others();
 		ret = host_syscall5(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
 				    argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH);
+		stop_undo();
 		tcb->scratch = NULL;
 	}
 	if (env)

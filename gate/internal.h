@@ -45,6 +45,8 @@ struct gate_tcb {
 	u64 forced_pending;	/* ... and that came from outside meanwhile */
 	u64 temp_orig;		/* gate_sigmask_begin: the mask before */
 	u32 temp_active;
+	u32 stop;		/* stop.c: park on the way out */
+	u32 parked;		/* stop.c: does so */
 	u32 restart_node;	/* restart_syscall belongs to the node */
 	stack_t alt;		/* the program's sigaltstack */
 	struct gate_sighand *sighand;
@@ -153,9 +155,17 @@ struct ring3_thread *null_thread_new(void);	/* node-less test build */
 long image_call_as(struct ring3_thread *t, long nr, long a);
 
 void counts_print(void);
+struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
 
 /* fds.c */
 void fds_start(u32 inherited_base);
+
+/* stop.c */
+void stop_others(void);				/* see there */
+void stop_undo(void);
+void stop_park(void);
+bool stop_signal(const siginfo_t *info);
+void stop_forked(void);
 
 /* sud.c */
 void sud_arm(void);

@@ -175,6 +175,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	siginfo_t copy = *info;
 	int sig = info->si_signo;
 
+	stop_others();
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
@@ -406,7 +407,8 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 
 	info->si_signo = sig;
 	if (info->si_code != SYS_DISPATCH) {
-		handle(info, uc);
+		if (!stop_signal(info))
+			handle(info, uc);
 		return;
 	}
 	count(COUNT_TRAPS);

@@ -24,6 +24,7 @@
 #endif
 
 _Static_assert(offsetof(struct ring3_thread, self) == THREAD_SELF, "asm_defs.h");
+_Static_assert(offsetof(struct ring3_thread, inside) == THREAD_INSIDE, "asm_defs.h");
 _Static_assert(offsetof(struct ring3_thread, sigpending) == THREAD_SIGPENDING, "asm_defs.h");
 _Static_assert(offsetof(struct ring3_thread, nsig) == THREAD_SIGPENDING + 4, "asm_defs.h");
 _Static_assert(offsetof(struct ring3_thread, fdmap) == THREAD_FDMAP, "asm_defs.h");
@@ -85,6 +86,11 @@ struct gate_tcb *tcb_new(struct ring3_thread *t)
 	tcb->alt.ss_flags = SS_DISABLE;
 	tcb->thread = t;
 	return tcb;
+}
+
+struct gate_tcb *thread_area(u32 i)
+{
+	return i < READ_ONCE(areas_used) ? areas[i] : NULL;
 }
 
 static void tcb_free(struct gate_tcb *tcb)
@@ -189,6 +195,7 @@ void gate_child_start(void *arg)
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
 	sud_arm();
+	stop_park();
 	gate_resume(uc);
 }
 
@@ -249,6 +256,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	thread_adopt(t, tcb);
 	proc_started(t, host_syscall0(__NR_getpid));
 	areas_forget(tcb);
+	stop_forked();
 	tcb->npending = 0;
 	fork_hook(GATE_FORK_CHILD);
 	if (flags & CLONE_CLEAR_SIGHAND)
@@ -301,11 +309,15 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	} else {
 		a[1] = (long)there;
 	}
+	stop_park();
+	if (flags & CLONE_VFORK)
+		WRITE_ONCE(tcb->parked, 1);	/* until then we are in the host */
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
 	ret = gate_clone_raw(r->nr == __NR_vfork ? __NR_clone : r->nr, a[0], a[1], a[2], a[3],
 			     a[4], there);
+	WRITE_ONCE(tcb->parked, 0);
 	if (ret < 0) {
 		task_undo(t);
 		tcb_free(ctcb);
@@ -389,6 +401,7 @@ long gate_exit_group(struct gate_regs *r)
 	signal_block_all();
 	if (gate_debug)
 		counts_print();
+	stop_others();
 	image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
 	for (;;)
 		host_syscall1(__NR_exit_group, r->a[0]);

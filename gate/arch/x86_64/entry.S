@@ -49,7 +49,9 @@ gate_entry:
 	jnc	.Lslow
 	movq	%r10, %rcx
 	movq	%gs:THREAD_SELF, %r10
+	movl	$1, %gs:THREAD_INSIDE
 	callq	*%gs:GATE_WORD(WORD_ENTER)
+	movl	$0, %gs:THREAD_INSIDE
 
 gate_exit_check:
 	cmpq	$0, %gs:THREAD_SIGPENDING
@@ -137,8 +139,12 @@ gate_enter_raw:
 	movq	%r9, %r8
 	movq	8(%rsp), %r9
 	movq	16(%rsp), %r10
-	movq	%gs:GATE_WORD(WORD_ENTER), %r11
-	jmpq	*%r11
+	subq	$8, %rsp
+	movl	$1, %gs:THREAD_INSIDE
+	callq	*%gs:GATE_WORD(WORD_ENTER)
+	movl	$0, %gs:THREAD_INSIDE
+	addq	$8, %rsp
+	ret
 
 /*
  * long gate_host(nr, a, b, c, d, e, f): see gate.h. A signal handler that

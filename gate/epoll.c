@@ -20,6 +20,10 @@
  *		feeder makes an edge there, the waiter wakes, drops that event and
  *		looks into the twin again.
  *
+ * That member would make the epoll itself look readable to whoever polls it or has
+ * it in another epoll. Once that has been seen (ep_polled), the member is taken
+ * out for good, and waiters use a slot of the feeder's instead.
+ *
  * An epoll never turns back from mixed. It may become mixed while threads wait:
  * those in the node get an edge; those on the host are kicked by an always
  * readable member, also with data MAGIC, which the last of them takes out.
@@ -45,6 +49,8 @@ struct ep {
 	u32 host_waiters;	/* threads waiting on the twin itself */
 	u32 node_waiters;	/* threads in ep_wait_mixed() */
 	u32 kicked;		/* the kick is a member of the twin */
+	u32 polled;		/* it is polled itself: no member of ours in the node's epoll */
+	u32 member;		/* the feeder's proxy is a member of the node's epoll */
 	u32 turn;
 	u64 looked;		/* TSC of the last look into the twin */
 };
@@ -206,6 +212,32 @@ static long twin_ctl(u32 epfd, u32 op, u32 fd, u32 events)
 	return host_syscall4(__NR_epoll_ctl, epfd, op, fd, (long)&ev);
 }
 
+static void kick_done(struct ep *ep, u32 epfd)
+{
+	twin_ctl(epfd, EPOLL_CTL_DEL, gate_fd(FD_KICK), 0);
+	WRITE_ONCE(ep->kicked, 0);
+}
+
+/*
+ * Ends the waits on the twin itself. `kicked` is set while the kick can be seen, and
+ * both sides look for the other after their own store, so that it can't stay.
+ */
+static long kick_host_waiters(struct ep *ep, u32 epfd)
+{
+	long fd, ret;
+
+	if (!__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST) || ep->kicked)
+		return 0;
+	fd = kick_fd();
+	if (fd < 0)
+		return fd;
+	__atomic_store_n(&ep->kicked, 1, __ATOMIC_SEQ_CST);
+	ret = twin_ctl(epfd, EPOLL_CTL_ADD, fd, EPOLLIN);
+	if (ret || !__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST))
+		kick_done(ep, epfd);
+	return ret;
+}
+
 static long ep_mix_locked(struct ep *ep, u32 epfd)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLET, .data = MAGIC };
@@ -216,23 +248,18 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 	ret = feed_start();
 	if (ret)
 		return ret;
-	ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_ADD, feed_fd(), &ev);
-	if (ret && ret != -EEXIST)
-		return ret;
+	if (!ep->polled) {
+		ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_ADD, feed_fd(), &ev);
+		if (ret && ret != -EEXIST)
+			return ret;
+		ep->member = 1;
+	}
 	ep->maybe = 1;
 	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
 
 	/* Whoever waits on one side only has to learn that there are two. */
 	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
-	if (__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST) && !ep->kicked) {
-		ret = kick_fd();
-		if (ret >= 0)
-			ret = twin_ctl(epfd, EPOLL_CTL_ADD, ret, EPOLLIN);
-		if (ret < 0)
-			return ret;
-		ep->kicked = 1;
-	}
-	return 0;
+	return kick_host_waiters(ep, epfd);
 }
 
 static long ep_mix(struct ep *ep, u32 epfd)
@@ -254,9 +281,28 @@ long ep_arm(u32 epfd)
 
 	if (!ep)
 		return -EBADF;
-	ret = ep_mix(ep, epfd);
+	ret = feed_start();
 	if (!ret)
 		ep_arm_ep(ep, epfd);
+	return ret;
+}
+
+long ep_polled(u32 epfd)
+{
+	struct ep *ep = ep_get(epfd);
+	long ret = 0;
+
+	if (!ep || READ_ONCE(ep->polled))
+		return 0;
+	gate_lock(&ep_lock);
+	WRITE_ONCE(ep->polled, 1);
+	if (ep->member) {
+		/* A waiter that counts on it gets its last edge. */
+		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+		ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_DEL, feed_fd(), 0);
+		ep->member = 0;
+	}
+	gate_unlock(&ep_lock);
 	return ret;
 }
 
@@ -284,8 +330,11 @@ static long ep_joined(u32 epfd, u32 side)
 static long ep_ctl_nested(struct gate_regs *r)
 {
 	u32 epfd = r->a[0], op = r->a[1], fd = r->a[2];
-	long ret = image_pass(r);
+	long ret;
 
+	if (op == EPOLL_CTL_ADD)
+		ep_polled(fd);
+	ret = image_pass(r);
 	if (ret)
 		return ret;
 	ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, r->a[3]);
@@ -296,6 +345,15 @@ static long ep_ctl_nested(struct gate_regs *r)
 	return ret;
 }
 
+/* The host can't see through a placeholder: both numbers are good, but epfd is no epoll. */
+static long not_an_epoll(u32 epfd, u32 fd)
+{
+	if (host_syscall3(__NR_fcntl, epfd, F_GETFD, 0) < 0 ||
+	    host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0)
+		return -EBADF;
+	return -EINVAL;
+}
+
 long do_epoll_ctl(struct gate_regs *r)
 {
 	u32 epfd = r->a[0], op = r->a[1], fd = r->a[2];
@@ -304,8 +362,10 @@ long do_epoll_ctl(struct gate_regs *r)
 
 	if (unlikely(reserved_fd(epfd) || reserved_fd(fd)))
 		return -EBADF;
-	if (!fd_is_node(epfd))
-		return gate_host_regs(r);
+	if (!fd_is_node(epfd)) {
+		ret = gate_host_regs(r);
+		return ret == -EBADF ? not_an_epoll(epfd, fd) : ret;
+	}
 	if (fd_is_node(fd)) {
 		if (fd != epfd && READ_ONCE(ep_at[fd]) && READ_ONCE(ep_at[epfd]))
 			return ep_ctl_nested(r);
@@ -314,9 +374,8 @@ long do_epoll_ctl(struct gate_regs *r)
 	} else {
 		side = EP_HOST;
 		ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, r->a[3]);
-		/* The host complains of the placeholder where Linux means "no epoll". */
-		if (ret == -EBADF && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0)
-			ret = -EINVAL;
+		if (ret == -EBADF)
+			ret = not_an_epoll(epfd, fd);
 	}
 	if (!ret && op != EPOLL_CTL_DEL)
 		ret = ep_joined(epfd, side);
@@ -370,6 +429,45 @@ static long node_wait(u32 epfd, u64 user, long max, u64 deadline)
 	return image_call(__NR_epoll_pwait2, epfd, user, max, (long)arg, 0, 0);
 }
 
+/* As below, for an epoll that is polled itself; -EBUSY: no slot is free. */
+static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	const u64 size = sizeof(struct epoll_event);
+	struct __kernel_timespec ts, *arg;
+	struct pollfd p[2];
+	s32 slot = -1;
+	long host, ret;
+
+	for (;;) {
+		host = twin_look(ep, epfd, user, max);
+		if (host < 0 || host == max)
+			ret = host;
+		else
+			ret = node_wait(epfd, user + host * size, max - host, 0);
+		if (host >= 0 && host != max)
+			ret = ret < 0 ? (host ? host : ret) : host + ret;
+		if (ret || !wait_left(deadline))
+			break;
+		if (slot < 0)
+			slot = feed_slot_get();
+		ret = -EBUSY;
+		if (slot < 0)
+			break;
+		feed_slot_clear(slot);
+		ep_arm_ep(ep, epfd);
+		p[0] = (struct pollfd){ .fd = epfd, .events = POLLIN };
+		p[1] = (struct pollfd){ .fd = slot, .events = POLLIN };
+		arg = wait_arg(deadline, &ts);
+		ret = image_call(__NR_ppoll, (long)p, 2, (long)arg, 0, 8, 0);
+		if (ret == -ERESTART_RESTARTBLOCK)
+			ret = -ERESTARTNOHAND;
+		if (ret < 0)
+			break;
+	}
+	feed_slot_put(slot);
+	return ret;
+}
+
 static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
 {
 	const u64 size = sizeof(struct epoll_event);
@@ -400,6 +498,8 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 		WRITE_ONCE(ep->maybe, 1);
 		if (host)
 			break;
+		if (!node && unlikely(READ_ONCE(ep->polled)))
+			return ep_wait_polled(ep, epfd, user, max, deadline);
 		if (node) {
 			more = node < max ? twin_look(ep, epfd, user + node * size, max - node) : 0;
 			return more > 0 ? node + more : node;
@@ -417,6 +517,8 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
 	ret = ep_mix(ep, epfd);
 	if (ret)
 		return ret;
+	if (unlikely(READ_ONCE(ep->polled)))
+		return ep_wait_polled(ep, epfd, user, max, deadline);
 	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
 	ret = ep_wait_once(ep, epfd, user, max, deadline);
 	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
@@ -429,13 +531,11 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
 static void ep_host_wait_end(struct ep *ep, u32 epfd)
 {
 	if (__atomic_sub_fetch(&ep->host_waiters, 1, __ATOMIC_SEQ_CST) ||
-	    !READ_ONCE(ep->kicked))
+	    !__atomic_load_n(&ep->kicked, __ATOMIC_SEQ_CST))
 		return;
 	gate_lock(&ep_lock);
-	if (ep->kicked && !__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST)) {
-		twin_ctl(epfd, EPOLL_CTL_DEL, gate_fd(FD_KICK), 0);
-		ep->kicked = 0;
-	}
+	if (ep->kicked && !__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST))
+		kick_done(ep, epfd);
 	gate_unlock(&ep_lock);
 }
 

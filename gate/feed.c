@@ -21,7 +21,9 @@
  *
  * The twins of mixed epolls (epoll.c) are in the same host epoll, one-shot too.
  * An event of theirs becomes an edge of the proxy at the host epoll's own,
- * reserved number, which every mixed epoll of the node has as a member.
+ * reserved number, which every mixed epoll of the node has as a member. It also
+ * makes all slots ready that are in use: a slot is a proxy without a descriptor of the
+ * host, lent to one waiter that can't use that edge.
  *
  * feed.lock covers the masks and keeps them in step with epoll and proxy. It is
  * held across PROXY_* calls: those never sleep.
@@ -40,6 +42,7 @@ static struct {
 	struct gate_mutex lock;
 	u64 owner;		/* fdmap of the file table that this describes */
 	bool runs;
+	u32 slots_used, slots_made;	/* bit for each */
 	struct feed_fd fd[RING3_FDS_MAX];	/* bss: costs what is touched */
 } feed;
 
@@ -83,6 +86,16 @@ static void feed_event(u32 fd, u32 events)
 	gate_unlock(&feed.lock);
 }
 
+/* A twin became readable: whoever sleeps over one has to look. */
+static void feed_twins(void)
+{
+	u32 used = __atomic_load_n(&feed.slots_used, __ATOMIC_SEQ_CST);
+
+	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	for (; used; used &= used - 1)
+		image_call2(RING3_NR_PROXY_SET, gate_fd(FD_SLOT + __builtin_ctz(used)), EPOLLIN);
+}
+
 static void feeder(void)
 {
 	struct epoll_event ev[EVENTS];
@@ -104,7 +117,7 @@ static void feeder(void)
 			}
 		}
 		if (edge)
-			image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+			feed_twins();
 	}
 }
 
@@ -209,6 +222,45 @@ long feed_arm_twin(u32 fd, u32 index)
 	return ret;
 }
 
+s32 feed_slot_get(void)
+{
+	u32 free, i;
+	s32 slot = -1;
+
+	if (!feed_mine())
+		return -1;
+	gate_lock(&feed.lock);
+	free = ~feed.slots_used & ((1u << FEED_SLOTS) - 1);
+	if (free && !feed_start_locked()) {
+		i = __builtin_ctz(free);
+		slot = gate_fd(FD_SLOT + i);
+		if (!(feed.slots_made >> i & 1)) {
+			/* In a forked child the number may hold the parent's. */
+			image_call1(__NR_close, slot);
+			if (image_call1(RING3_NR_PROXY, slot) < 0)
+				slot = -1;
+			else
+				feed.slots_made |= 1u << i;
+		}
+		if (slot >= 0)
+			__atomic_fetch_or(&feed.slots_used, 1u << i, __ATOMIC_SEQ_CST);
+	}
+	gate_unlock(&feed.lock);
+	return slot;
+}
+
+void feed_slot_clear(s32 slot)
+{
+	image_call1(RING3_NR_PROXY_CLEAR, slot);
+}
+
+void feed_slot_put(s32 slot)
+{
+	if (slot >= 0)
+		__atomic_fetch_and(&feed.slots_used, ~(1u << (slot - gate_fd(FD_SLOT))),
+				   __ATOMIC_SEQ_CST);
+}
+
 void feed_fork_lock(void)
 {
 	gate_lock(&feed.lock);
@@ -230,6 +282,8 @@ void feed_forked(void)
 
 	feed.owner = (u64)map;
 	feed.runs = false;
+	feed.slots_used = 0;
+	feed.slots_made = 0;
 	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
 		if (!READ_ONCE(map->proxy[fd / 64])) {
 			fd |= 63;

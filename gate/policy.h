@@ -97,7 +97,9 @@ enum policy_fd {
 	FD_KICK,		/* eventfd, always readable */
 	FD_PIPE_R,		/* a pipe of our own, for splice */
 	FD_PIPE_W,
+	FD_SLOT,		/* to FD_SLOT + FEED_SLOTS - 1: numbers of proxies only */
 };
+#define FEED_SLOTS	(GATE_FD_PORT - FD_SLOT)
 
 /*
  * helper.c: starts the process's hidden thread, with all signals blocked and a task
@@ -164,7 +166,8 @@ long do_epoll_create(struct gate_regs *r);
 long do_epoll_ctl(struct gate_regs *r);
 long do_epoll_wait(struct gate_regs *r);
 u32 ep_sides(u32 fd);		/* 0: not an epoll that we know */
-long ep_arm(u32 fd);		/* have the twin's next event wake waiters of the node's epoll */
+long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */
+long ep_polled(u32 fd);		/* fd itself is, or is about to be, in a set that is waited for */
 void ep_fired(u32 index);	/* feeder: the twin of this epoll became readable */
 void ep_dup(u32 from, u32 to);
 void ep_close(u32 fd);
@@ -179,6 +182,9 @@ bool feed_mine(void);		/* false in a child that borrows our memory (vfork) */
 long feed_expect(u32 fd, u32 events);
 void feed_close(u32 fd);
 long feed_arm_twin(u32 fd, u32 index);
+s32 feed_slot_get(void);	/* a number whose proxy any twin's event makes ready, or -1 */
+void feed_slot_clear(s32 slot);
+void feed_slot_put(s32 slot);
 void feed_forked(void);	/* also at start: there is no feeder yet */
 void feed_fork_lock(void);
 void feed_fork_unlock(void);

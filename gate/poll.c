@@ -98,37 +98,61 @@ static long poll_node(struct pollfd *tmp, u32 n, u64 deadline)
 	return image_call(__NR_ppoll, (long)tmp, n, (long)arg, 0, 8, 0);
 }
 
-/* See to it that the host's members wake a sleeper in the node. False: one won't. */
-static bool expect_all(const struct pollfd *fds, u32 n)
+/*
+ * See to it that the host's members wake a sleeper in the node. False: one won't.
+ * *slot is the number to poll with them when epolls are among them.
+ */
+static bool expect_all(const struct pollfd *fds, u32 n, s32 *slot)
 {
 	bool all = true;
 	s32 fd;
 	u32 i;
 
+	if (*slot >= 0)
+		feed_slot_clear(*slot);
 	for (i = 0; i < n; i++) {
 		fd = fds[i].fd;
 		if (!(owner_of(fd) & OURS_HOST))
 			continue;
-		if (fd_is_node(fd))
-			all &= !ep_arm(fd);
-		else if (fd < RING3_FDS_MAX && feed_mine())
+		if (fd_is_node(fd)) {
+			if (*slot < 0)
+				*slot = feed_slot_get();
+			all &= *slot >= 0 && !ep_arm(fd);
+		} else if (fd < RING3_FDS_MAX && feed_mine()) {
 			all &= !feed_expect(fd, (u16)fds[i].events);
-		else
+		} else {
 			all = false;
+		}
 	}
 	return all;
 }
 
-/* tmp has room for n entries. Results are in fds[].revents; returns how many. */
-static long wait_mixed(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u64 deadline)
+/* Sleeps with the whole set and the slot; how many are ready, and those of the node in tmp. */
+static long sleep_in_node(const struct pollfd *fds, struct pollfd *tmp, u32 n, s32 slot, u64 until)
+{
+	long ret;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		tmp[i] = fds[i];
+		if (fds[i].fd >= RING3_FDS_MAX)
+			tmp[i].fd = -1;
+	}
+	tmp[n] = (struct pollfd){ .fd = slot, .events = POLLIN };
+	ret = poll_node(tmp, n + 1, until);
+	for (i = 0; i < n; i++) {
+		if (!(owner_of(fds[i].fd) & OURS_NODE))
+			tmp[i].fd = -1;
+	}
+	/* A restart block would remember our copy of the set. */
+	return ret == -ERESTART_RESTARTBLOCK ? -ERESTARTNOHAND : ret;
+}
+
+static long wait_loop(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may,
+		      u64 deadline, s32 *slot)
 {
 	u64 until;
 	long ret;
-	bool all;
-	u32 i;
-
-	for (i = 0; i < n; i++)
-		fds[i].revents = 0;
 
 	for (;;) {
 		ret = look_on_host(fds, tmp, n, may);
@@ -139,27 +163,15 @@ static long wait_mixed(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 
 			ret = poll_node(tmp, n, 0);
 			return merge(fds, tmp, n, may);
 		}
-		all = expect_all(fds, n);
-		for (i = 0; i < n; i++) {
-			tmp[i] = fds[i];
-			if (fds[i].fd >= RING3_FDS_MAX)
-				tmp[i].fd = -1;
-		}
 		until = deadline;
-		if (!all) {
+		if (!expect_all(fds, n, slot)) {
 			until = wait_until_ns(BLIND_NS);
 			if (until > deadline)
 				until = deadline;
 		}
-		ret = poll_node(tmp, n, until);
-		if (ret < 0) {
-			/* A restart block would remember our copy of the set. */
-			return ret == -ERESTART_RESTARTBLOCK ? -ERESTARTNOHAND : ret;
-		}
-		for (i = 0; i < n; i++) {
-			if (!(owner_of(fds[i].fd) & OURS_NODE))
-				tmp[i].fd = -1;
-		}
+		ret = sleep_in_node(fds, tmp, n, *slot, until);
+		if (ret < 0)
+			return ret;
 		/* Nothing, and not for want of a better look: the time is over. */
 		if (!ret && until == deadline)
 			return 0;
@@ -168,6 +180,23 @@ static long wait_mixed(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 
 			return ret > 0 ? ret : merge(fds, tmp, n, may);
 		}
 	}
+}
+
+/* tmp has room for n + 1 entries. Results are in fds[].revents; returns how many. */
+static long wait_mixed(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u64 deadline)
+{
+	s32 slot = -1;
+	long ret;
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		fds[i].revents = 0;
+		if (fds[i].fd >= 0 && fd_is_node(fds[i].fd) && ep_sides(fds[i].fd))
+			ep_polled(fds[i].fd);
+	}
+	ret = wait_loop(fds, tmp, n, may, deadline, &slot);
+	feed_slot_put(slot);
+	return ret;
 }
 
 /* The signal mask of ppoll and pselect6 while the node does the waiting. */
@@ -257,14 +286,14 @@ static long poll_in_node(struct gate_regs *r)
 
 long do_poll(struct gate_regs *r)
 {
-	struct pollfd small[2 * POLL_STACK], *fds = small;
+	struct pollfd small[2 * POLL_STACK + 1], *fds = small;
 	u32 n = r->a[1], whose;
 	long ret;
 
 	if (n > POLL_STACK) {
 		if (n > RING3_FDS_MAX)	/* the host knows its limit */
 			return gate_host_regs(r);
-		fds = gate_alloc(2 * n * sizeof(*fds));
+		fds = gate_alloc((2 * n + 1) * sizeof(*fds));
 		if (!fds)
 			return -ENOMEM;
 	}
@@ -294,7 +323,7 @@ struct select_set {
 	u32 words;
 	u32 n;			/* entries of fds[] */
 	u64 *bits;
-	struct pollfd *fds;	/* room for 2 * n */
+	struct pollfd *fds;	/* room for 2 * n + 1 */
 	u16 *may;
 };
 
@@ -406,7 +435,8 @@ static long put_bits(struct gate_regs *r, const struct select_set *s)
 
 static long select_mixed(struct gate_regs *r, struct select_set *s, u64 deadline)
 {
-	u64 size = s->n * (2 * sizeof(struct pollfd) + sizeof(u16) + sizeof(s32));
+	u64 size = s->n * (2 * sizeof(struct pollfd) + sizeof(u16) + sizeof(s32)) +
+		   sizeof(struct pollfd);
 	s32 *numbers;
 	long ret;
 	u32 i;
@@ -414,7 +444,7 @@ static long select_mixed(struct gate_regs *r, struct select_set *s, u64 deadline
 	s->fds = gate_alloc(size);
 	if (!s->fds)
 		return -ENOMEM;
-	numbers = (s32 *)(s->fds + 2 * s->n);
+	numbers = (s32 *)(s->fds + 2 * s->n + 1);
 	s->may = (u16 *)(numbers + s->n);
 	to_poll(s);
 	for (i = 0; i < s->n; i++)

@@ -189,8 +189,8 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
 	if (len > (used ? PIPE_SLOT : PIPE_WHOLE))
 		len = used ? PIPE_SLOT : PIPE_WHOLE;
-	got = image_call(__NR_recvfrom, in, (long)buf, len,
-			 MSG_PEEK | (nonblock ? MSG_DONTWAIT : 0), 0, 0);
+	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag says for itself. */
+	got = image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
 	socket = got != -ENOTSOCK;
 	if (!socket)
 		got = image_call3(__NR_read, in, buf, len);
@@ -287,8 +287,11 @@ long do_splice(struct gate_regs *r)
 		return -EBADF;
 	if (!host_fd_is_pipe(in_node ? out : in))
 		return -EINVAL;
-	if (r->a[1] || r->a[3])		/* neither pipes nor sockets have offsets */
+	/* A pipe has no offset, and a socket can't be read at one. */
+	if (in_node ? r->a[3] : r->a[1])
 		return -ESPIPE;
+	if (in_node ? r->a[1] : r->a[3])
+		return -EINVAL;
 	buf = gate_alloc(BOUNCE);
 	if (!buf)
 		return -ENOMEM;

@@ -207,6 +207,14 @@ impl Thread {
 /// What only tests do.
 #[cfg(test)]
 impl Thread {
+    /// A clock of the node, in nanoseconds.
+    pub fn clock(&mut self, clock: libc::clockid_t) -> Result<u64> {
+        let mut time = [0u64; 2];
+        let args = [clock as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0];
+        self.linux(libc::SYS_clock_gettime, args)?;
+        Ok(time[0] * 1_000_000_000 + time[1])
+    }
+
     pub fn read_at_address(&mut self, address: u64) -> Result<i64> {
         self.linux(libc::SYS_read, [0, address, 8, 0, 0, 0])
     }

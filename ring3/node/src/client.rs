@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
+use rustix::net::sockopt::socket_peercred;
+
 pub use crate::control::{Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::Folder;
@@ -89,14 +91,18 @@ impl Client {
     }
 
     fn ask(&self, request: &Request) -> Result<Reply> {
+        let stream = UnixStream::connect(self.folder.control_path(&self.name))
+            .map_err(|error| self.no_answer(&error.to_string()))?;
         let exchange = || {
-            let stream = UnixStream::connect(self.folder.control_path(&self.name))?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
             write_line(&stream, request)?;
             read_line(&stream)
         };
-        exchange().map_err(|error: std::io::Error| self.no_answer(&error.to_string()))
+        exchange().map_err(|error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => self.no_answer(&late(&stream)),
+            _ => self.no_answer(&error.to_string()),
+        })
     }
 
     fn unexpected(&self, reply: Reply) -> Error {
@@ -115,5 +121,17 @@ impl Client {
             name: self.name.clone(),
             why: why.to_owned(),
         }
+    }
+}
+
+/// Why there is no answer in time, and how to be rid of the node all the same.
+fn late(stream: &UnixStream) -> String {
+    let seconds = PATIENCE.as_secs();
+    match socket_peercred(stream) {
+        Ok(peer) => format!(
+            "nothing within {seconds} s; is one of its programs stopped? `kill {}` ends the node",
+            peer.pid.as_raw_nonzero()
+        ),
+        Err(_) => format!("nothing within {seconds} s"),
     }
 }

@@ -77,6 +77,10 @@ pub enum Error {
     Boot { why: String },
     #[error("the node is poisoned: {why}; `ring3 down` and start it again")]
     Poisoned { why: String },
+    #[error(
+        "the node did not end: a program inside its kernel is stopped (`fg` or `kill -CONT` it)"
+    )]
+    Stuck,
     #[error("the node's kernel refused to {what}: {why}")]
     Node { what: String, why: Errno },
     #[error("cannot {what}: {why}")]

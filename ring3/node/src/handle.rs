@@ -7,7 +7,8 @@ use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
 
 use ring3_config::NodeConfig;
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 use crate::drivers::{event_fd, ring};
 use crate::error::{Error, Result};
@@ -19,6 +20,17 @@ use crate::sys;
 
 /// Boot calls the kernel's own code on this stack before it has one of its own.
 const STACK_BYTES: usize = 1 << 20;
+
+/// How long a node may take to end in good order, and then by force.
+const ORDERLY_END: Timespec = seconds(5);
+const FORCED_END: Timespec = seconds(5);
+
+const fn seconds(n: i64) -> Timespec {
+    Timespec {
+        tv_sec: n,
+        tv_nsec: 0,
+    }
+}
 
 /// A node kept by this process. Dropping it takes the node down.
 #[derive(Debug)]
@@ -48,9 +60,8 @@ impl NodeHandle {
         let body = {
             let (folder, stop, ended) = (folder.clone(), stop.clone(), ended.clone());
             move || {
-                let result = keep(config, &folder, &stop, &tell);
-                ring(&ended);
-                result
+                let _bell = RingAtEnd(ended);
+                keep(config, &folder, &stop, &tell)
             }
         };
         let thread = {
@@ -111,13 +122,31 @@ impl NodeHandle {
     }
 
     fn end(&mut self) -> Result<()> {
+        let Some(thread) = self.thread.take() else {
+            return Ok(());
+        };
         ring(&self.stop);
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) => Err(Error::Poisoned {
+        if !self.has_ended_within(ORDERLY_END) {
+            // It may wait for a vCPU whose holder is stopped: state DOWN ends such waits.
+            self.region.set_down();
+            if !self.has_ended_within(FORCED_END) {
+                return Err(Error::Stuck);
+            }
+        }
+        thread.join().unwrap_or_else(|_| {
+            Err(Error::Poisoned {
                 why: "its keeper panicked".into(),
-            }),
-            None => Ok(()),
+            })
+        })
+    }
+
+    fn has_ended_within(&self, patience: Timespec) -> bool {
+        let mut fds = [PollFd::new(&self.ended, PollFlags::IN)];
+        loop {
+            match poll(&mut fds, Some(&patience)) {
+                Err(rustix::io::Errno::INTR) => {}
+                result => return result.is_ok_and(|ready| ready > 0),
+            }
         }
     }
 }
@@ -127,6 +156,15 @@ impl Drop for NodeHandle {
         if let Err(error) = self.end() {
             log::warn!("node {}: {error}", self.name);
         }
+    }
+}
+
+/// Rings when the thread that holds it ends, also by a panic.
+struct RingAtEnd(Arc<OwnedFd>);
+
+impl Drop for RingAtEnd {
+    fn drop(&mut self) {
+        ring(&self.0);
     }
 }
 
@@ -156,6 +194,7 @@ pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
             why,
         }
     })?;
+    raise_descriptor_limit();
     let node = NodeHandle::start(config)?;
     ready(&node);
     loop {
@@ -168,5 +207,17 @@ pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
             Err(rustix::io::Errno::INTR) => {}
             Err(why) => return Err(Error::host("wait for signals")(why)),
         }
+    }
+}
+
+/// A node has a pidfd for each of its processes; the usual soft limit is half of what it may have.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    if let Err(why) = setrlimit(Resource::Nofile, raised) {
+        log::debug!("the limit of open files stays: {why}");
     }
 }

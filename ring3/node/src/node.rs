@@ -32,7 +32,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ring3_abi::{RING3_BOOTING, RING3_DOWN, RING3_LOADED, RING3_UP};
 use ring3_config::{NodeConfig, PortSpec};
@@ -53,6 +53,9 @@ use crate::{configure, join, pcap};
 /// What LOG_READ fills at a time, and what one answer holds at most.
 const LOG_PIECE: usize = 64 << 10;
 const LOG_MAX: usize = 4 << 20;
+
+/// How often to try again what the host refuses.
+const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
 /// Tokens of the epoll set; a process's is PROC plus its index in procs[].
 const STOP: u64 = 0;
@@ -277,8 +280,15 @@ impl Node {
             join::serve(listener, &self.config.name, &self.ports, &mut self.init)
         {
             any = true;
-            if let Err(error) = result {
-                log::warn!("node {}: {error}", self.config.name);
+            match result {
+                Ok(pid) => log::debug!("node {}: process {pid} joined", self.config.name),
+                Err(error @ Error::Host { .. }) => {
+                    // Out of descriptors, most likely: whoever waits is still there next time.
+                    log::warn!("node {}: {error}", self.config.name);
+                    std::thread::sleep(HOST_TROUBLE_TURN);
+                    break;
+                }
+                Err(error) => log::warn!("node {}: {error}", self.config.name),
             }
         }
         any

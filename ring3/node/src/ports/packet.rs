@@ -5,8 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use ring3_abi::{RING3_PORT_CSUM, RING3_PORT_TSO};
 
+use rustix::net::sockopt;
+
 use crate::error::{Errno, Error, Result};
 use crate::sys;
+
+/// Two TCP windows of a fast sender's 64 KiB segments: what does not fit is lost.
+const BUFFER_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(crate) struct Packet(OwnedFd);
@@ -17,7 +22,12 @@ impl Packet {
             ifname: ifname.to_owned(),
         })?;
         match sys::packet_socket(ifindex) {
-            Ok(fd) => Ok(Packet(fd)),
+            Ok(fd) => {
+                // Beyond the host's limit where we may; the limit is silently kept elsewhere.
+                let _ = sockopt::set_socket_recv_buffer_size_force(&fd, BUFFER_BYTES)
+                    .or_else(|_| sockopt::set_socket_recv_buffer_size(&fd, BUFFER_BYTES));
+                Ok(Packet(fd))
+            }
             Err(Errno(libc::EPERM | libc::EACCES)) => Err(Error::PacketForbidden {
                 ifname: ifname.to_owned(),
             }),

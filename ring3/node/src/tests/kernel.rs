@@ -7,8 +7,11 @@ use std::time::Instant;
 
 use ring3_config::NodeConfig;
 
+use rustix::time::ClockId;
+
 use super::Place;
 use crate::calls::SockAddr;
+use crate::clock::nanos;
 use crate::node::Node;
 
 /// The image, or a word that the test does nothing.
@@ -111,4 +114,24 @@ fn two_nodes_talk_over_a_link() {
     }
     drop((a, b));
     assert!(place.is_clean());
+}
+
+#[test]
+fn its_clocks_are_the_hosts() {
+    let place = Place::new();
+    let Some(config) = config("a", &[]) else {
+        return;
+    };
+    let mut node = Node::start(config, &place.folder).unwrap();
+    let ahead = |node: &mut Node| {
+        // The node's clock between two looks at the host's.
+        let before = nanos(ClockId::Realtime);
+        let there = node.init().clock(libc::CLOCK_REALTIME).unwrap();
+        let after = nanos(ClockId::Realtime);
+        there as i64 - ((before + after) / 2) as i64
+    };
+    let at_first = ahead(&mut node);
+    std::thread::sleep(std::time::Duration::from_secs(1));
+    let later = ahead(&mut node);
+    eprintln!("{at_first} ns ahead at first, {later} ns a second later");
 }

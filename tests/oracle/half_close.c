@@ -4,7 +4,7 @@
 
 static void states(int p[2])
 {
-	sleep_ms(10);
+	sleep_ms(100);
 	say("%s %s | %s | %s", tcp_state(p[0]), tcp_state(p[1]), polled(p[0]), polled(p[1]));
 }
 

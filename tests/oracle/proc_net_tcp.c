@@ -36,7 +36,7 @@ int main(void)
 	find("/proc/net/tcp", local_port(c), local_port(l));
 	find("/proc/net/tcp", local_port(l), local_port(c));
 	must(shutdown(c, SHUT_WR));
-	sleep_ms(10);
+	sleep_ms(100);
 	find("/proc/net/tcp", local_port(c), local_port(l));
 	find("/proc/net/tcp", local_port(l), local_port(c));
 	after = lines(contents("/proc/net/tcp"));

@@ -29,11 +29,11 @@ int main(void)
 		must(write(p[1], "in flight", 9));
 		need(wait_for(p[0], POLLIN));
 		T(shutdown(p[0], hows[h]));
-		sleep_ms(10);
+		sleep_ms(100);
 		say("  states %s %s", tcp_state(p[0]), tcp_state(p[1]));
 		look("self", p[0]);
 		look("peer", p[1]);
-		sleep_ms(10);
+		sleep_ms(100);
 		look("self again", p[0]);
 		T(shutdown(p[0], hows[h]));
 		close(p[0]);

@@ -4,7 +4,7 @@
 
 int main(void)
 {
-	static const int values[] = { 0, 1, 1000, 2304, 4096, 65536, 200000, 1 << 20, -1, INT32_MAX };
+	static const int values[] = { 0, 1, 1000, 2304, 4096, 65536, 200000, -1, INT32_MAX };
 	int max[2] = { 0, 0 };
 	const char *files[2] = { "/proc/sys/net/core/rmem_max", "/proc/sys/net/core/wmem_max" };
 	static const int names[2] = { SO_RCVBUF, SO_SNDBUF };

@@ -20,9 +20,18 @@ int main(void)
 			int e = r ? errno : 0;
 
 			must(getsockopt(fd, SOL_SOCKET, name, &now, &len));
-			say("%lld.%06lld: %s, now %lld.%06lld", (long long)values[i].tv_sec,
-			    (long long)values[i].tv_usec, ename(e), (long long)now.tv_sec,
-			    (long long)now.tv_usec);
+			printf("%lld.%06lld: %s, now ", (long long)values[i].tv_sec,
+			       (long long)values[i].tv_usec, ename(e));
+			if (!e) {
+				/* Rounded up to ticks, whose length is the kernel's own affair. */
+				long long asked = values[i].tv_sec * 1000000LL + values[i].tv_usec;
+				long long is = now.tv_sec * 1000000LL + now.tv_usec;
+
+				say("%s", is >= asked && is < asked + 10000 ? "that or rounded up" :
+				    !is ? "none" : "other");
+			} else {
+				say("as before");
+			}
 		}
 	}
 	return 0;

@@ -5,7 +5,7 @@
 
 static void both(const char *what, int a, int b)
 {
-	sleep_ms(10);
+	sleep_ms(300);	/* an acknowledgement may be delayed by 200 ms */
 	say("%s: %s %s", what, tcp_state(a), tcp_state(b));
 }
 

@@ -70,12 +70,12 @@ int main(void)
 	step = 5;
 	t = spawn(in_udp, NULL);
 	sleep_ms(40);
-	T(shutdown(u[0], SHUT_RD));
+	must(shutdown(u[0], SHUT_RD));
 	join(t);
 	step = 6;
 	t = spawn(in_accept, NULL);
 	sleep_ms(40);
-	T(shutdown(l, SHUT_RD));
+	must(shutdown(l, SHUT_RD));
 	join(t);
 	step = 7;	/* closed from beside it: the wait goes on, and still gets the data */
 	tcp_pair(AF_INET, p);

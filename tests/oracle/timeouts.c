@@ -43,7 +43,8 @@ int main(void)
 	while (send(p[0], big, sizeof(big), MSG_DONTWAIT) > 0)
 		;
 	TIMED(0.25, write(p[0], big, 100));
-	TIMED(0.25, send(p[0], big, sizeof(big), 0));
+	/* Queues grow as they are used, so a part of it may go. */
+	TIMED(0.25, send(p[0], big, sizeof(big), 0) < (ssize_t)sizeof(big));
 
 	/* The calls with a time-out of their own. */
 	TIMED(0.25, poll(&pfd, 1, 250));

@@ -386,11 +386,9 @@ fn a_tap_that_is_not_permitted() {
         command.uid(NOBODY).gid(NOBODY);
     }
     let output = finish(spawn(&mut command));
-    expect_failure(
-        &output,
-        125,
-        "not permitted to use TAP `r3test0`: ask root for `ip tuntap add dev r3test0",
-    );
+    // Which of the two is missing depends on the host: the device's mode, or the TAP.
+    expect_failure(&output, 125, "ring3: not permitted to ");
+    expect_failure(&output, 125, ": ask root for `");
 }
 
 #[test]

@@ -66,6 +66,7 @@ static void __ref become_init(void)
 		ring3_region.node_name : "node", __NEW_UTS_LEN);
 	up_write(&uts_sem);
 
+	ring3_clock_sync();
 	set_task_comm(current, "keeper");
 	signals_for_host();
 	current->signal->flags &= ~SIGNAL_UNKILLABLE;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* syscalls.c - the call tables: x86-64 Linux's own numbers, and ring3's */
 #include <linux/errno.h>
-#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/linkage.h>
 #include <linux/syscalls.h>
@@ -54,27 +53,6 @@ static long port_add(const struct ring3_port_config __user *ucfg)
 	return ring3_port_add(&cfg);
 }
 
-/*
- * The call nr(a2..a5), whose descriptor is to get the number a0. alloc_fd() starts to look
- * for a free one at next_fd, and nothing sleeps between here and there in accept() and
- * open(); socket() may, then the descriptor is moved.
- */
-static long call_at(const u64 *a)
-{
-	struct files_struct *files = current->files;
-	long ret;
-
-	if (a[0] >= RING3_FDS_MAX || a[1] >= NR_syscalls)
-		return -EINVAL;
-	spin_lock(&files->file_lock);
-	files->next_fd = a[0];
-	spin_unlock(&files->file_lock);
-	ret = sys_call_table[a[1]](a[2], a[3], a[4], a[5], 0, 0);
-	if (ret >= 0 && ret != a[0])
-		ret = ring3_sys_fd_move(ret, a[0], get_close_on_exec(ret));
-	return ret;
-}
-
 /* The slow way's call; the fast path indexes sys_call_table itself. */
 long ring3_dispatch(struct ring3_thread *tb)
 {
@@ -112,7 +90,7 @@ long ring3_dispatch(struct ring3_thread *tb)
 	case RING3_NR_MMAP:
 		return ring3_sys_mmap(a[0], a[1], a[2], a[3], a[4]);
 	case RING3_NR_AT:
-		return call_at(a);
+		return ring3_sys_at(a[0], a[1], a[2], a[3], a[4], a[5]);
 	}
 	return -ENOSYS;
 }

@@ -15,6 +15,7 @@
 #include <linux/sched/clock.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
+#include <linux/workqueue.h>
 #include <asm/ring3.h>
 #include <asm/timex.h>
 #include <asm/unistd.h>
@@ -44,6 +45,40 @@ unsigned long long notrace sched_clock(void)
 void read_persistent_clock64(struct timespec64 *ts)
 {
 	*ts = ns_to_timespec64(ring3_region.boot_realtime_ns + ring3_clock());
+}
+
+/*
+ * The programs read the host's wall clock (vDSO); time stamps come from ours. Ours
+ * is steered to the host's: exactly once at boot, then at most once a second and
+ * only while the node has something to do.
+ */
+#define SYNC_INTERVAL_NS	NSEC_PER_SEC
+#define SYNC_TOLERANCE_NS	5000
+
+static u64 next_sync;
+
+static void sync_realtime(struct work_struct *work)
+{
+	struct __kernel_timespec host;
+	struct timespec64 ts;
+	s64 off;
+
+	ring3_host_syscall(__NR_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&host, 0, 0, 0, 0);
+	ts = (struct timespec64) { host.tv_sec, host.tv_nsec };
+	off = timespec64_to_ns(&ts) - ktime_get_real_ns();
+	if (off > SYNC_TOLERANCE_NS || off < -SYNC_TOLERANCE_NS)
+		do_settimeofday64(&ts);
+}
+static DECLARE_WORK(sync_work, sync_realtime);
+
+void ring3_clock_sync(void)
+{
+	u64 now = ring3_clock();
+
+	if (now < next_sync)
+		return;
+	next_sync = now + SYNC_INTERVAL_NS;
+	schedule_work(&sync_work);
 }
 
 static u64 clock_read(struct clocksource *cs)
@@ -93,6 +128,7 @@ void ring3_timer_irq(void)
 	if (ring3_clock() < READ_ONCE(ring3_vcpu->deadline))
 		return;
 	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	ring3_clock_sync();
 	event.event_handler(&event);
 }
 

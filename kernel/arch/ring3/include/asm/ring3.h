@@ -49,6 +49,7 @@ void ring3_poison(const char *fmt, ...) __printf(1, 2);
 
 /* time.c: nanoseconds since the node was loaded. */
 u64 ring3_clock(void);
+void ring3_clock_sync(void);
 
 /* irq.c */
 void ring3_irq_register(unsigned int port, void (*handler)(void *), void *arg);
@@ -81,6 +82,7 @@ long ring3_sys_exit_group(int code);
 long ring3_sys_exec(void);
 long ring3_sys_reap(struct ring3_proc *proc);
 long ring3_sys_fd_move(int from, int to, int cloexec);
+long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3);
 void ring3_task_exited(struct ring3_thread *tb);
 long ring3_sys_log_read(char __user *buf, size_t len, u64 __user *seq);
 long ring3_sys_mmap(int fd, size_t len, unsigned long prot, unsigned long flags,

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fds.c - node descriptors at the numbers that the host's table gave them
+ *
+ * A descriptor has one number in both tables. The gate reserves it in the host's
+ * first; AT then has the node's call take the same: alloc_fd() starts its search at
+ * next_fd, the number is free there, and neither accept() nor open() sleeps between
+ * here and there. Should a call do so and get another number, its file is moved.
+ */
+#include <linux/errno.h>
+#include <linux/fdtable.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/syscalls.h>
+#include <asm/ring3.h>
+#include <asm/syscall.h>
+#include <asm/unistd.h>
+
+/* Gives a node descriptor the number that its placeholder has on the host. */
+long ring3_sys_fd_move(int from, int to, int cloexec)
+{
+	struct file *file;
+	int ret;
+
+	if (to < 0 || to >= RING3_FDS_MAX)
+		return -EMFILE;
+	file = fget_raw(from);
+	if (!file)
+		return -EBADF;
+	if (from != to) {
+		ret = replace_fd(to, file, cloexec ? O_CLOEXEC : 0);
+		if (ret >= 0)
+			close_fd(from);
+	} else {
+		set_close_on_exec(from, cloexec);
+		ret = to;
+	}
+	fput(file);
+	return ret < 0 ? ret : to;
+}
+
+/* What backs a mapping of a node's file: memory of the region, or nothing. */
+long ring3_sys_mmap(int fd, size_t len, unsigned long prot, unsigned long flags,
+		    unsigned long pgoff)
+{
+	struct fd f = fdget(fd);
+	unsigned long addr;
+
+	if (!fd_file(f))
+		return -EBADF;
+	if (!fd_file(f)->f_op->get_unmapped_area)
+		addr = -ENODEV;
+	else
+		addr = fd_file(f)->f_op->get_unmapped_area(fd_file(f), 0, len, pgoff, flags);
+	fdput(f);
+	if (addr == -ENOSYS)
+		addr = -ENODEV;
+	return addr;
+}
+
+long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
+{
+	struct files_struct *files = current->files;
+	long fd;
+
+	if (at < 0 || at >= RING3_FDS_MAX)
+		return -EMFILE;
+	if (nr < 0 || nr >= NR_syscalls)
+		return -ENOSYS;
+	spin_lock(&files->file_lock);
+	files->next_fd = at;
+	spin_unlock(&files->file_lock);
+	fd = sys_call_table[nr](a0, a1, a2, a3, 0, 0);
+	if (fd < 0 || fd == at)
+		return fd;
+	return ring3_sys_fd_move(fd, at, get_close_on_exec(fd));
+}

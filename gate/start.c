@@ -179,7 +179,6 @@ void gate_start(u64 *sp)
 		gate_die(125, "out of memory for the first thread");
 	thread_adopt(t, tcb);
 	signal_start();
-	((struct ring3_proc *)t->proc)->pid = host_syscall0(__NR_getpid);
 	if (after)
 		image_call0(RING3_NR_EXEC);
 	policy_start(!after);

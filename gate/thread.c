@@ -12,6 +12,7 @@
  * and GS, the backstop and the thread block's tid are set before a signal can come.
  */
 #include "internal.h"
+#include <linux/futex.h>
 
 #define AREA_BYTES	(256UL << 10)
 #define STACK_BYTES	(64UL << 10)
@@ -160,15 +161,27 @@ static struct ucontext *context_copy(const struct ucontext *from, struct gate_tc
 	return uc;
 }
 
-static void proc_started(struct ring3_thread *t, int pid)
+static struct ring3_proc *proc_of(struct ring3_thread *t)
 {
-	struct ring3_proc *proc = (struct ring3_proc *)t->proc;
+	return (struct ring3_proc *)t->proc;
+}
 
-	WRITE_ONCE(proc->pid, pid);
+/* The keeper looks at procs[] when procs_gen moves. */
+static void procs_changed(void)
+{
 	if (!gate.region)
 		return;
 	__atomic_fetch_add(&gate.region->procs_gen, 1, __ATOMIC_SEQ_CST);
-	host_syscall3(__NR_futex, (long)&gate.region->procs_gen, 1 /* FUTEX_WAKE */, 0x7fffffff);
+	host_syscall3(__NR_futex, (long)&gate.region->procs_gen, FUTEX_WAKE, 0x7fffffff);
+}
+
+/* The first thing that a new process says. */
+static void proc_started(struct ring3_thread *t)
+{
+	/* See own_parent_tid(): in all but odd cases the host has written it. */
+	if (!READ_ONCE(proc_of(t)->pid))
+		WRITE_ONCE(proc_of(t)->pid, host_syscall0(__NR_getpid));
+	procs_changed();
 }
 
 /* CLONE_CLEAR_SIGHAND took the gate's handlers as well. */
@@ -191,7 +204,7 @@ void gate_child_start(void *arg)
 
 	thread_adopt(t, child->tcb);
 	if (!(child->flags & CLONE_THREAD))
-		proc_started(t, host_syscall0(__NR_getpid));
+		proc_started(t);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
 	sud_arm();
@@ -232,6 +245,12 @@ static void areas_forget(struct gate_tcb *own)
 	gate.threads = 1;
 }
 
+/* fork and vfork are clone with flags that we need to add to. */
+static long host_nr(const struct gate_regs *r)
+{
+	return r->nr == __NR_clone3 ? __NR_clone3 : __NR_clone;
+}
+
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
 		       long a[5])
 {
@@ -241,12 +260,10 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 
 	fork_hook(GATE_FORK_PREPARE);
 	mask = signal_block_all();
-	ret = gate_clone_raw(r->nr, a[0], a[1], a[2], a[3], a[4], NULL);
+	ret = gate_clone_raw(host_nr(r), a[0], a[1], a[2], a[3], a[4], NULL);
 	if (ret) {
 		fork_hook(GATE_FORK_PARENT);
-		if (ret > 0)
-			WRITE_ONCE(((struct ring3_proc *)t->proc)->pid, ret);
-		else if (ret < 0)
+		if (ret < 0)
 			task_undo(t);
 		signal_set_mask(mask);
 		return ret;
@@ -254,7 +271,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_adopt(t, tcb);
-	proc_started(t, host_syscall0(__NR_getpid));
+	proc_started(t);
 	areas_forget(tcb);
 	stop_forked();
 	tcb->npending = 0;
@@ -315,8 +332,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
-	ret = gate_clone_raw(r->nr == __NR_vfork ? __NR_clone : r->nr, a[0], a[1], a[2], a[3],
-			     a[4], there);
+	ret = gate_clone_raw(host_nr(r), a[0], a[1], a[2], a[3], a[4], there);
 	WRITE_ONCE(tcb->parked, 0);
 	if (ret < 0) {
 		task_undo(t);
@@ -335,22 +351,39 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	return ret;
 }
 
+/*
+ * A new process's pid has to be in its ring3_proc before it runs (and may die): by then
+ * the host has stored CLONE_PARENT_SETTID's word, so that is pointed there. Returns where
+ * the program wanted it, to be filled in later, or 0.
+ */
+static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, bool legacy)
+{
+	u64 wanted = *flags & CLONE_PARENT_SETTID ? *parent_tid : 0;
+
+	if (*flags & CLONE_THREAD)
+		return 0;
+	if (legacy && (*flags & CLONE_PIDFD))
+		return 0;	/* the same argument is the pidfd's address: the child says it */
+	*flags |= CLONE_PARENT_SETTID;
+	*parent_tid = (u64)&proc_of(t)->pid;
+	return wanted;
+}
+
 long gate_clone(struct gate_regs *r)
 {
 	long a[5] = { r->a[0], r->a[1], r->a[2], r->a[3], r->a[4] };
 	struct clone_request req = { 0 };
+	u64 flags, stack = 0, wanted;
+	bool new_args = r->nr == __NR_clone3;
 	struct ring3_thread *t;
-	u64 flags, stack = 0;
+	s32 pid;
 	long ret;
 
 	switch (r->nr) {
 	case __NR_fork:
-		flags = SIGCHLD;
-		break;
 	case __NR_vfork:
-		flags = CLONE_VM | CLONE_VFORK | SIGCHLD;
-		a[0] = flags;
-		a[2] = a[3] = a[4] = 0;
+		flags = SIGCHLD | (r->nr == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0);
+		a[1] = a[2] = a[3] = a[4] = 0;
 		break;
 	case __NR_clone:
 		flags = r->a[0];
@@ -369,18 +402,31 @@ long gate_clone(struct gate_regs *r)
 			return -EINVAL;
 		stack = req.args.stack ? req.args.stack + req.args.stack_size : 0;
 		req.args.stack = req.args.stack_size = 0;
-		a[0] = (long)&req;
 	}
 	if ((flags & CLONE_THREAD) && !(flags & CLONE_VM))
 		return -EINVAL;
 
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
-	if (HOST_IS_ERR(ret) || (ret < 0 && ret > -600))
+	if (HOST_IS_ERR(ret))
 		return ret;
 	t = (struct ring3_thread *)ret;
+	if (new_args) {
+		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
+		req.args.flags = flags;
+		a[0] = (long)&req;
+	} else {
+		wanted = own_parent_tid(t, &flags, (u64 *)&a[2], true);
+		a[0] = flags;
+	}
 	if (flags & CLONE_VM)
-		return clone_shared(r, t, flags, stack, a, &req);
-	return clone_fork(r, t, flags, stack, a);
+		ret = clone_shared(r, t, flags, stack, a, &req);
+	else
+		ret = clone_fork(r, t, flags, stack, a);
+	if (ret > 0 && wanted) {
+		pid = ret;
+		gate_copy_out((void *)wanted, &pid, sizeof(pid));
+	}
+	return ret;
 }
 
 /* ---- exit ---- */

@@ -31,6 +31,7 @@
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixListener;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,8 @@ use crate::{configure, join, pcap};
 const LOG_PIECE: usize = 64 << 10;
 const LOG_MAX: usize = 4 << 20;
 
+/// How long a node may take to end in good order.
+const ORDERLY_END: Duration = Duration::from_secs(2);
 /// How often to try again what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
@@ -383,6 +386,33 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Takes the interfaces away in good order: peers lose their carrier now, captures see
+    /// the end. A program that is stopped while it holds the vCPU would keep us waiting, so a
+    /// helper ends the node after a while: then these calls fail like everybody's.
+    fn remove_ports(&mut self) {
+        if self.region.state() != RING3_UP {
+            return;
+        }
+        let (done, is_done) = mpsc::channel::<()>();
+        let region = self.region.clone();
+        let helper = Driver::start("ring3-end", move || {
+            if is_done.recv_timeout(ORDERLY_END) == Err(RecvTimeoutError::Timeout) {
+                region.set_down();
+            }
+        });
+        for port in self.ports.iter().rev() {
+            if let Err(why) = self.init.port_del(port.index) {
+                log::warn!("node {}: {}: {why}", self.config.name, port.ifname);
+            }
+        }
+        drop(done);
+        if let Ok(helper) = helper {
+            helper.end();
+        }
+    }
+}
+
 /// The node's sockets.
 #[derive(Debug)]
 pub(crate) struct Listeners {
@@ -393,14 +423,7 @@ pub(crate) struct Listeners {
 impl Drop for Node {
     fn drop(&mut self) {
         self.captures_stop.store(true, Ordering::Release);
-        if self.region.state() == RING3_UP {
-            // In good order: peers lose their carrier now, captures see the end.
-            for port in self.ports.iter().rev() {
-                if let Err(why) = self.init.port_del(port.index) {
-                    log::warn!("node {}: {}: {why}", self.config.name, port.ifname);
-                }
-            }
-        }
+        self.remove_ports();
         self.region.set_down();
         let mut ended = true;
         ended &= self.port_watch.take().is_none_or(PortWatch::end);

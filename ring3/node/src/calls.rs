@@ -207,6 +207,12 @@ impl Thread {
 /// What only tests do.
 #[cfg(test)]
 impl Thread {
+    pub fn connect(&mut self, fd: i32, to: &SockAddr) -> Result<()> {
+        let at = to.bytes.as_ptr() as u64;
+        self.linux(libc::SYS_connect, [fd as u64, at, to.len as u64, 0, 0, 0])?;
+        Ok(())
+    }
+
     /// A clock of the node, in nanoseconds.
     pub fn clock(&mut self, clock: libc::clockid_t) -> Result<u64> {
         let mut time = [0u64; 2];

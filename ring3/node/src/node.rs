@@ -204,6 +204,11 @@ impl Node {
     }
 
     #[cfg(test)]
+    pub fn passt_pid(&self) -> Option<i32> {
+        self.ports.iter().find_map(Port::pid)
+    }
+
+    #[cfg(test)]
     pub fn init(&mut self) -> &mut Thread {
         &mut self.init
     }

@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use ring3_config::ConfigError;
+use ring3_node::Errno;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -22,7 +23,7 @@ pub enum Failure {
     Config(#[from] ConfigError),
 
     #[error("cannot read {}: {why}", path.display())]
-    NodeFile { path: PathBuf, why: io::Error },
+    NodeFile { path: PathBuf, why: Errno },
 
     #[error(transparent)]
     Node(#[from] ring3_node::Error),
@@ -47,7 +48,7 @@ pub enum Failure {
     CommandNotExecutable { command: String, why: String },
 
     #[error("cannot {what}: {why}")]
-    Host { what: String, why: io::Error },
+    Host { what: String, why: Errno },
 
     /// Everything was said already; only the status is left.
     #[error("")]
@@ -64,7 +65,10 @@ pub enum Manner {
 impl Failure {
     pub fn host(what: impl Into<String>) -> impl FnOnce(io::Error) -> Failure {
         let what = what.into();
-        move |why| Failure::Host { what, why }
+        move |why| Failure::Host {
+            what,
+            why: why.into(),
+        }
     }
 
     pub fn status(&self, manner: Manner) -> u8 {

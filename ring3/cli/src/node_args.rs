@@ -40,7 +40,7 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
 fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
     let text = std::fs::read_to_string(path).map_err(|why| Failure::NodeFile {
         path: path.to_owned(),
-        why,
+        why: why.into(),
     })?;
     Ok(NodeConfig::from_toml(path, &text, name)?)
 }

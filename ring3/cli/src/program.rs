@@ -57,7 +57,7 @@ impl Program {
     fn cannot_start(&self, why: std::io::Error) -> Failure {
         Failure::Host {
             what: format!("start {}", self.gate.display()),
-            why,
+            why: why.into(),
         }
     }
 }

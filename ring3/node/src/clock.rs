@@ -66,7 +66,7 @@ pub(crate) fn calibrate(first: Sample) -> (u64, Sample) {
 }
 
 /// Invariant by the CPU's word, and not found wanting by the host, which watches it.
-pub(crate) fn tsc_is_invariant() -> bool {
+pub fn tsc_is_invariant() -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let cpuinfo = read("/proc/cpuinfo");

@@ -36,6 +36,7 @@ mod window;
 #[cfg(test)]
 mod tests;
 
+pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
 pub use handle::{run, NodeHandle};
 pub use runtime::Folder;

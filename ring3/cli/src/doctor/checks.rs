@@ -50,6 +50,11 @@ fn read(path: &str) -> String {
         .to_owned()
 }
 
+/// "Permission denied", without a number.
+fn reason(error: std::io::Error) -> String {
+    ring3_node::Errno::from(error).to_string()
+}
+
 fn processor() -> Check {
     let machine = std::env::consts::ARCH;
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -151,7 +156,7 @@ fn memfd() -> Check {
     match leaf::can_execute_memfd() {
         Ok(()) => Check::new(what, Grade::Good, "can be mapped")
             .therefore("processes share a node's code and memory"),
-        Err(error) => Check::new(what, Grade::Missing, error.to_string())
+        Err(error) => Check::new(what, Grade::Missing, reason(error))
             .therefore("no node can be made")
             .remedy("sysctl vm.memfd_noexec must be below 2, and no security module may refuse PROT_EXEC of a memfd"),
     }
@@ -185,7 +190,7 @@ fn fsgsbase() -> Check {
 fn clock() -> Check {
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     let found = format!("clocksource {source}");
-    match tsc_is_invariant() {
+    match ring3_node::tsc_is_invariant() {
         true => Check::new("clock", Grade::Good, format!("{found}, TSC invariant"))
             .therefore("nodes read the time from the TSC"),
         false => Check::new(
@@ -218,11 +223,11 @@ fn tap() -> Check {
         Ok(()) => Check::new("TAP", Grade::Good, "can be made")
             .therefore("tap ports make and address their own interface"),
         Err(error) if !Path::new("/dev/net/tun").exists() => {
-            Check::new("TAP", Grade::Less, error.to_string())
+            Check::new("TAP", Grade::Less, reason(error))
                 .therefore("no tap ports")
                 .remedy("as root: modprobe tun")
         }
-        Err(error) => Check::new("TAP", Grade::Less, error.to_string())
+        Err(error) => Check::new("TAP", Grade::Less, reason(error))
             .therefore("tap ports need an interface made beforehand")
             .remedy("as root: ip tuntap add dev r3tap0 mode tap user $USER"),
     }
@@ -250,7 +255,7 @@ fn raw_packets() -> Check {
     match leaf::can_open_socket(libc::AF_PACKET, libc::SOCK_RAW) {
         Ok(()) => Check::new(what, Grade::Good, "permitted")
             .therefore("packet ports can use an interface of the host"),
-        Err(error) => Check::new(what, Grade::Less, error.to_string())
+        Err(error) => Check::new(what, Grade::Less, reason(error))
             .therefore("no packet ports")
             .remedy("run as root or with CAP_NET_RAW"),
     }
@@ -279,7 +284,7 @@ const NOT_YET: &str = "nothing: not used by this version";
 fn af_xdp() -> Check {
     let found = match leaf::can_open_socket(libc::AF_XDP, libc::SOCK_RAW) {
         Ok(()) => "permitted".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => reason(error),
     };
     Check::new("AF_XDP", Grade::Unused, found).therefore(NOT_YET)
 }
@@ -312,7 +317,4 @@ fn kvm() -> Check {
         false => "no /dev/kvm",
     };
     Check::new("KVM", Grade::Unused, found).therefore("nothing: ring3 needs no virtual machine")
-}
-fn tsc_is_invariant() -> bool {
-    true
 }

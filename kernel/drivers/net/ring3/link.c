@@ -18,24 +18,11 @@
  * at, since the far side can change it under our eyes. A 64 KiB segment becomes one
  * skb. Room is given back as we go, in steps that are worth a cache line's travel.
  *
- * Carrier. Each side says `up` when its interface is; the carrier is the far side's
- * flag. Whoever changes its flag rings, so an idle link costs nothing, but a far
- * side that is killed cannot ring: a slow timer looks at its keeper's pid.
- * That works where the two share a pid namespace; where the pid means nothing
- * to us from the start, it is not used.
- *
- * A far side that breaks the ring loses the link: no carrier, no more polling of
- * its memory, until its interface or ours goes down and up again.
+ * link_peer.c has the far side's coming and going.
  */
 #include <linux/random.h>
-#include <linux/workqueue.h>
 
-#include "hostio.h"
-#include "link_ring.h"
-#include "port.h"
-
-/* Period of the look at the far side's keeper. */
-#define LINK_LOOK		HZ
+#include "link.h"
 
 /* Bytes: room is given back in steps of this size. */
 #define LINK_RX_STEP		(64U << 10)
@@ -46,37 +33,6 @@
 /* Bytes of a larger frame that are copied to the linear part: its headers. */
 #define LINK_RX_HEAD_MIN	64U
 #define LINK_RX_HEAD_MAX	256U
-
-struct link_port {
-	struct ring3_link *mem;
-	struct ring3_side *self;
-	struct ring3_side *peer;
-	u32 ring_bytes;
-	u32 side;
-
-	struct link_tx tx ____cacheline_aligned;	/* TX queue's lock */
-
-	struct link_rx rx ____cacheline_aligned;	/* NAPI */
-	struct page_frag frag;
-	bool polled;			/* idle loop watches the ring */
-	bool complained;		/* a broken ring was logged */
-	u32 peer_up;			/* as last seen */
-
-	struct delayed_work look;	/* does the far side's keeper live? */
-	s32 peer_pid;			/* was seen alive; 0: not known */
-	struct ring3_port *port;
-};
-
-static struct link_port *to_link(const struct ring3_port *port)
-{
-	return ring3_port_priv(port);
-}
-
-static void link_ring_doorbell(struct link_port *link)
-{
-	link_inc(&link->peer->doorbell);
-	ring3_host_wake(&link->peer->doorbell);
-}
 
 /* Send */
 
@@ -101,7 +57,9 @@ static void link_tx_stop(struct ring3_port *port, struct link_port *link)
 	if (link_tx_room(&link->tx, LINK_FRAME_MAX) == LINK_OK) {
 		link_store(&link->self->waiting, 0);
 		netif_tx_start_queue(txq);
+		return;
 	}
+	link_look_soon(link);
 }
 
 static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
@@ -217,87 +175,6 @@ static void link_rx_header(const struct ring3_record *rec, struct virtio_net_hdr
 	*hdr = copy.hdr;
 }
 
-/* Our ends of both rings, as they are now. */
-static void link_attach(struct link_port *link)
-{
-	u8 *data = (u8 *)link->mem + RING3_LINK_HEAD;
-	u32 out = link->side, in = !link->side;
-
-	link_tx_open(&link->tx, &link->mem->ring[out], data + out * link->ring_bytes,
-		     link->ring_bytes);
-	link_rx_open(&link->rx, &link->mem->ring[in], data + in * link->ring_bytes,
-		     link->ring_bytes);
-}
-
-static int link_watch(struct ring3_port *port, struct link_port *link)
-{
-	return ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
-			      &link->self->armed, &link->self->doorbell);
-}
-
-static void link_unwatch(struct ring3_port *port, struct link_port *link)
-{
-	if (!link->polled)
-		return;
-	link->polled = false;
-	ring3_poll_del(port->index);
-}
-
-static void link_broken(struct ring3_port *port, struct link_port *link)
-{
-	if (!link->complained) {
-		link->complained = true;
-		ring3_count(port, RING3_RX_BROKEN);
-		DEV_STATS_INC(port->dev, rx_fifo_errors);
-		if (net_ratelimit())
-			netdev_err(port->dev,
-				   "the far side broke the link's ring: no carrier until either side goes down and up\n");
-	}
-	netif_carrier_off(port->dev);
-	link_unwatch(port, link);
-}
-
-/* A far side that came anew gets another chance. */
-static void link_mend(struct ring3_port *port, struct link_port *link)
-{
-	struct netdev_queue *txq = ring3_txq(port);
-
-	if (link->complained) {
-		__netif_tx_lock(txq, smp_processor_id());
-		link_attach(link);
-		__netif_tx_unlock(txq);
-		link->complained = false;
-	}
-	if (!link->polled && !link_watch(port, link))
-		link->polled = true;
-}
-
-/*
- * Follows the far side's flag. Each time that side comes up the value is another,
- * so that a quick down and up is not missed.
- */
-static void link_check_carrier(struct ring3_port *port, struct link_port *link)
-{
-	u32 up = link_load_acquire(&link->peer->up);
-	s32 pid;
-
-	if (up == link->peer_up)
-		return;
-	link->peer_up = up;
-	link->peer_pid = 0;
-	if (!up) {
-		netif_carrier_off(port->dev);
-		return;
-	}
-
-	pid = link_load(&link->peer->pid);
-	if (pid > 0 && ring3_host_pid_alive(pid))
-		link->peer_pid = pid;
-	link_mend(port, link);
-	if (!link->rx.broken)
-		netif_carrier_on(port->dev);
-}
-
 static int link_poll(struct ring3_port *port, int budget)
 {
 	struct link_port *link = to_link(port);
@@ -342,27 +219,6 @@ static int link_poll(struct ring3_port *port, int budget)
 	return done;
 }
 
-/* Life and death of the far side */
-
-static void link_look(struct work_struct *work)
-{
-	struct link_port *link = container_of(to_delayed_work(work), struct link_port, look);
-	s32 pid = READ_ONCE(link->peer_pid);
-
-	if (pid && !ring3_host_pid_alive(pid)) {
-		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
-		/* Said in its place; nobody else will. */
-		link_store(&link->peer->up, 0);
-	}
-	/* A ring that was broken is not watched, so its doorbell is not heard. */
-	if (link_load(&link->peer->up) != READ_ONCE(link->peer_up)) {
-		local_bh_disable();
-		napi_schedule(&link->port->napi);
-		local_bh_enable();
-	}
-	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
-}
-
 static int link_open(struct ring3_port *port)
 {
 	struct link_port *link = to_link(port);
@@ -383,7 +239,7 @@ static int link_open(struct ring3_port *port)
 	link_store(&link->self->pid, ring3_region.keeper_pid);
 	link_store_release(&link->self->up, get_random_u32() | 1);
 	link_ring_doorbell(link);
-	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
+	link_look_start(link);
 	return 0;
 }
 

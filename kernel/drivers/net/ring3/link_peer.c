@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * link_peer.c - the far side of a link comes, goes, dies or misbehaves
+ *
+ * Theory of operation
+ * -------------------
+ * Each side says `up` when its interface is; the carrier is the far side's
+ * flag. Whoever changes its flag rings, so an idle link costs nothing, but a far
+ * side that is killed cannot ring: a slow timer looks at its keeper's pid.
+ * That works where the two share a pid namespace; where the pid means nothing
+ * to us from the start, it is not used.
+ *
+ * A far side that breaks the ring loses the link: no carrier, no more polling of
+ * its memory, until its interface or ours goes down and up again.
+ *
+ * A far side that has no room and never says that it has some again (it may be stopped in a
+ * debugger, or hostile) is looked at now and then, at growing intervals.
+ */
+#include "link.h"
+
+/* Period of the look at the far side's keeper, jiffies ... */
+#define LINK_LOOK		HZ
+/* ... and at first at a ring without room; then it doubles up to the other. */
+#define LINK_LOOK_FULL		max(1, HZ / 500)
+
+/* Our ends of both rings, as they are now. */
+void link_attach(struct link_port *link)
+{
+	u8 *data = (u8 *)link->mem + RING3_LINK_HEAD;
+	u32 out = link->side, in = !link->side;
+
+	link_tx_open(&link->tx, &link->mem->ring[out], data + out * link->ring_bytes,
+		     link->ring_bytes);
+	link_rx_open(&link->rx, &link->mem->ring[in], data + in * link->ring_bytes,
+		     link->ring_bytes);
+}
+
+int link_watch(struct ring3_port *port, struct link_port *link)
+{
+	return ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
+			      &link->self->armed, &link->self->doorbell);
+}
+
+void link_unwatch(struct ring3_port *port, struct link_port *link)
+{
+	if (!link->polled)
+		return;
+	link->polled = false;
+	ring3_poll_del(port->index);
+}
+
+void link_broken(struct ring3_port *port, struct link_port *link)
+{
+	if (!link->complained) {
+		link->complained = true;
+		ring3_count(port, RING3_RX_BROKEN);
+		DEV_STATS_INC(port->dev, rx_fifo_errors);
+		if (net_ratelimit())
+			netdev_err(port->dev,
+				   "the far side broke the link's ring: no carrier until either side goes down and up\n");
+	}
+	netif_carrier_off(port->dev);
+	link_unwatch(port, link);
+}
+
+/* A far side that came anew gets another chance. */
+static void link_mend(struct ring3_port *port, struct link_port *link)
+{
+	struct netdev_queue *txq = ring3_txq(port);
+
+	if (link->complained) {
+		__netif_tx_lock(txq, smp_processor_id());
+		link_attach(link);
+		__netif_tx_unlock(txq);
+		link->complained = false;
+	}
+	if (!link->polled && !link_watch(port, link))
+		link->polled = true;
+}
+
+/*
+ * Follows the far side's flag. Each time that side comes up the value is another,
+ * so that a quick down and up is not missed.
+ */
+void link_check_carrier(struct ring3_port *port, struct link_port *link)
+{
+	u32 up = link_load_acquire(&link->peer->up);
+	s32 pid;
+
+	if (up == link->peer_up)
+		return;
+	link->peer_up = up;
+	link->peer_pid = 0;
+	if (!up) {
+		netif_carrier_off(port->dev);
+		return;
+	}
+
+	pid = link_load(&link->peer->pid);
+	if (pid > 0 && ring3_host_pid_alive(pid))
+		link->peer_pid = pid;
+	link_mend(port, link);
+	if (!link->rx.broken)
+		netif_carrier_on(port->dev);
+}
+
+void link_look_start(struct link_port *link)
+{
+	link->look_period = LINK_LOOK;
+	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
+}
+
+/* The queue has been stopped for want of room. */
+void link_look_soon(struct link_port *link)
+{
+	if (link->tx.broken)
+		return;
+	WRITE_ONCE(link->look_period, LINK_LOOK_FULL);
+	mod_delayed_work(system_wq, &link->look, LINK_LOOK_FULL);
+}
+
+void link_look(struct work_struct *work)
+{
+	struct link_port *link = container_of(to_delayed_work(work), struct link_port, look);
+	unsigned int period = READ_ONCE(link->look_period);
+	s32 pid = READ_ONCE(link->peer_pid);
+
+	if (period == LINK_LOOK && pid && !ring3_host_pid_alive(pid)) {
+		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
+		/* Said in its place; nobody else will. */
+		link_store(&link->peer->up, 0);
+	}
+	/*
+	 * Rings get lost: that of a ring which was broken is not heard, that for
+	 * room not rung by a far side that does not care.
+	 */
+	if (netif_tx_queue_stopped(ring3_txq(link->port)) ||
+	    link_load(&link->peer->up) != READ_ONCE(link->peer_up)) {
+		local_bh_disable();
+		napi_schedule(&link->port->napi);
+		local_bh_enable();
+	}
+	period = min(2 * period, LINK_LOOK);
+	WRITE_ONCE(link->look_period, period);
+	schedule_delayed_work(&link->look,
+			      period < LINK_LOOK ? period : round_jiffies_relative(period));
+}

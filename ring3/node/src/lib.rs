@@ -8,8 +8,23 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`handle`] | the way in: [`NodeHandle::start`], [`run`] |
-//! | [`client`] | the way to a node that runs elsewhere |
+//! | [`client`], [`control`] | the way to a node that runs elsewhere, and what is said there |
+//! | [`runtime`] | where nodes find each other: the user's runtime folder |
+//! | [`node`] | a node's life from boot to end; start reading here |
+//! | [`elf`], [`load`], [`region`] | the image as a file, as memory, and the words of it that we use |
+//! | [`image`], [`calls`] | entering the kernel, and calls on the node as typed functions |
+//! | [`configure`], [`netlink`] | addresses, routes, sysctls |
+//! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
+//! | [`drivers`], [`pcap`] | the threads that wait on the host |
+//! | [`join`], [`procs`] | letting programs in, and noticing their deaths |
+//! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
+//!
+//! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
+//! region, sys, window. Locks: there are none in this process but the host's on files (see
+//! runtime and ports/link); what is shared with other threads and processes are the region's
+//! atomic words.
 #![deny(unsafe_code)]
+#![allow(rustdoc::private_intra_doc_links)]
 
 mod calls;
 pub mod client;
@@ -23,6 +38,7 @@ mod fault;
 mod handle;
 mod image;
 mod join;
+mod load;
 mod netlink;
 mod node;
 mod pcap;

@@ -2,17 +2,7 @@
 //! The region: making it, and the few words of it that the keeper reads and writes.
 //! Unsafe leaf.
 //!
-//! A node lives in one of 4096 slots of address space, at the same address in every one of its
-//! processes. A slot is chosen at random: only processes that hold two nodes at once care,
-//! and there the map call itself refuses a slot that is taken (MAP_FIXED_NOREPLACE). The
-//! whole slot is reserved first, so that nothing else moves in, then filled:
-//!
-//! ```text
-//! base                        the memfd, read and write
-//! base + text_start..text_end the same pages again, read and execute
-//! base + RING3_ALIAS_OFFSET   the text once more, read and write (jump labels)
-//! base + RING3_LINK_OFFSET    windows of link ports
-//! ```
+//! load.rs says how it comes about and where its parts lie.
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
@@ -24,16 +14,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ring3_abi::*;
-use rustix::fs::{MemfdFlags, SealFlags};
-use rustix::mm::{mmap, mmap_anonymous, munmap, MapFlags, ProtFlags};
+use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 
 use crate::clock::{self, Sample};
 use crate::elf::{c_string, Image};
 use crate::error::{Errno, Error, Result};
+use crate::load;
 use crate::sys::futex_wake;
-
-/// Random slots to try before giving up: with half of them taken, 2^-64 is the chance.
-const SLOT_TRIES: usize = 64;
 
 /// What the keeper writes into a fresh region.
 #[derive(Debug)]
@@ -78,9 +65,9 @@ impl Region {
                 image: image.size,
             });
         }
-        let memory = make_memory(params)?;
-        copy_image(image, &memory)?;
-        let base = map(&memory, params.size, &image.text)?;
+        let memory = load::make_memory(params.name, params.size)?;
+        load::copy_image(image, &memory)?;
+        let base = load::map(&memory, params.size, &image.text)?;
         let region = Region {
             base,
             size: params.size,
@@ -327,151 +314,6 @@ impl Drop for Region {
         // last thread that enters it has ended.
         let _ = unsafe { munmap(self.base as *mut c_void, RING3_SLOT_SIZE as usize) };
     }
-}
-
-fn make_memory(params: &Params<'_>) -> Result<OwnedFd> {
-    let fail = |why: rustix::io::Errno| Error::Memory {
-        size: params.size,
-        why: why.into(),
-    };
-    let name = format!("ring3:{}", params.name);
-    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-    let memory = rustix::fs::memfd_create(name, flags).map_err(fail)?;
-    rustix::fs::ftruncate(&memory, params.size).map_err(fail)?;
-    // Who joins cannot cut the memory off under the others (SIGBUS for all).
-    rustix::fs::fcntl_add_seals(
-        &memory,
-        SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
-    )
-    .map_err(fail)?;
-    Ok(memory)
-}
-
-/// Copies the segments. Through the file rather than a mapping: whole pages are then written
-/// without being cleared or faulted in first.
-fn copy_image(image: &Image, memory: &OwnedFd) -> Result<()> {
-    let unreadable = |why: rustix::io::Errno| Error::ImageUnreadable {
-        path: image.path.clone(),
-        why: why.into(),
-    };
-    let file_size = rustix::fs::fstat(&image.file).map_err(unreadable)?.st_size as u64;
-    for segment in image.segments.iter().filter(|s| s.len > 0) {
-        let end = segment.offset.checked_add(segment.len);
-        if end.is_none_or(|end| end > file_size) {
-            return Err(Error::ImageBad {
-                path: image.path.clone(),
-                why: "it is cut off",
-            });
-        }
-        let first_page = segment.offset & !0xfff;
-        let skip = (segment.offset - first_page) as usize;
-        let len = skip + segment.len as usize;
-        // SAFETY: a new private mapping at an address that the kernel chooses, unmapped below.
-        let source = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                len,
-                ProtFlags::READ,
-                MapFlags::PRIVATE | MapFlags::POPULATE,
-                &image.file,
-                first_page,
-            )
-        }
-        .map_err(unreadable)?;
-        // SAFETY: `len` bytes are mapped at `source`, all of them within the file.
-        let bytes = unsafe { std::slice::from_raw_parts(source.cast::<u8>(), len) };
-        let result = write_at(memory, &bytes[skip..], segment.address);
-        // SAFETY: the mapping made above; `bytes` is not used any more.
-        let _ = unsafe { munmap(source, len) };
-        result.map_err(|why| Error::Memory {
-            size: image.size,
-            why: why.into(),
-        })?;
-    }
-    Ok(())
-}
-
-fn write_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::Result<()> {
-    while !bytes.is_empty() {
-        let done = rustix::io::pwrite(memory, bytes, at)?;
-        bytes = &bytes[done..];
-        at += done as u64;
-    }
-    Ok(())
-}
-
-/// Reserves a slot and maps the region into it; returns its address.
-fn map(memory: &OwnedFd, size: u64, text: &Range<u64>) -> Result<u64> {
-    let fail = |why: rustix::io::Errno| Error::Memory {
-        size,
-        why: why.into(),
-    };
-    let base = reserve_slot(size)?;
-    let part = |address: u64, len: u64, prot, offset: u64| {
-        // SAFETY: every part lies in the slot that was just reserved and replaces only that.
-        unsafe {
-            mmap(
-                address as *mut c_void,
-                len as usize,
-                prot,
-                MapFlags::SHARED | MapFlags::FIXED,
-                memory,
-                offset,
-            )
-        }
-    };
-    let rw = ProtFlags::READ | ProtFlags::WRITE;
-    let text_len = text.end - text.start;
-    let parts = [
-        (base, size, rw, 0),
-        (
-            base + text.start,
-            text_len,
-            ProtFlags::READ | ProtFlags::EXEC,
-            text.start,
-        ),
-        (
-            base + RING3_ALIAS_OFFSET + text.start,
-            text_len,
-            rw,
-            text.start,
-        ),
-    ];
-    for (address, len, prot, offset) in parts {
-        if let Err(why) = part(address, len, prot, offset) {
-            // SAFETY: the slot reserved above, which nobody knows yet.
-            let _ = unsafe { munmap(base as *mut c_void, RING3_SLOT_SIZE as usize) };
-            return Err(fail(why));
-        }
-    }
-    Ok(base)
-}
-
-fn reserve_slot(size: u64) -> Result<u64> {
-    for _ in 0..SLOT_TRIES {
-        let slot = u64::from(getrandom::u32().unwrap_or_default()) % RING3_SLOTS;
-        let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
-        // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
-        let mapped = unsafe {
-            mmap_anonymous(
-                base as *mut c_void,
-                RING3_SLOT_SIZE as usize,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
-            )
-        };
-        match mapped {
-            Ok(_) => return Ok(base),
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(why) => {
-                return Err(Error::Memory {
-                    size,
-                    why: why.into(),
-                })
-            }
-        }
-    }
-    Err(Error::NoSlot { slots: RING3_SLOTS })
 }
 
 /// Writes text with its NUL; what is too long is cut (the configuration checks lengths).

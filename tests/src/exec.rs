@@ -78,10 +78,6 @@ impl Group {
         Ok(Group { child, done: false })
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     pub fn child(&mut self) -> &mut Child {
         &mut self.child
     }

@@ -7,11 +7,13 @@
 //! Rust test.
 
 mod apps;
+mod compile;
 mod exec;
 mod known;
 mod node;
 mod oracle;
 mod paths;
+mod scratch;
 
 use libtest_mimic::Arguments;
 use std::process::ExitCode;

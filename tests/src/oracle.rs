@@ -8,6 +8,7 @@
 //! the oracle, else the test is ignored with the program's reason.
 
 use crate::Options;
+use crate::compile::compile;
 use crate::exec::{self, End, Outcome};
 use crate::known::{self, Known};
 use crate::paths;
@@ -61,7 +62,7 @@ fn check(
     known: Option<&Known>,
     options: Options,
 ) -> Result<Completion, Failed> {
-    let program = compile(name, source)?;
+    let program = compile(source)?;
     for _ in 0..options.repeat {
         let host = on_host(&program)?;
         if host.end == LACKING && options.host_only {
@@ -105,31 +106,6 @@ fn expected(name: &str, source: &Path, host: Outcome) -> Result<Option<Outcome>,
         End::Exit(0) | End::Signal(_) => Ok(Some(host)),
         _ => Err(format!("on the host: {}", host.report())),
     }
-}
-
-/// Compiles a program if it is older than its sources.
-fn compile(name: &str, source: &Path) -> Result<PathBuf, String> {
-    let folder = paths::build().join("oracle");
-    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let program = folder.join(name);
-    let time = |path: &Path| std::fs::metadata(path).and_then(|m| m.modified()).ok();
-    let header = source.with_file_name("oracle.h");
-    let built = time(&program);
-    if built.is_some() && built > time(source) && built > time(&header) {
-        return Ok(program);
-    }
-    // Another runner may be executing the old one: replace, don't overwrite.
-    let fresh = folder.join(format!("{name}.{}", std::process::id()));
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-o"])
-        .arg(&fresh)
-        .arg(source);
-    let outcome = exec::run(&mut cc, Duration::from_secs(60))?;
-    if !outcome.ok() {
-        return Err(format!("does not compile:\n{}", outcome.stderr));
-    }
-    std::fs::rename(&fresh, &program).map_err(|e| format!("{}: {e}", program.display()))?;
-    Ok(program)
 }
 
 /// Runs the program in a fresh network namespace with `lo` up.

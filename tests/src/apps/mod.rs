@@ -1,8 +1,77 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Real programs on nodes.
+//! Real programs on nodes, and what may befall a node.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`topology`] | where the two ends of a conversation run |
+//! | [`programs`] | servers and clients over each topology |
+//! | [`inspect`] | looking in from a second process |
+//! | [`usage`] | mistakes on the command line |
+//! | [`leaks`] | what is left behind |
+//! | [`kills`] | `kill -9` at bad moments |
+//! | [`calls`] | counting host calls |
+//! | [`frames`] | corrupt frames |
+//! | [`ordinary`] | all of it without root |
 
-use libtest_mimic::Trial;
+mod calls;
+mod frames;
+mod inspect;
+mod kills;
+mod leaks;
+mod ordinary;
+mod programs;
+mod topology;
+mod usage;
+
+use crate::compile::compile;
+use crate::paths;
+use libtest_mimic::{Completion, Failed, Trial};
+use std::path::PathBuf;
 
 pub fn trials() -> Vec<Trial> {
-    Vec::new()
+    let mut all = programs::trials();
+    all.extend(inspect::trials());
+    all.extend(usage::trials());
+    all.extend(leaks::trials());
+    all.extend(kills::trials());
+    all.extend(calls::trials());
+    all.extend(frames::trials());
+    all.extend(ordinary::trials());
+    all
+}
+
+/// What a test found, other than success or failure.
+enum Verdict {
+    Passed,
+    /// It can't run here, and why.
+    Ignored(String),
+}
+
+type Checked = Result<Verdict, String>;
+
+/// A trial from a function of ours.
+fn trial(name: String, check: impl FnOnce() -> Checked + Send + 'static) -> Trial {
+    Trial::ignorable_test(format!("apps::{name}"), move || match check() {
+        Ok(Verdict::Passed) => Ok(Completion::Completed),
+        Ok(Verdict::Ignored(why)) => Ok(Completion::ignored_with(why)),
+        Err(why) => Err(Failed::from(why)),
+    })
+}
+
+/// A helper program of tests/apps, compiled.
+fn helper(name: &str) -> Result<PathBuf, String> {
+    compile(&paths::root().join("tests/apps").join(format!("{name}.c")))
+}
+
+/// Fails with a message unless the condition holds.
+fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(message()) }
+}
+
+/// Is the program installed?
+fn installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|folder| folder.join(program).is_file())
 }

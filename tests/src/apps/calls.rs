@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Counting host calls: a call on a node's socket is no call of the host.
+//!
+//! Counts, unlike durations, don't depend on the machine. The programs mark the phase
+//! that counts by two getpriority() calls, which pass through to the host.
+
+use super::topology::{Pair, Topology};
+use super::{Checked, Verdict, ensure, helper, installed, trial};
+use crate::exec;
+use crate::paths;
+use crate::scratch::Scratch;
+use libtest_mimic::Trial;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("calls_loopback".into(), loopback),
+        trial("calls_link".into(), link),
+    ]
+}
+
+/// The lines of the trace between the marks, of all processes, without signals.
+fn counted(trace: &Path) -> Result<Vec<String>, String> {
+    let text = std::fs::read_to_string(trace).map_err(|e| format!("{}: {e}", trace.display()))?;
+    let mut lines = text.lines();
+    ensure(
+        lines.any(|line| line.contains("getpriority(PRIO_PROCESS, 4711)")),
+        || "the phase never began".into(),
+    )?;
+    let mut phase = Vec::new();
+    for line in lines {
+        if line.contains("getpriority(PRIO_PROCESS, 4712)") {
+            return Ok(phase);
+        }
+        // "1234 futex(...", not "1234 --- SIGSYS" nor "<... futex resumed>", which was counted.
+        let call = line
+            .split_once(' ')
+            .map_or("", |(_, call)| call.trim_start());
+        if call.starts_with(|c: char| c.is_ascii_lowercase()) {
+            phase.push(call.split('(').next().unwrap_or(call).to_string());
+        }
+    }
+    Err("the phase never ended".into())
+}
+
+/// Which calls, how often.
+fn summary(calls: &[String]) -> String {
+    let mut names: Vec<&String> = calls.iter().collect();
+    names.sort();
+    names
+        .chunk_by(|a, b| a == b)
+        .map(|same| format!("{} {}", same.len(), same[0]))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn traced(argv: &mut Command, limit: Duration) -> Result<Vec<String>, String> {
+    let folder = Scratch::new()?;
+    let trace = folder.file("trace");
+    let mut command = Command::new("strace");
+    command
+        .args(["-f", "-o"])
+        .arg(&trace)
+        .arg(argv.get_program())
+        .args(argv.get_args());
+    let outcome = exec::run(&mut command, limit)?;
+    ensure(
+        outcome.ok() && outcome.stdout.contains("10000 pairs"),
+        || outcome.report(),
+    )?;
+    counted(&trace)
+}
+
+fn loopback() -> Checked {
+    if !installed("strace") {
+        return Ok(Verdict::Ignored("strace is not installed".into()));
+    }
+    let mut command = Command::new(paths::ring3());
+    command.args(["run", "--"]).arg(helper("pairs")?);
+    let calls = traced(&mut command, Duration::from_secs(60))?;
+    ensure(calls.len() < 100, || {
+        format!(
+            "{} host calls for 10,000 pairs: {}",
+            calls.len(),
+            summary(&calls)
+        )
+    })?;
+    Ok(Verdict::Passed)
+}
+
+fn link() -> Checked {
+    if !installed("strace") {
+        return Ok(Verdict::Ignored("strace is not installed".into()));
+    }
+    let pair = Pair::new(Topology::Link)?;
+    let _echo = pair
+        .server
+        .start(&[&helper("echo")?.to_string_lossy(), &pair.server4, "7200"])?;
+    std::thread::sleep(Duration::from_millis(500));
+    let pairs = helper("pairs")?;
+    let mut command = pair
+        .client
+        .command(&[&pairs.to_string_lossy(), &pair.server4, "7200"]);
+    let calls = traced(&mut command, Duration::from_secs(60))?;
+    // 20,000 packets cross the link: one call for ten of them.
+    ensure(calls.len() < 2000, || {
+        format!(
+            "{} host calls for 20,000 packets: {}",
+            calls.len(),
+            summary(&calls)
+        )
+    })?;
+    Ok(Verdict::Passed)
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Looking in: the system's own tools, run on a node by `ring3 exec` beside its programs.
+
+use super::topology::{Pair, Place, Topology};
+use super::{Checked, Verdict, ensure, installed, trial};
+use crate::exec;
+use crate::node::{Node, SHORT};
+use libtest_mimic::Trial;
+use std::process::Stdio;
+use std::time::Duration;
+
+/// A node with a link, its name; the pair keeps both up.
+fn node_of(place: &Place) -> Result<&Node, String> {
+    match place {
+        Place::Node(node) => Ok(node),
+        Place::Host => Err("not a node".into()),
+    }
+}
+
+fn inspected(
+    name: &'static str,
+    tool: &'static str,
+    check: fn(&Pair, &Node) -> Result<(), String>,
+) -> Trial {
+    trial(format!("inspect_{name}"), move || -> Checked {
+        if !installed(tool) {
+            return Ok(Verdict::Ignored(format!("{tool} is not installed")));
+        }
+        let pair = Pair::new(Topology::Link)?;
+        check(&pair, node_of(&pair.server)?)?;
+        Ok(Verdict::Passed)
+    })
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        inspected("ip", "ip", ip),
+        inspected("ip_change", "ip", ip_change),
+        inspected("ss", "ss", ss),
+        inspected("tcpdump", "tcpdump", tcpdump),
+        inspected("nft", "nft", nft),
+        inspected("tc", "tc", tc),
+        inspected("sysctl", "sysctl", sysctl),
+        inspected("proc", "cat", proc_files),
+        inspected("log", "cat", log),
+    ]
+}
+
+/// The text contains all of the words.
+fn holds(text: &str, words: &[&str]) -> Result<(), String> {
+    match words.iter().find(|word| !text.contains(**word)) {
+        None => Ok(()),
+        Some(word) => Err(format!("no '{word}' in:\n{text}")),
+    }
+}
+
+fn ping(pair: &Pair) -> Result<String, String> {
+    pair.client
+        .must(&["ping", "-c", "3", "-i", "0.1", &pair.server4], SHORT)
+}
+
+fn ip(pair: &Pair, node: &Node) -> Result<(), String> {
+    ping(pair)?;
+    let address = node.output(&["ip", "addr"])?;
+    holds(
+        &address,
+        &[
+            "lo:",
+            "127.0.0.1/8",
+            &pair.interface,
+            &pair.server4,
+            &pair.server6,
+        ],
+    )?;
+    holds(
+        &node.output(&["ip", "link"])?,
+        &["LOOPBACK,UP", &pair.interface, "LOWER_UP"],
+    )?;
+    holds(
+        &node.output(&["ip", "route"])?,
+        &["dev", &pair.interface, "scope link"],
+    )?;
+    let neighbours = node.output(&["ip", "neigh"])?;
+    holds(&neighbours, &[&pair.interface, "lladdr"])?;
+    holds(
+        &node.output(&["ip", "-s", "link", "show", &pair.interface])?,
+        &["RX:", "TX:"],
+    )?;
+    holds(&node.output(&["ip", "-j", "addr"])?, &["\"ifname\":\"lo\""])
+}
+
+fn ip_change(pair: &Pair, node: &Node) -> Result<(), String> {
+    let interface = pair.interface.as_str();
+    node.output(&["ip", "addr", "add", "192.0.2.1/24", "dev", interface])?;
+    node.output(&["ip", "route", "add", "198.51.100.0/24", "via", "192.0.2.9"])?;
+    holds(
+        &node.output(&["ip", "route", "get", "198.51.100.7"])?,
+        &["via 192.0.2.9", interface],
+    )?;
+    node.output(&["ip", "link", "set", interface, "mtu", "1400"])?;
+    holds(
+        &node.output(&["ip", "link", "show", interface])?,
+        &["mtu 1400"],
+    )?;
+    ping(pair)?;
+    node.output(&["ip", "link", "set", interface, "down"])?;
+    let lost = pair.client.run(
+        &["ping", "-c", "2", "-i", "0.1", "-W", "1", &pair.server4],
+        SHORT,
+    )?;
+    ensure(!lost.ok(), || {
+        format!("ping went through a link that is down: {}", lost.report())
+    })?;
+    node.output(&["ip", "link", "set", interface, "up"])?;
+    node.output(&[
+        "ip",
+        "addr",
+        "replace",
+        &format!("{}/24", pair.server4),
+        "dev",
+        interface,
+    ])?;
+    ping(pair)?;
+    Ok(())
+}
+
+fn ss(pair: &Pair, node: &Node) -> Result<(), String> {
+    let _server = pair.server.start(&["iperf3", "-s", "-1", "-p", "5300"])?;
+    pair.wait_for_port(5300)?;
+    let _client = pair
+        .client
+        .start(&["iperf3", "-c", &pair.server4, "-p", "5300", "-t", "4"])?;
+    let mut text = String::new();
+    let seen = exec::until(Duration::from_secs(4), || {
+        text = node.output(&["ss", "-tin"]).unwrap_or_default();
+        text.matches("ESTAB").count() >= 2
+    });
+    ensure(seen, || format!("no established connections in:\n{text}"))?;
+    holds(&text, &["rtt:", "cwnd:", ":5300"])?;
+    holds(&node.output(&["ss", "-s"])?, &["TCP:"])?;
+    holds(&node.output(&["ss", "-lnt"])?, &["LISTEN"]).or_else(|_| Ok(()))
+}
+
+fn tcpdump(pair: &Pair, node: &Node) -> Result<(), String> {
+    let mut command = node.command([
+        "tcpdump",
+        "-i",
+        &pair.interface,
+        "-nn",
+        "-c",
+        "4",
+        "-l",
+        "--immediate-mode",
+        "icmp",
+    ]);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut group = exec::Group::spawn(&mut command)?;
+    std::thread::sleep(Duration::from_millis(1000));
+    ping(pair)?;
+    let end = group.wait(Duration::from_secs(10));
+    let mut text = String::new();
+    if let Some(mut out) = group.child().stdout.take() {
+        drop(group);
+        let _ = std::io::Read::read_to_string(&mut out, &mut text);
+    }
+    ensure(end == Some(exec::End::Exit(0)), || {
+        format!("tcpdump: {end:?}\n{text}")
+    })?;
+    holds(
+        &text,
+        &["ICMP echo request", "ICMP echo reply", &pair.server4],
+    )
+}
+
+fn nft(pair: &Pair, node: &Node) -> Result<(), String> {
+    node.output(&["nft", "add", "table", "inet", "t"])?;
+    node.output(&[
+        "nft",
+        "add",
+        "chain",
+        "inet",
+        "t",
+        "in",
+        "{ type filter hook input priority 0 ; }",
+    ])?;
+    node.output(&[
+        "nft",
+        "add",
+        "rule",
+        "inet",
+        "t",
+        "in",
+        "icmp",
+        "type",
+        "echo-request",
+        "counter",
+        "drop",
+    ])?;
+    holds(
+        &node.output(&["nft", "list", "ruleset"])?,
+        &["table inet t", "echo-request", "drop"],
+    )?;
+    let lost = pair.client.run(
+        &["ping", "-c", "2", "-i", "0.1", "-W", "1", &pair.server4],
+        SHORT,
+    )?;
+    ensure(!lost.ok(), || "ping went through the filter".into())?;
+    holds(&node.output(&["nft", "list", "ruleset"])?, &["packets 2"])?;
+    node.output(&["nft", "flush", "ruleset"])?;
+    ping(pair)?;
+    Ok(())
+}
+
+fn tc(pair: &Pair, node: &Node) -> Result<(), String> {
+    let interface = pair.interface.as_str();
+    node.output(&[
+        "tc", "qdisc", "replace", "dev", interface, "root", "netem", "delay", "30ms",
+    ])?;
+    holds(
+        &node.output(&["tc", "qdisc", "show", "dev", interface])?,
+        &["netem", "delay 30ms"],
+    )?;
+    let text = ping(pair)?;
+    let minimum: f64 = text
+        .lines()
+        .find_map(|line| line.split(" = ").nth(1)?.split('/').next()?.parse().ok())
+        .ok_or_else(|| format!("no round-trip times in:\n{text}"))?;
+    ensure(minimum >= 29.0, || format!("delayed by {minimum} ms only"))?;
+    for kind in ["fq", "fq_codel", "cake", "pfifo"] {
+        node.output(&["tc", "qdisc", "replace", "dev", interface, "root", kind])?;
+        holds(
+            &node.output(&["tc", "-s", "qdisc", "show", "dev", interface])?,
+            &[kind, "Sent"],
+        )?;
+    }
+    ping(pair)?;
+    Ok(())
+}
+
+fn sysctl(_: &Pair, node: &Node) -> Result<(), String> {
+    node.output(&["sysctl", "net.ipv4.tcp_congestion_control=bbr"])?;
+    let text = node.output(&["sysctl", "-n", "net.ipv4.tcp_congestion_control"])?;
+    ensure(text.trim() == "bbr", || format!("now {text}"))?;
+    node.output(&[
+        "sysctl",
+        "-w",
+        "net.ipv4.ip_forward=1",
+        "net.core.somaxconn=77",
+    ])?;
+    let text = node.output(&["sysctl", "-n", "net.ipv4.ip_forward", "net.core.somaxconn"])?;
+    ensure(text == "1\n77\n", || format!("now {text}"))?;
+    let all = node.output(&["sysctl", "net.ipv4"])?;
+    ensure(all.lines().count() > 80, || {
+        format!("only {} lines", all.lines().count())
+    })
+}
+
+fn proc_files(pair: &Pair, node: &Node) -> Result<(), String> {
+    ping(pair)?;
+    let text = node.output(&["cat", "/proc/net/snmp"])?;
+    holds(&text, &["Ip:", "Icmp:", "Tcp:", "Udp:"])?;
+    holds(
+        &node.output(&["cat", "/proc/net/dev"])?,
+        &["lo:", &pair.interface],
+    )?;
+    let names = node.output(&["ls", "/sys/class/net"])?;
+    holds(&names, &["lo", &pair.interface])?;
+    let file = format!("/sys/class/net/{}/operstate", pair.interface);
+    holds(&node.output(&["cat", &file])?, &["up"])
+}
+
+fn log(_: &Pair, node: &Node) -> Result<(), String> {
+    let outcome = exec::run(&mut crate::node::ring3(["log", &node.name]), SHORT)?;
+    ensure(
+        outcome.ok() && outcome.stdout.contains("Linux version"),
+        || outcome.report(),
+    )?;
+    let outcome = exec::run(&mut crate::node::ring3(["ls", "--json"]), SHORT)?;
+    ensure(outcome.ok() && outcome.stdout.contains(&node.name), || {
+        outcome.report()
+    })
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `kill -9` of a program at bad moments.
+//!
+//! Outside kernel code, or asleep in it: its node goes on and its peers see the connection close.
+//! Inside: everybody gets an error within a second. Nothing ever hangs.
+
+use super::topology::{Pair, Place, Topology};
+use super::{Checked, Verdict, ensure, helper, trial};
+use crate::exec::{self, Group};
+use crate::node::Node;
+use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+pub fn trials() -> Vec<Trial> {
+    let mut all: Vec<Trial> = ["idle", "recv", "poll", "spin"]
+        .into_iter()
+        .map(|mode| trial(format!("kill_{mode}"), move || holding(mode)))
+        .collect();
+    all.push(trial("kill_busy".into(), busy));
+    all.push(trial("kill_keeper".into(), keeper));
+    all
+}
+
+/// A program whose lines come in one by one.
+struct Talker {
+    group: Group,
+    lines: Receiver<String>,
+}
+
+impl Talker {
+    fn start(mut command: Command) -> Result<Talker, String> {
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut group = Group::spawn(&mut command)?;
+        let out = group.child().stdout.take().ok_or("no pipe")?;
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Ok(Talker { group, lines })
+    }
+
+    /// The next line, if it comes in time.
+    fn line(&self, limit: Duration) -> Option<String> {
+        self.lines.recv_timeout(limit).ok()
+    }
+
+    fn expect(&self, start: &str) -> Result<String, String> {
+        match self.line(Duration::from_secs(10)) {
+            Some(line) if line.starts_with(start) => Ok(line),
+            other => Err(format!("waited for '{start}', got {other:?}")),
+        }
+    }
+}
+
+/// Kills the process whose number ends the line.
+fn kill_named(line: &str) -> Result<(), String> {
+    let pid = line
+        .split(' ')
+        .next_back()
+        .and_then(|word| word.parse().ok())
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| format!("no process number in '{line}'"))?;
+    kill_process(pid, Signal::KILL).map_err(|e| format!("kill {line}: {e}"))
+}
+
+fn works(node: &Node) -> Result<(), String> {
+    let outcome = node.exec(&["cat", "/proc/net/tcp"])?;
+    ensure(outcome.ok(), || {
+        format!("the node no longer works: {}", outcome.report())
+    })
+}
+
+fn holding(mode: &str) -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let (hold, watch) = (helper("hold")?, helper("watch")?);
+    let Place::Node(node) = &pair.server else {
+        return Err("not a node".into());
+    };
+    for turn in 0..3 {
+        let port = format!("{}", 7100 + turn);
+        let holder = Talker::start(node.command([
+            hold.as_os_str(),
+            mode.as_ref(),
+            pair.server4.as_ref(),
+            port.as_ref(),
+        ]))?;
+        let watcher =
+            Talker::start(
+                pair.client
+                    .command(&[&watch.to_string_lossy(), &pair.server4, &port]),
+            )?;
+        watcher.expect("connected")?;
+        let line = holder.expect("accepted")?;
+        std::thread::sleep(Duration::from_millis(100));
+        kill_named(&line)?;
+        let start = Instant::now();
+        let end = watcher.expect("end")?;
+        ensure(start.elapsed() < Duration::from_secs(3), || {
+            format!("the peer saw it after {:?}", start.elapsed())
+        })?;
+        ensure(end == "end FIN" || end == "end ECONNRESET", || end.clone())?;
+        works(node)?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Killed while it is inside kernel code with some probability, many times.
+fn busy() -> Checked {
+    let (busy, wait) = (helper("busy")?, helper("wait")?);
+    let (mut lived, mut poisoned) = (0, 0);
+    let mut node = Node::up(&[])?;
+    for turn in 0..40_u64 {
+        let waiter = Talker::start(node.command([&wait]))?;
+        waiter.expect("waiting")?;
+        let mut program = Talker::start(node.command([&busy]))?;
+        let line = program.expect("busy")?;
+        std::thread::sleep(Duration::from_micros(2000 + turn * 1377 % 20000));
+        kill_named(&line)?;
+        let end = program.group.wait(Duration::from_secs(3));
+        ensure(end.is_some(), || {
+            "the killed program does not go away".into()
+        })?;
+        let start = Instant::now();
+        let probe = node.exec(&["cat", "/proc/net/tcp"])?;
+        ensure(start.elapsed() < Duration::from_secs(2), || {
+            format!(
+                "a new program hung for {:?}: {}",
+                start.elapsed(),
+                probe.report()
+            )
+        })?;
+        if probe.ok() {
+            lived += 1;
+            ensure(waiter.line(Duration::ZERO).is_none(), || {
+                "another program's recv() ended, though the node lives".into()
+            })?;
+            continue;
+        }
+        poisoned += 1;
+        ensure(probe.stderr.contains("poison"), || {
+            format!("no clear error: {}", probe.report())
+        })?;
+        // The other participant learns of it within a second.
+        let said = waiter.line(Duration::from_secs(1));
+        ensure(said.is_some_and(|text| text.starts_with('E')), || {
+            "another program still sleeps in recv() after a second".into()
+        })?;
+        let down = node.down()?;
+        ensure(down.ok(), || format!("down: {}", down.report()))?;
+        node = Node::up(&[])?;
+    }
+    println!(
+        "killed inside kernel code or near it: the node lived {lived} times, was poisoned {poisoned} times"
+    );
+    Ok(Verdict::Passed)
+}
+
+/// The node's own process killed: its programs get an error, the name is free again.
+fn keeper() -> Checked {
+    let node = Node::up(&[])?;
+    let wait = helper("wait")?;
+    let waiter = Talker::start(node.command([&wait]))?;
+    waiter.expect("waiting")?;
+    let stat = exec::run(
+        &mut crate::node::ring3(["stat", &node.name]),
+        crate::node::SHORT,
+    )?;
+    let pid = stat
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("keeper"))
+        .ok_or_else(|| stat.report())?;
+    kill_named(pid)?;
+    let said = waiter.line(Duration::from_secs(2));
+    ensure(
+        said.as_deref().is_none_or(|text| text.starts_with('E')),
+        || format!("said {said:?}"),
+    )?;
+    let mut waiter = waiter;
+    ensure(
+        said.is_some() || waiter.group.wait(Duration::from_secs(1)).is_some(),
+        || "a program of the dead node still sleeps in recv() after three seconds".into(),
+    )?;
+    let start = Instant::now();
+    let outcome = node.exec(&["true"])?;
+    ensure(
+        !outcome.ok() && start.elapsed() < Duration::from_secs(2),
+        || outcome.report(),
+    )?;
+    let again = exec::run(
+        &mut crate::node::ring3(["up", &node.name]),
+        crate::node::SHORT,
+    )?;
+    ensure(again.ok(), || {
+        format!("the name is not free: {}", again.report())
+    })?;
+    Ok(Verdict::Passed)
+}

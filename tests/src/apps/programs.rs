@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Servers and clients, unmodified, over each topology.
+
+use super::topology::{Pair, Topology};
+use super::{Checked, Verdict, ensure, installed, trial};
+use crate::scratch::{self, Scratch};
+use libtest_mimic::Trial;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+type Scenario = fn(&Pair) -> Result<(), String>;
+
+/// What each scenario is called, the programs it needs, how it goes.
+const SCENARIOS: &[(&str, &[&str], Scenario)] = &[
+    ("ping", &["ping"], ping),
+    ("ping6", &["ping"], ping6),
+    ("http_server_curl", &["python3", "curl"], http_server_curl),
+    ("python_client", &["python3"], python_client),
+    ("nginx_curl", &["nginx", "curl"], nginx_curl),
+    ("iperf3_tcp", &["iperf3"], iperf3_tcp),
+    ("iperf3_reverse", &["iperf3"], iperf3_reverse),
+    ("iperf3_parallel", &["iperf3"], iperf3_parallel),
+    ("iperf3_udp", &["iperf3"], iperf3_udp),
+    ("iperf3_ipv6", &["iperf3"], iperf3_ipv6),
+    ("redis", &["redis-server", "redis-benchmark"], redis),
+    ("socat_file", &["socat"], socat_file),
+    ("socat_udp", &["socat"], socat_udp),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut all = Vec::new();
+    for topology in Topology::ALL {
+        for &(name, programs, scenario) in SCENARIOS {
+            all.push(trial(format!("{name}_{}", topology.name()), move || {
+                run(topology, programs, scenario)
+            }));
+        }
+    }
+    all
+}
+
+fn run(topology: Topology, programs: &[&str], scenario: Scenario) -> Checked {
+    if let Some(why) = topology.obstacle() {
+        return Ok(Verdict::Ignored(why));
+    }
+    if let Some(missing) = programs.iter().find(|program| !installed(program)) {
+        return Ok(Verdict::Ignored(format!("{missing} is not installed")));
+    }
+    let pair = Pair::new(topology)?;
+    scenario(&pair)?;
+    Ok(Verdict::Passed)
+}
+
+fn ping(pair: &Pair) -> Result<(), String> {
+    ping_address(pair, &pair.server4)
+}
+
+fn ping6(pair: &Pair) -> Result<(), String> {
+    ping_address(pair, &pair.server6)
+}
+
+fn ping_address(pair: &Pair, address: &str) -> Result<(), String> {
+    // Large enough to be fragmented, too.
+    for size in ["56", "1400", "8000"] {
+        let text = pair.client.must(
+            &[
+                "ping", "-c", "5", "-i", "0.1", "-s", size, "-W", "2", address,
+            ],
+            LIMIT,
+        )?;
+        ensure(text.contains(" 0% packet loss"), || text.clone())?;
+    }
+    Ok(())
+}
+
+/// A folder with a large and a small file.
+fn site() -> Result<Scratch, String> {
+    let folder = Scratch::new()?;
+    folder.noise("large", 20 << 20)?;
+    folder.write("small", "hello\n")?;
+    Ok(folder)
+}
+
+/// Fetches the files by curl, IPv4 and IPv6, one after another and at once.
+fn fetch(pair: &Pair, folder: &Scratch, port: u16) -> Result<(), String> {
+    let got = folder.file("got");
+    let got_text = got.to_string_lossy();
+    for host in [pair.server4.clone(), format!("[{}]", pair.server6)] {
+        let url = format!("http://{host}:{port}/large");
+        pair.client
+            .must(&["curl", "-sS", "-f", "-o", &got_text, &url], LIMIT)?;
+        ensure(scratch::same(&got, &folder.file("large"))?, || {
+            format!("{url}: other bytes arrived")
+        })?;
+    }
+    let url = format!("http://{}:{port}/small?[1-50]", pair.server4);
+    let text = pair.client.must(&["curl", "-sS", "-f", &url], LIMIT)?;
+    ensure(text == "hello\n".repeat(50), || {
+        format!("fifty requests over one connection: {} bytes", text.len())
+    })?;
+    let text = pair.client.must(
+        &["curl", "-sS", "-f", "-Z", "--parallel-max", "10", &url],
+        LIMIT,
+    )?;
+    ensure(text == "hello\n".repeat(50), || {
+        format!("fifty requests, ten at once: {} bytes", text.len())
+    })
+}
+
+fn http_server_curl(pair: &Pair) -> Result<(), String> {
+    let folder = site()?;
+    let path = folder.path().to_string_lossy();
+    let _server = pair.server.start(&[
+        "python3",
+        "-m",
+        "http.server",
+        "--bind",
+        "::",
+        "-d",
+        &path,
+        "8000",
+    ])?;
+    pair.wait_for_port(8000)?;
+    fetch(pair, &folder, 8000)
+}
+
+fn python_client(pair: &Pair) -> Result<(), String> {
+    let folder = site()?;
+    let path = folder.path().to_string_lossy();
+    let _server = pair.server.start(&[
+        "python3",
+        "-m",
+        "http.server",
+        "--bind",
+        &pair.server4,
+        "-d",
+        &path,
+        "8001",
+    ])?;
+    pair.wait_for_port(8001)?;
+    let script = format!(
+        "import urllib.request as u, hashlib as h\n\
+         d = u.urlopen('http://{}:8001/large', timeout=20).read()\n\
+         w = open('{path}/large', 'rb').read()\n\
+         print(len(d), h.sha256(d).digest() == h.sha256(w).digest())",
+        pair.server4
+    );
+    let text = pair.client.must(&["python3", "-c", &script], LIMIT)?;
+    ensure(text == format!("{} True\n", 20 << 20), || text.clone())
+}
+
+fn nginx_curl(pair: &Pair) -> Result<(), String> {
+    let folder = site()?;
+    let path = folder.path().display();
+    let user = if rustix::process::geteuid().is_root() {
+        "user root;"
+    } else {
+        ""
+    };
+    let config = folder.write(
+        "nginx.conf",
+        format!(
+            "daemon off; master_process off; {user} pid {path}/pid; error_log {path}/log;\n\
+             events {{ worker_connections 512; }}\n\
+             http {{ access_log off; sendfile on; tcp_nopush on; keepalive_timeout 5;\n\
+             client_body_temp_path {path}; proxy_temp_path {path}; fastcgi_temp_path {path};\n\
+             uwsgi_temp_path {path}; scgi_temp_path {path};\n\
+             server {{ listen {}:8080; listen [{}]:8080; root {path}; }} }}\n",
+            pair.server4, pair.server6
+        ),
+    )?;
+    let config = config.to_string_lossy();
+    let prefix = folder.path().to_string_lossy();
+    let _server = pair
+        .server
+        .start(&["nginx", "-p", &prefix, "-c", &config, "-e", "stderr"])?;
+    pair.wait_for_port(8080)?;
+    fetch(pair, &folder, 8080)
+}
+
+/// One iperf3 run; both directions' sums must show traffic.
+fn iperf3(pair: &Pair, address: &str, options: &[&str]) -> Result<(), String> {
+    let _server = pair.server.start(&["iperf3", "-s", "-1", "-p", "5201"])?;
+    pair.wait_for_port(5201)?;
+    let mut argv = vec!["iperf3", "-c", address, "-p", "5201", "-t", "2", "-f", "m"];
+    argv.extend(options);
+    let text = pair.client.must(&argv, Duration::from_secs(30))?;
+    // "[  5]   0.00-2.00   sec  1.15 GBytes  4931 Mbits/sec    0             sender"
+    for end in ["sender", "receiver"] {
+        let rate = text
+            .lines()
+            .filter(|line| line.trim_end().ends_with(end))
+            .filter_map(|line| {
+                let words: Vec<&str> = line.split_whitespace().collect();
+                let unit = words.iter().position(|w| *w == "Mbits/sec")?;
+                words.get(unit.checked_sub(1)?)?.parse::<f64>().ok()
+            })
+            .next_back();
+        ensure(rate.is_some_and(|mbits| mbits > 1.0), || {
+            format!("no {end}'s rate in:\n{text}")
+        })?;
+    }
+    Ok(())
+}
+
+fn iperf3_tcp(pair: &Pair) -> Result<(), String> {
+    iperf3(pair, &pair.server4, &[])
+}
+
+fn iperf3_reverse(pair: &Pair) -> Result<(), String> {
+    iperf3(pair, &pair.server4, &["-R"])
+}
+
+fn iperf3_parallel(pair: &Pair) -> Result<(), String> {
+    iperf3(pair, &pair.server4, &["-P", "8"])
+}
+
+fn iperf3_udp(pair: &Pair) -> Result<(), String> {
+    iperf3(pair, &pair.server4, &["-u", "-b", "100M"])
+}
+
+fn iperf3_ipv6(pair: &Pair) -> Result<(), String> {
+    iperf3(pair, &pair.server6, &["-6"])
+}
+
+fn redis(pair: &Pair) -> Result<(), String> {
+    let folder = Scratch::new()?;
+    let dir = folder.path().to_string_lossy();
+    let _server = pair.server.start(&[
+        "redis-server",
+        "--port",
+        "6379",
+        "--bind",
+        &pair.server4,
+        "--protected-mode",
+        "no",
+        "--save",
+        "",
+        "--appendonly",
+        "no",
+        "--dir",
+        &dir,
+    ])?;
+    pair.wait_for_port(6379)?;
+    let cli = |words: &[&str]| {
+        let mut argv = vec!["redis-cli", "-h", &pair.server4];
+        argv.extend(words);
+        pair.client.must(&argv, LIMIT)
+    };
+    ensure(cli(&["set", "key", "value"])?.trim() == "OK", || {
+        "set failed".into()
+    })?;
+    let value = cli(&["get", "key"])?;
+    ensure(value.trim() == "value", || format!("got {value}"))?;
+    for extra in [&["-c", "50"][..], &["-c", "10", "-P", "16"][..]] {
+        let mut argv = vec![
+            "redis-benchmark",
+            "-h",
+            &pair.server4,
+            "-n",
+            "10000",
+            "-t",
+            "set,get,lrange_100",
+            "-q",
+        ];
+        argv.extend(extra);
+        let text = pair.client.must(&argv, LIMIT)?;
+        let results = text.matches("requests per second").count();
+        ensure(results >= 3, || text.clone())?;
+    }
+    Ok(())
+}
+
+fn socat_file(pair: &Pair) -> Result<(), String> {
+    let folder = Scratch::new()?;
+    let sent = folder.noise("sent", 5 << 20)?;
+    let got = folder.file("got");
+    let listen = format!("TCP6-LISTEN:7000,bind=[{}],reuseaddr", pair.server6);
+    let create = format!("CREATE:{}", got.display());
+    let mut server = pair.server.start(&["socat", "-u", &listen, &create])?;
+    pair.wait_for_port(7000)?;
+    let open = format!("OPEN:{}", sent.display());
+    let connect = format!("TCP6:[{}]:7000", pair.server6);
+    pair.client.must(&["socat", "-u", &open, &connect], LIMIT)?;
+    let end = server.wait(Duration::from_secs(10));
+    ensure(end == Some(crate::exec::End::Exit(0)), || {
+        format!("the server's end: {end:?}")
+    })?;
+    ensure(scratch::same(&sent, &got)?, || "other bytes arrived".into())
+}
+
+fn socat_udp(pair: &Pair) -> Result<(), String> {
+    let listen = format!("UDP4-RECVFROM:7001,bind={},fork", pair.server4);
+    let _server = pair.server.start(&["socat", &listen, "EXEC:cat"])?;
+    let address = format!("UDP4:{}:7001", pair.server4);
+    let script = format!("for i in 1 2 3 4 5; do echo ping$i | socat -t 2 - {address}; done");
+    let mut text = String::new();
+    // UDP has no sign of readiness: the first try may come before the server.
+    crate::exec::until(Duration::from_secs(20), || {
+        text = pair
+            .client
+            .run(&["sh", "-c", &script], LIMIT)
+            .map(|outcome| outcome.stdout)
+            .unwrap_or_default();
+        text.lines().count() == 5
+    });
+    ensure(text == "ping1\nping2\nping3\nping4\nping5\n", || {
+        format!("got '{text}'")
+    })
+}

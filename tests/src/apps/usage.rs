@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Mistakes on the command line: one line that names the cause and the remedy, and the status.
+
+use super::{Verdict, ensure, trial};
+use crate::exec::{self, End};
+use crate::node::{Node, SHORT, ring3};
+use crate::scratch::Scratch;
+use libtest_mimic::Trial;
+
+/// Name, arguments, exit status, words that the message has to hold.
+type Case = (
+    &'static str,
+    &'static [&'static str],
+    i32,
+    &'static [&'static str],
+);
+
+const CASES: &[Case] = &[
+    (
+        "port_kind",
+        &["run", "--port", "foo:x", "--", "true"],
+        2,
+        &["foo", "link, tap"],
+    ),
+    (
+        "port_key",
+        &["run", "--port", "link:a,bogus=1", "--", "true"],
+        2,
+        &["bogus", "addr, gw"],
+    ),
+    (
+        "port_empty",
+        &["run", "--port", "", "--", "true"],
+        2,
+        &["port"],
+    ),
+    (
+        "port_no_name",
+        &["run", "--port", "link", "--", "true"],
+        2,
+        &["link"],
+    ),
+    (
+        "address",
+        &["run", "--port", "link:a,addr=1.2.3", "--", "true"],
+        2,
+        &["1.2.3", "10.0.0.1/24"],
+    ),
+    (
+        "prefix",
+        &["run", "--port", "link:a,addr=10.0.0.1/99", "--", "true"],
+        2,
+        &["prefix"],
+    ),
+    (
+        "gateway",
+        &[
+            "run",
+            "--port",
+            "link:a,addr=10.0.0.1/24,gw=x",
+            "--",
+            "true",
+        ],
+        2,
+        &["gw"],
+    ),
+    (
+        "mtu",
+        &["run", "--port", "link:a,mtu=5", "--", "true"],
+        2,
+        &["mtu", "68"],
+    ),
+    (
+        "mtu_text",
+        &["run", "--port", "link:a,mtu=big", "--", "true"],
+        2,
+        &["mtu"],
+    ),
+    (
+        "mac",
+        &["run", "--port", "link:a,mac=zz", "--", "true"],
+        2,
+        &["mac"],
+    ),
+    (
+        "interface",
+        &["run", "--port", "tap:muchtoolonganinterface", "--", "true"],
+        2,
+        &["too long"],
+    ),
+    ("mem", &["run", "--mem", "1x", "--", "true"], 2, &["unit"]),
+    (
+        "sysctl",
+        &["run", "--sysctl", "foo", "--", "true"],
+        2,
+        &["KEY=VALUE"],
+    ),
+    ("no_command", &["run"], 2, &["CMD"]),
+    ("verb", &["bogus"], 2, &["bogus"]),
+    ("node_name", &["up", "../x"], 2, &["not allowed"]),
+    (
+        "exec_no_node",
+        &["exec", "nosuchnode", "--", "true"],
+        125,
+        &["nosuchnode", "ring3 ls"],
+    ),
+    (
+        "down_no_node",
+        &["down", "nosuchnode"],
+        1,
+        &["nosuchnode", "ring3 ls"],
+    ),
+    ("log_no_node", &["log", "nosuchnode"], 1, &["nosuchnode"]),
+    ("stat_no_node", &["stat", "nosuchnode"], 1, &["nosuchnode"]),
+    ("not_found", &["run", "--", "/nosuch"], 127, &["/nosuch"]),
+    (
+        "not_found_in_path",
+        &["run", "--", "nosuchprogram"],
+        127,
+        &["nosuchprogram"],
+    ),
+    (
+        "not_executable",
+        &["run", "--", "/etc/passwd"],
+        126,
+        &["/etc/passwd"],
+    ),
+    ("folder", &["run", "--", "/etc"], 126, &["/etc"]),
+    (
+        "image_missing",
+        &["run", "--image", "/nosuch", "--", "true"],
+        125,
+        &["/nosuch", "make"],
+    ),
+    (
+        "image_other",
+        &["run", "--image", "/etc/passwd", "--", "true"],
+        125,
+        &["/etc/passwd", "make"],
+    ),
+    (
+        "sysctl_unknown",
+        &["run", "--sysctl", "net.ipv4.nosuch=1", "--", "true"],
+        125,
+        &["nosuch"],
+    ),
+    (
+        "file_missing",
+        &["up", "-f", "/nosuch.toml"],
+        2,
+        &["/nosuch.toml"],
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    let mut all: Vec<Trial> = CASES
+        .iter()
+        .map(|&(name, args, status, words)| {
+            trial(format!("usage_{name}"), move || {
+                refused(args, status, words)?;
+                Ok(Verdict::Passed)
+            })
+        })
+        .collect();
+    all.push(trial("usage_name_taken".into(), || {
+        let node = Node::up(&[])?;
+        refused(&["up", &node.name], 1, &[&node.name])
+            .or_else(|_| refused(&["up", &node.name], 2, &[&node.name]))?;
+        ensure(node.exec(&["true"])?.ok(), || {
+            "the first node is gone".into()
+        })?;
+        Ok(Verdict::Passed)
+    }));
+    all.push(trial("usage_image_version".into(), || {
+        let folder = Scratch::new()?;
+        let image = crate::paths::root().join("bin/ring3-up.image");
+        let mut bytes = std::fs::read(&image).map_err(|e| format!("{}: {e}", image.display()))?;
+        // The word behind the magic number is the version of the contract.
+        let magic = 0x3367_006e_6967_6572_u64.to_le_bytes();
+        let at = bytes
+            .windows(8)
+            .position(|window| window == magic)
+            .ok_or("the image has no magic number")?;
+        bytes[at + 8..at + 12].copy_from_slice(&999_u32.to_le_bytes());
+        let other = folder.write("other.image", bytes)?;
+        let other = other.to_string_lossy();
+        refused(&["run", "--image", &other, "--", "true"], 125, &["version"])?;
+        let text = std::fs::read(&image).map_err(|e| e.to_string())?;
+        let short = folder.write("short.image", &text[..text.len() / 2])?;
+        let short = short.to_string_lossy();
+        refused(&["run", "--image", &short, "--", "true"], 125, &["image"])?;
+        Ok(Verdict::Passed)
+    }));
+    all.push(trial("usage_tap_not_permitted".into(), || {
+        if !rustix::process::geteuid().is_root() {
+            let args = ["run", "--port", "tap:r3nope,addr=10.1.1.1/24", "--", "true"];
+            refused(&args, 125, &["tap"])?;
+        } else {
+            let mut command = std::process::Command::new("setpriv");
+            command
+                .args(["--reuid=65534", "--regid=65534", "--clear-groups", "env"])
+                .arg("XDG_RUNTIME_DIR=/tmp/nosuch-folder")
+                .arg(crate::paths::ring3())
+                .args(["run", "--port", "tap:r3nope,addr=10.1.1.1/24", "--", "true"]);
+            let outcome = exec::run(&mut command, SHORT)?;
+            ensure(outcome.end == End::Exit(125), || outcome.report())?;
+        }
+        Ok(Verdict::Passed)
+    }));
+    all.push(trial("usage_passt_missing".into(), || {
+        let mut command = ring3(["run", "--port", "passt", "--", "/bin/true"]);
+        command.env("PATH", "/nonexistent");
+        let outcome = exec::run(&mut command, SHORT)?;
+        ensure(
+            outcome.end == End::Exit(125) && outcome.stderr.contains("passt"),
+            || outcome.report(),
+        )?;
+        Ok(Verdict::Passed)
+    }));
+    all
+}
+
+/// The command fails with that status and a message that holds the words. What clap says of the
+/// grammar has a usage under it; every other message is one line.
+fn refused(args: &[&str], status: i32, words: &[&str]) -> Result<(), String> {
+    let outcome = exec::run(&mut ring3(args), SHORT)?;
+    ensure(outcome.end == End::Exit(status), || {
+        format!("wanted exit {status}: {}", outcome.report())
+    })?;
+    if let Some(word) = words.iter().find(|word| !outcome.stderr.contains(**word)) {
+        return Err(format!("no '{word}' in: {}", outcome.stderr));
+    }
+    ensure(outcome.stdout.is_empty(), || {
+        format!("on standard output: {}", outcome.stdout)
+    })?;
+    let lines = outcome.stderr.trim_end().lines().count();
+    ensure(lines == 1 || outcome.stderr.starts_with("error: "), || {
+        format!("{lines} lines: {}", outcome.stderr)
+    })
+}

@@ -15,13 +15,20 @@
  */
 #include "policy.h"
 
+#include <linux/stat.h>
+
 /* bpf(2) commands that make a descriptor (linux/bpf.h; all of its commands are < 64). */
 #define BPF_MAKES_FD	((1ull << 0) | (1ull << 5) | (1ull << 7) | (1ull << 13) |	\
 			 (1ull << 14) | (1ull << 17) | (1ull << 18) | (1ull << 19) |	\
 			 (1ull << 28) | (1ull << 30) | (1ull << 32) | (1ull << 33) |	\
 			 (1ull << 36))
 #define NS_GET_NSTYPE	0xb703		/* linux/nsfs.h */
-#define SIOCGSKNS_NR	0x894c		/* linux/sockios.h: makes a descriptor */
+/* linux/sockios.h */
+#define SIOCGSKNS_NR	0x894c		/* makes a descriptor */
+#define SIOC_FIRST	0x890b		/* SIOCADDRT: about routes and interfaces from here ... */
+#define SIOC_LAST	0x89df		/* ... to here, and the drivers' own: */
+#define SIOC_DRIVER	0x89f0
+#define SIOC_DRIVER_END	0x89ff
 
 static struct gate_mutex placeholder_lock;
 
@@ -312,13 +319,46 @@ long do_fcntl(struct gate_regs *r)
 	}
 }
 
+/*
+ * Interfaces may be asked about through any socket: libc's if_nametoindex() takes
+ * an AF_UNIX one. The answer has to be the node's.
+ */
+static bool ioctl_about_network(u32 fd, u32 cmd)
+{
+	struct stat st;
+
+	if (likely(cmd < SIOC_FIRST || cmd > SIOC_DRIVER_END ||
+		   (cmd > SIOC_LAST && cmd < SIOC_DRIVER)))
+		return false;
+	return !host_syscall2(__NR_fstat, fd, (long)&st) && (st.st_mode & S_IFMT) == S_IFSOCK;
+}
+
+static long ioctl_by_other_socket(struct gate_regs *r)
+{
+	struct gate_regs close = { .nr = __NR_close };
+	struct gate_regs again = *r;
+	long fd, ret;
+
+	fd = fd_create(true, __NR_socket, 2 /* AF_INET */, 2 /* SOCK_DGRAM */ | O_CLOEXEC, 0, 0);
+	if (fd < 0)
+		return fd;
+	again.a[0] = fd;
+	ret = image_pass(&again);
+	close.a[0] = fd;
+	do_close(&close);
+	return ret;
+}
+
 long do_ioctl(struct gate_regs *r)
 {
 	u32 fd = r->a[0], cmd = r->a[1];
 	long ret;
 
-	if (!fd_is_node(fd))
-		return gate_host_regs(r);
+	if (!fd_is_node(fd)) {
+		if (unlikely(reserved_fd(fd)))
+			return -EBADF;
+		return ioctl_about_network(fd, cmd) ? ioctl_by_other_socket(r) : gate_host_regs(r);
+	}
 	switch (cmd) {
 	case FIOCLEX:
 	case FIONCLEX:

@@ -12,6 +12,8 @@ pub use crate::control::{Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::Folder;
 
+/// How long a list waits for one node.
+const LIST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long `down` waits for the node's process to clean up.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -22,16 +24,41 @@ pub struct Client {
     name: String,
 }
 
-/// This user's nodes: what each says of itself, or why it does not answer.
+/// This user's nodes: what each says of itself, or why it does not answer. They are asked at
+/// the same time.
 pub fn list() -> Result<Vec<(String, Result<Status>)>> {
     let folder = Folder::open()?;
     let names = folder.nodes()?;
+    let ask = |name: &str| {
+        let node = Client::find(folder.clone(), name)?;
+        match node.ask_within(&Request::Status, LIST_PATIENCE)? {
+            Reply::Status(status) => Ok(*status),
+            other => Err(node.unexpected(other)),
+        }
+    };
+    let statuses: Vec<Result<Status>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = names
+            .iter()
+            .map(|name| scope.spawn(move || ask(name)))
+            .collect();
+        threads
+            .into_iter()
+            .zip(&names)
+            .map(|(thread, name)| {
+                thread.join().unwrap_or_else(|_| {
+                    Err(Error::NoAnswer {
+                        name: name.clone(),
+                        why: "asking it failed".into(),
+                    })
+                })
+            })
+            .collect()
+    });
+    // One that went down just now is not one of them.
     Ok(names
         .into_iter()
-        .map(|name| {
-            let status = Client::find(folder.clone(), &name).and_then(|node| node.status());
-            (name, status)
-        })
+        .zip(statuses)
+        .filter(|(_, status)| !matches!(status, Err(Error::NoSuchNode { .. })))
         .collect())
 }
 
@@ -91,16 +118,20 @@ impl Client {
     }
 
     fn ask(&self, request: &Request) -> Result<Reply> {
+        self.ask_within(request, PATIENCE)
+    }
+
+    fn ask_within(&self, request: &Request, patience: Duration) -> Result<Reply> {
         let stream = UnixStream::connect(self.folder.control_path(&self.name))
             .map_err(|error| self.no_answer(&error.to_string()))?;
         let exchange = || {
-            stream.set_read_timeout(Some(PATIENCE))?;
-            stream.set_write_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(patience))?;
+            stream.set_write_timeout(Some(patience))?;
             write_line(&stream, request)?;
             read_line(&stream)
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => self.no_answer(&late(&stream)),
+            std::io::ErrorKind::WouldBlock => self.no_answer(&late(&stream, patience)),
             _ => self.no_answer(&error.to_string()),
         })
     }
@@ -125,11 +156,11 @@ impl Client {
 }
 
 /// Why there is no answer in time, and how to be rid of the node all the same.
-fn late(stream: &UnixStream) -> String {
-    let seconds = PATIENCE.as_secs();
+fn late(stream: &UnixStream, patience: Duration) -> String {
+    let seconds = patience.as_secs();
     match socket_peercred(stream) {
         Ok(peer) => format!(
-            "nothing within {seconds} s; is one of its programs stopped? `kill {}` ends the node",
+            "nothing within {seconds} s; is it stopped? `kill {}` ends the node",
             peer.pid.as_raw_nonzero()
         ),
         Err(_) => format!("nothing within {seconds} s"),

@@ -13,10 +13,8 @@ use serde::{Deserialize, Serialize};
 
 /// A line longer than this is not ours.
 const LINE_MAX: u64 = 16 << 20;
-/// How long a client waits for an answer: the node may be busy letting programs in.
+/// How long either side waits for the other's line.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a node, which serves one at a time, waits for a client's line.
-pub(crate) const PATIENCE_SERVER: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]

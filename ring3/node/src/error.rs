@@ -59,6 +59,8 @@ pub enum Error {
     Memory { size: u64, why: Errno },
     #[error("no free address range for another node in this process: all {slots} slots are taken")]
     NoSlot { slots: u64 },
+    #[error("this process has {max} nodes already, as many as it can: start another process")]
+    TooManyNodes { max: usize },
 
     #[error("no runtime folder: {} {why}", path.display())]
     Runtime { path: PathBuf, why: String },

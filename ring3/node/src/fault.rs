@@ -14,6 +14,7 @@ use std::mem::{transmute, zeroed};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
+use crate::error::{Error, Result};
 use crate::region::Region;
 
 /// Nodes in one process; the simulator will want more.
@@ -44,8 +45,8 @@ static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 #[derive(Debug)]
 pub(crate) struct Guard(usize);
 
-/// Starts to catch faults in `region`'s text. `None`: too many nodes in this process.
-pub(crate) fn guard(region: &Region) -> Option<Guard> {
+/// Starts to catch faults in `region`'s text.
+pub(crate) fn guard(region: &Region) -> Result<Guard> {
     BEFORE.get_or_init(install);
     let text = region.text();
     for (index, slot) in SLOTS.iter().enumerate() {
@@ -58,10 +59,10 @@ pub(crate) fn guard(region: &Region) -> Option<Guard> {
             slot.fixup.store(region.fixup_address(), Ordering::Relaxed);
             slot.start
                 .store(region.base() + text.start, Ordering::Release);
-            return Some(Guard(index));
+            return Ok(Guard(index));
         }
     }
-    None
+    Err(Error::TooManyNodes { max: REGIONS_MAX })
 }
 
 impl Drop for Guard {

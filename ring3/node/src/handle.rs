@@ -172,15 +172,15 @@ impl Drop for RingAtEnd {
 fn keep(
     config: NodeConfig,
     folder: &Folder,
-    stop: &OwnedFd,
+    stop: &Arc<OwnedFd>,
     up: &mpsc::Sender<Arc<Region>>,
 ) -> Result<()> {
     fault::prepare_thread();
     sys::exact_timers();
     let mut node = Node::start(config, folder)?;
-    let listeners = node.listen()?;
+    let sockets = node.listen(stop)?;
     let _ = up.send(node.region().clone());
-    node.serve(&listeners, stop)
+    node.serve(&sockets, stop)
 }
 
 /// `ring3 up`: keeps the node until `ring3 down`, SIGTERM, SIGINT or SIGHUP.

@@ -7,10 +7,10 @@
 //!
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
-//! control     `ring3 ls`, `log`, `down`    -> one answer each
+//! ask         `ring3 log`                   -> LOG_READ; answer.rs answers the rest
 //! procs       procs[] changed              -> pidfds for the new, forget the gone (procs.rs)
 //! a pidfd     a process died               -> REAP
-//! stop        the handle, or `down`        -> the end
+//! stop        the handle, or `ring3 down`   -> the end
 //! ```
 //!
 //! States of the node (region->state) and what the keeper does about them:
@@ -28,6 +28,7 @@
 //! they sleep, and nobody can join. What is left in the runtime folder is removed by the next
 //! one who looks (runtime.rs).
 
+mod answer;
 mod serve;
 
 use std::os::fd::OwnedFd;
@@ -37,7 +38,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ring3_abi::RING3_UP;
-use ring3_config::{NodeConfig, PortSpec};
+use ring3_config::NodeConfig;
 
 use crate::drivers::{self, event_fd, Driver, PortWatch, ProcsWatch};
 use crate::elf::Image;
@@ -72,6 +73,8 @@ pub(crate) struct Node {
     /// Rung by the procs watcher, and by KEEP when it returns.
     bell: Arc<OwnedFd>,
     started: Instant,
+    /// Set when drop() begins.
+    leaving: Arc<AtomicBool>,
 }
 
 impl Node {
@@ -88,7 +91,7 @@ impl Node {
         let region = Arc::new(Region::create(&image, &params)?);
         let mut node = Node {
             init: Thread::init(&region),
-            guard: fault::guard(&region),
+            guard: Some(fault::guard(&region)?),
             runtime: runtime.clone(),
             folder: Some(folder),
             region,
@@ -101,6 +104,7 @@ impl Node {
             procs: Procs::default(),
             bell: Arc::new(event_fd()?),
             started: Instant::now(),
+            leaving: Arc::default(),
             config,
         };
         // From here on drop() cleans up whatever there is.
@@ -129,8 +133,10 @@ impl Node {
 
     fn configure(&mut self) -> Result<()> {
         configure::loopback(&mut self.init)?;
-        for (index, spec) in self.config.ports.clone().iter().enumerate() {
-            self.add_port(index, spec)?;
+        self.add_ports()?;
+        self.start_captures()?;
+        for port in &self.ports {
+            configure::port(&mut self.init, port)?;
         }
         self.port_watch = PortWatch::start(&self.region, &self.ports)?;
         for (key, value) in &self.config.sysctls {
@@ -150,29 +156,39 @@ impl Node {
         Ok(())
     }
 
-    fn add_port(&mut self, index: usize, spec: &PortSpec) -> Result<()> {
-        let name = &self.config.name;
-        let port = Port::add(
-            index,
-            spec,
-            name,
-            &self.runtime,
-            &self.ports,
-            &mut self.init,
-        )?;
-        self.ports.push(port);
-        // Before the interface is up, so that its first packet is in it.
-        if let Some(path) = &spec.pcap {
+    /// Makes the interfaces, down. All of them before any thread of ours gets a task: a task
+    /// knows the descriptors of the ports that there were when it was made.
+    fn add_ports(&mut self) -> Result<()> {
+        for (index, spec) in self.config.ports.iter().enumerate() {
+            let port = Port::add(
+                index,
+                spec,
+                &self.config.name,
+                &self.runtime,
+                &self.ports,
+                &mut self.init,
+            )?;
+            self.ports.push(port);
+        }
+        Ok(())
+    }
+
+    /// Before the interfaces are up, so that each capture has the first packet.
+    fn start_captures(&mut self) -> Result<()> {
+        for index in 0..self.ports.len() {
+            let Some(path) = self.ports[index].spec.pcap.clone() else {
+                continue;
+            };
             let thread = self.own_thread()?;
-            let stop = self.captures_stop.clone();
-            let capture = pcap::start(thread, self.ports[index].ifindex, path, stop)?;
+            let ifindex = self.ports[index].ifindex;
+            let capture = pcap::start(thread, ifindex, &path, self.captures_stop.clone())?;
             self.captures.push(capture);
         }
-        configure::port(&mut self.init, &self.ports[index])
+        Ok(())
     }
 
     /// A task of the node for a thread of this process.
-    pub fn own_thread(&mut self) -> Result<Thread> {
+    fn own_thread(&mut self) -> Result<Thread> {
         let block = self
             .init
             .spawn(std::process::id() as i32)
@@ -228,6 +244,7 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
+        self.leaving.store(true, Ordering::Release);
         self.captures_stop.store(true, Ordering::Release);
         self.remove_ports();
         self.region.set_down();

@@ -3,18 +3,17 @@
 //! for.
 
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixListener;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ring3_abi::{RING3_BOOTING, RING3_DOWN, RING3_LOADED, RING3_UP};
 use rustix::event::epoll;
 
-use crate::control::{self, Log, Memory, Proc, Reply, Request, State, Status};
+use super::answer::{port_status, Asks, ControlServer, Facts};
+use super::Node;
+use crate::control::{Log, Reply};
 use crate::drivers::was_rung;
 use crate::error::{Error, Result};
 use crate::join;
-use crate::node::Node;
-use crate::ports::Port;
 
 /// What LOG_READ fills at a time, and what one answer holds at most.
 const LOG_PIECE: usize = 64 << 10;
@@ -27,30 +26,43 @@ const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 const STOP: u64 = 0;
 const PROCS: u64 = 1;
 const JOIN: u64 = 2;
-const CONTROL: u64 = 3;
+const ASK: u64 = 3;
 const PROC: u64 = 1 << 32;
 
 /// The node's sockets.
 #[derive(Debug)]
-pub(crate) struct Listeners {
+pub(crate) struct Sockets {
     join: OwnedFd,
-    control: UnixListener,
+    asks: Asks,
+    /// Ends with this value.
+    _control: ControlServer,
 }
 
 impl Node {
-    /// Opens the sockets: from here on programs may join.
-    pub fn listen(&self) -> Result<Listeners> {
+    /// Opens the sockets: from here on programs may join. `down` rings `stop`.
+    pub fn listen(&self, stop: &Arc<OwnedFd>) -> Result<Sockets> {
         let name = &self.config.name;
-        let path = self.runtime.control_path(name);
-        let fail = || Error::io(format!("listen on {}", path.display()));
-        let control = UnixListener::bind(&path).map_err(fail())?;
-        control.set_nonblocking(true).map_err(fail())?;
-        let join = join::listen(&self.runtime.join_path(name))?;
-        Ok(Listeners { join, control })
+        let (control, asks) = ControlServer::start(
+            &self.runtime.control_path(name),
+            Facts {
+                name: name.clone(),
+                region: self.region.clone(),
+                ports: self.ports.iter().map(port_status).collect(),
+                join: self.runtime.join_path(name),
+                started: self.started,
+                leaving: self.leaving.clone(),
+            },
+            stop,
+        )?;
+        Ok(Sockets {
+            join: join::listen(&self.runtime.join_path(name))?,
+            asks,
+            _control: control,
+        })
     }
 
-    /// Serves until `stop` is rung or somebody says `down`.
-    pub fn serve(&mut self, listeners: &Listeners, stop: &OwnedFd) -> Result<()> {
+    /// Serves until `stop` is rung.
+    pub fn serve(&mut self, sockets: &Sockets, stop: &OwnedFd) -> Result<()> {
         let fail = || Error::host("wait for a node's events");
         let set = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail())?;
         let add = |fd: &dyn std::os::fd::AsFd, token| {
@@ -59,8 +71,8 @@ impl Node {
         };
         add(stop, STOP)?;
         add(&self.bell, PROCS)?;
-        add(&listeners.join, JOIN)?;
-        add(&listeners.control, CONTROL)?;
+        add(&sockets.join, JOIN)?;
+        add(&sockets.asks.bell, ASK)?;
         let mut poison_said = false;
         let mut events = Vec::with_capacity(64);
         loop {
@@ -74,12 +86,8 @@ impl Node {
                 match event.data.u64() {
                     STOP => return Ok(()),
                     PROCS => look |= was_rung(&self.bell),
-                    JOIN => look |= self.let_in(&listeners.join),
-                    CONTROL => {
-                        if self.answer(&listeners.control) {
-                            return Ok(());
-                        }
-                    }
+                    JOIN => look |= self.let_in(&sockets.join),
+                    ASK => self.answer(&sockets.asks),
                     token => {
                         let index = (token - PROC) as usize;
                         self.note(|node| node.procs.died(&mut node.init, index));
@@ -127,71 +135,21 @@ impl Node {
         any
     }
 
-    /// Answers all requests that wait; true: one of them was `down`.
-    fn answer(&mut self, listener: &UnixListener) -> bool {
-        let mut down = false;
-        while let Ok((stream, _)) = listener.accept() {
-            let result = stream
-                .set_read_timeout(Some(control::PATIENCE_SERVER))
-                .and_then(|()| stream.set_write_timeout(Some(control::PATIENCE_SERVER)))
-                .and_then(|()| control::read_line::<Request>(&stream))
-                .and_then(|request| {
-                    down |= request == Request::Down;
-                    control::write_line(&stream, &self.reply(&request))
-                });
-            if let Err(error) = result {
-                log::debug!("node {}: control: {error}", self.config.name);
+    /// Answers what others may not ask the kernel.
+    fn answer(&mut self, asks: &Asks) {
+        while was_rung(&asks.bell) {
+            while let Ok(ask) = asks.queue.try_recv() {
+                let reply = match self.log(ask.from) {
+                    Ok(log) => Reply::Log(log),
+                    Err(error) => Reply::Error(error.to_string()),
+                };
+                // Who asked may have gone.
+                let _ = ask.reply.send(reply);
             }
         }
-        down
     }
 
-    fn reply(&mut self, request: &Request) -> Reply {
-        match request {
-            Request::Status => Reply::Status(Box::new(self.status())),
-            Request::Log { from } => match self.log(*from) {
-                Ok(log) => Reply::Log(log),
-                Err(error) => Reply::Error(error.to_string()),
-            },
-            Request::Down => Reply::Ok,
-        }
-    }
-
-    fn status(&self) -> Status {
-        let own = std::process::id() as i32;
-        let procs = self.region.procs().filter(|entry| entry.pid > 0);
-        Status {
-            name: self.config.name.clone(),
-            state: match self.region.state() {
-                RING3_LOADED | RING3_BOOTING => State::Booting,
-                RING3_UP => State::Up,
-                RING3_DOWN => State::Down,
-                _ => State::Poisoned,
-            },
-            poison: self.region.poison(),
-            pid: own,
-            uptime_ns: self.started.elapsed().as_nanos() as u64,
-            version: self.region.version.clone(),
-            image: self.region.image.clone(),
-            join: self.runtime.join_path(&self.config.name),
-            base: self.region.base(),
-            mem: Memory {
-                size: self.region.size(),
-                resident: self.region.resident(),
-            },
-            ports: self.ports.iter().map(port_status).collect(),
-            // The keeper's own tasks (captures) are not programs.
-            procs: procs
-                .filter(|entry| entry.pid != own)
-                .map(|entry| Proc {
-                    pid: entry.pid,
-                    threads: entry.threads,
-                    command: command_name(entry.pid),
-                })
-                .collect(),
-        }
-    }
-
+    /// The kernel log from record `from` on, as much as one answer takes.
     pub fn log(&mut self, from: u64) -> Result<Log> {
         let mut next = from;
         let mut text = Vec::new();
@@ -214,26 +172,4 @@ impl Node {
             next,
         })
     }
-}
-
-fn port_status(port: &Port) -> control::Port {
-    control::Port {
-        kind: port.spec.kind.kind().to_owned(),
-        name: port.spec.kind.name().map(str::to_owned),
-        ifname: port.ifname.clone(),
-        ifindex: port.ifindex,
-        addrs: port.addrs.iter().map(ToString::to_string).collect(),
-        gw: port.gw.iter().map(ToString::to_string).collect(),
-        mtu: port.spec.mtu,
-        pcap: port.spec.pcap.clone(),
-        made: port.made(),
-        pid: port.pid(),
-    }
-}
-
-/// A process's name; empty when it is gone.
-fn command_name(pid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-        .map(|name| name.trim_end().to_owned())
-        .unwrap_or_default()
 }

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The control socket's server.
+//!
+//! Each connection has a thread of its own, so that a node whose kernel is stuck (a program that
+//! is stopped holds the vCPU) still says how it is and can be taken down. Only the log has to
+//! come from the kernel: that question goes to the node's thread and may find it busy.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
+
+use ring3_abi::{RING3_BOOTING, RING3_DOWN, RING3_LOADED, RING3_UP};
+use rustix::event::{poll, PollFd, PollFlags};
+
+use crate::control::{self, Memory, Proc, Reply, Request, State, Status};
+use crate::drivers::{event_fd, ring, Driver};
+use crate::error::{Error, Result};
+use crate::ports::Port;
+use crate::region::Region;
+
+/// How long the kernel may take to give its log.
+const LOG_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the node's thread may take to hear that it is to end.
+const DOWN_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What there is to say of a node without asking its kernel.
+#[derive(Debug)]
+pub(super) struct Facts {
+    pub name: String,
+    pub region: Arc<Region>,
+    pub ports: Vec<control::Port>,
+    pub join: PathBuf,
+    pub started: Instant,
+    /// The node's thread cleans up.
+    pub leaving: Arc<AtomicBool>,
+}
+
+/// A question to the node's thread: the log from here on.
+#[derive(Debug)]
+pub(super) struct Ask {
+    pub from: u64,
+    pub reply: mpsc::Sender<Reply>,
+}
+
+/// The thread's end of it; `bell` is rung for each.
+#[derive(Debug)]
+pub(super) struct Asks {
+    pub queue: mpsc::Receiver<Ask>,
+    pub bell: Arc<OwnedFd>,
+}
+
+/// Serves until it is dropped.
+#[derive(Debug)]
+pub(super) struct ControlServer {
+    driver: Option<Driver>,
+    quit: Arc<OwnedFd>,
+}
+
+/// What each connection's thread has.
+#[derive(Clone)]
+struct Context {
+    facts: Arc<Facts>,
+    asks: mpsc::Sender<Ask>,
+    bell: Arc<OwnedFd>,
+    stop: Arc<OwnedFd>,
+}
+
+impl ControlServer {
+    /// Listens at `path`; `down` rings `stop`.
+    pub fn start(path: &Path, facts: Facts, stop: &Arc<OwnedFd>) -> Result<(ControlServer, Asks)> {
+        let fail = || Error::io(format!("listen on {}", path.display()));
+        let listener = UnixListener::bind(path).map_err(fail())?;
+        listener.set_nonblocking(true).map_err(fail())?;
+        let quit = Arc::new(event_fd()?);
+        let bell = Arc::new(event_fd()?);
+        let (asks, queue) = mpsc::channel();
+        let context = Context {
+            facts: Arc::new(facts),
+            asks,
+            bell: bell.clone(),
+            stop: stop.clone(),
+        };
+        let driver = Driver::start("ring3-control", {
+            let quit = quit.clone();
+            move || accept(&listener, &quit, &context)
+        })?;
+        let server = ControlServer {
+            driver: Some(driver),
+            quit,
+        };
+        Ok((server, Asks { queue, bell }))
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        ring(&self.quit);
+        self.driver.take().map(Driver::end);
+    }
+}
+
+fn accept(listener: &UnixListener, quit: &OwnedFd, context: &Context) {
+    loop {
+        let mut fds = [
+            PollFd::new(listener, PollFlags::IN),
+            PollFd::new(quit, PollFlags::IN),
+        ];
+        if poll(&mut fds, None).is_err() {
+            continue;
+        }
+        if !fds[1].revents().is_empty() {
+            return;
+        }
+        let Ok((stream, _)) = listener.accept() else {
+            // Out of descriptors, most likely: whoever waits is still there next time.
+            std::thread::sleep(Duration::from_millis(10));
+            continue;
+        };
+        let facts = &context.facts;
+        let context = context.clone();
+        let started = Driver::start("ring3-answer", move || {
+            if let Err(error) = context.serve(&stream) {
+                log::debug!("node {}: control: {error}", context.facts.name);
+            }
+        });
+        if let Err(error) = started {
+            log::warn!("node {}: {error}", facts.name);
+        }
+    }
+}
+
+impl Context {
+    fn serve(&self, stream: &UnixStream) -> std::io::Result<()> {
+        stream.set_nonblocking(false)?;
+        stream.set_read_timeout(Some(control::PATIENCE))?;
+        stream.set_write_timeout(Some(control::PATIENCE))?;
+        match control::read_line(stream)? {
+            Request::Status => {
+                let status = Box::new(self.facts.status());
+                control::write_line(stream, &Reply::Status(status))
+            }
+            Request::Log { from } => control::write_line(stream, &self.log(from)),
+            Request::Down => {
+                ring(&self.stop);
+                control::write_line(stream, &Reply::Ok)?;
+                self.see_it_end();
+                Ok(())
+            }
+        }
+    }
+
+    fn log(&self, from: u64) -> Reply {
+        let (reply, answer) = mpsc::channel();
+        let busy = || Reply::Error("its kernel is busy: is one of its programs stopped?".into());
+        if self.asks.send(Ask { from, reply }).is_err() {
+            return Reply::Error("it goes down".into());
+        }
+        ring(&self.bell);
+        answer.recv_timeout(LOG_PATIENCE).unwrap_or_else(|_| busy())
+    }
+
+    /// If the node's thread does not hear, it is in a call that does not end; state DOWN ends it.
+    fn see_it_end(&self) {
+        let start = Instant::now();
+        while !self.facts.leaving.load(Ordering::Acquire) {
+            if start.elapsed() > DOWN_PATIENCE {
+                self.facts.region.set_down();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+impl Facts {
+    fn status(&self) -> Status {
+        let own = std::process::id() as i32;
+        let procs = self.region.procs().filter(|entry| entry.pid > 0);
+        Status {
+            name: self.name.clone(),
+            state: match self.region.state() {
+                RING3_LOADED | RING3_BOOTING => State::Booting,
+                RING3_UP => State::Up,
+                RING3_DOWN => State::Down,
+                _ => State::Poisoned,
+            },
+            poison: self.region.poison(),
+            pid: own,
+            uptime_ns: self.started.elapsed().as_nanos() as u64,
+            version: self.region.version.clone(),
+            image: self.region.image.clone(),
+            join: self.join.clone(),
+            base: self.region.base(),
+            mem: Memory {
+                size: self.region.size(),
+                resident: self.region.resident(),
+            },
+            ports: self.ports.clone(),
+            // The keeper's own tasks (captures) are not programs.
+            procs: procs
+                .filter(|entry| entry.pid != own)
+                .map(|entry| Proc {
+                    pid: entry.pid,
+                    threads: entry.threads,
+                    command: command_name(entry.pid),
+                })
+                .collect(),
+        }
+    }
+}
+
+pub(super) fn port_status(port: &Port) -> control::Port {
+    control::Port {
+        kind: port.spec.kind.kind().to_owned(),
+        name: port.spec.kind.name().map(str::to_owned),
+        ifname: port.ifname.clone(),
+        ifindex: port.ifindex,
+        addrs: port.addrs.iter().map(ToString::to_string).collect(),
+        gw: port.gw.iter().map(ToString::to_string).collect(),
+        mtu: port.spec.mtu,
+        pcap: port.spec.pcap.clone(),
+        made: port.made(),
+        pid: port.pid(),
+    }
+}
+
+/// A process's name; empty when it is gone.
+fn command_name(pid: i32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm"))
+        .map(|name| name.trim_end().to_owned())
+        .unwrap_or_default()
+}

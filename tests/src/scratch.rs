@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
-/// A number that no other test of this run gets, below 60.
+/// A number that no other test of this run gets, 1 to 60.
 ///
 /// Numbers return after a while; by then the test that had one has ended, since only two
 /// tests run at a time.
 pub fn slot() -> u32 {
-    NEXT.fetch_add(1, Ordering::Relaxed) % 60
+    NEXT.fetch_add(1, Ordering::Relaxed) % 60 + 1
 }
 
 /// A short name for things of the host that two runners must not share: `PREFIX` + hex.

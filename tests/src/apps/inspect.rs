@@ -138,7 +138,7 @@ fn ss(pair: &Pair, node: &Node) -> Result<(), String> {
     ensure(seen, || format!("no established connections in:\n{text}"))?;
     holds(&text, &["rtt:", "cwnd:", ":5300"])?;
     holds(&node.output(&["ss", "-s"])?, &["TCP:"])?;
-    holds(&node.output(&["ss", "-lnt"])?, &["LISTEN"]).or_else(|_| Ok(()))
+    holds(&node.output(&["ss", "-lnt"])?, &["LISTEN"]).or(Ok(()))
 }
 
 fn tcpdump(pair: &Pair, node: &Node) -> Result<(), String> {

@@ -194,7 +194,7 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("usage_tap_not_permitted".into(), || {
         if !rustix::process::geteuid().is_root() {
             let args = ["run", "--port", "tap:r3nope,addr=10.1.1.1/24", "--", "true"];
-            refused(&args, 125, &["tap"])?;
+            refused(&args, 125, &["tun"])?;
         } else {
             let mut command = std::process::Command::new("setpriv");
             command

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: GPL-2.0
+/* first_packet - a datagram to oneself on loopback; then the host's monotonic clock in ns. */
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+
+int main(void)
+{
+	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	struct timespec t;
+	char b;
+
+	if (bind(fd, (struct sockaddr *)&a, len) || getsockname(fd, (struct sockaddr *)&a, &len) ||
+	    sendto(fd, "x", 1, 0, (struct sockaddr *)&a, len) != 1 || recv(fd, &b, 1, 0) != 1) {
+		perror("first packet");
+		return 1;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	printf("%lld\n", t.tv_sec * 1000000000LL + t.tv_nsec);
+	return 0;
+}

@@ -209,6 +209,23 @@ pub fn can_open_socket(domain: i32, kind: i32) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Can a thread wait for several words at once? With nothing to wait for the host says EINVAL.
+pub fn has_futex_waitv() -> bool {
+    // SAFETY: a list of no entries is refused by the kernel, nothing is read.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_futex_waitv,
+            std::ptr::null::<u8>(),
+            0u32,
+            0u32,
+            std::ptr::null::<u8>(),
+            0,
+        )
+    };
+    let errno = std::io::Error::last_os_error().raw_os_error();
+    result < 0 && errno == Some(libc::EINVAL)
+}
+
 /// Does the host offer io_uring to this user? With invalid arguments it says EFAULT or EINVAL.
 pub fn has_io_uring() -> bool {
     // SAFETY: a null parameter block is refused by the kernel, not read by us.

@@ -30,6 +30,7 @@ pub fn all() -> Vec<Check> {
         memfd(),
         low_table(),
         fsgsbase(),
+        futex_waitv(),
         clock(),
         descriptors(),
         tap(),
@@ -184,6 +185,16 @@ fn fsgsbase() -> Check {
         false => Check::new(what, Grade::Missing, "no")
             .therefore("programs cannot join a node")
             .remedy("it needs Linux 5.9 on a CPU of 2012 or later, booted without nofsgsbase"),
+    }
+}
+
+fn futex_waitv() -> Check {
+    match leaf::has_futex_waitv() {
+        true => Check::new("futex_waitv", Grade::Good, "yes")
+            .therefore("an idle node waits for its timers and all its links at once"),
+        false => Check::new("futex_waitv", Grade::Missing, "no")
+            .therefore("a node would not hear its peers")
+            .remedy("it needs Linux 5.16"),
     }
 }
 

@@ -39,6 +39,9 @@
 /* Bytes: less than this left of a page is not worth an entry. */
 #define FD_RX_REST	2048U
 
+/* Errors in one poll after which the descriptor is left alone till the next interrupt. */
+#define FD_RX_REFUSED	3
+
 struct fd_page {
 	struct page *page;
 	u32 offset;
@@ -243,7 +246,7 @@ static int fd_poll(struct ring3_port *port, int budget)
 {
 	struct fd_port *fdp = to_fdport(port);
 	int fd = ring3_port_fd(port->index);
-	int done = 0;
+	int done = 0, refused = 0;
 
 	if (unlikely(fd < 0 || fdp->gone))
 		return 0;
@@ -254,18 +257,19 @@ static int fd_poll(struct ring3_port *port, int budget)
 
 		if (unlikely(!fd_refill(port, fdp))) {
 			/* Stay scheduled: memory comes back, the edge does not. */
-			ring3_rx_fault(port, RING3_FAULT_MEMORY);
+			ring3_count(port, RING3_RX_NO_MEMORY);
 			return budget;
 		}
 		len = fd_read(port, fdp, fd, &hdr);
 		if (unlikely(len < 0)) {
 			if (len == -EBADFD || len == -ENODEV)
 				fd_gone(port, fdp, len);
-			/* ENETDOWN and such are news of the interface, told once. */
 			if (len == -EAGAIN || fdp->gone)
 				break;
+			/* ENETDOWN and such are news, told once; frames may follow. */
 			DEV_STATS_INC(port->dev, rx_errors);
-			done++;
+			if (++refused == FD_RX_REFUSED)
+				break;
 			continue;
 		}
 		done++;

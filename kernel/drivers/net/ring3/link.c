@@ -27,13 +27,6 @@
 /* Bytes: room is given back in steps of this size. */
 #define LINK_RX_STEP		(64U << 10)
 
-/* Bytes: frames up to this size become linear skbs; a 1500-byte MTU's do. */
-#define LINK_RX_LINEAR		1600U
-
-/* Bytes of a larger frame that are copied to the linear part: its headers. */
-#define LINK_RX_HEAD_MIN	64U
-#define LINK_RX_HEAD_MAX	256U
-
 /* Send */
 
 static void link_tx_flush(struct ring3_port *port, struct link_port *link)
@@ -116,48 +109,6 @@ static void link_rx_release(struct ring3_port *port, struct link_port *link)
 	}
 }
 
-/* Copies len bytes at data into fragments of skb. */
-static bool link_fill_frags(struct link_port *link, struct sk_buff *skb, const void *data, u32 len)
-{
-	struct page_frag *frag = &link->frag;
-	int i = 0;
-
-	while (len) {
-		u32 n = min_t(u32, len, PAGE_SIZE);
-
-		if (unlikely(i == MAX_SKB_FRAGS || !skb_page_frag_refill(n, frag, GFP_ATOMIC)))
-			return false;
-		n = min(len, frag->size - frag->offset);
-		memcpy(page_address(frag->page) + frag->offset, data, n);
-		get_page(frag->page);
-		skb_add_rx_frag(skb, i++, frag->page, frag->offset, n, ALIGN(n, SMP_CACHE_BYTES));
-		frag->offset += ALIGN(n, SMP_CACHE_BYTES);
-		data += n;
-		len -= n;
-	}
-	return true;
-}
-
-static struct sk_buff *link_rx_copy(struct ring3_port *port, struct link_port *link,
-				    const struct virtio_net_hdr *hdr, const void *data, u32 len)
-{
-	u32 head = len;
-	struct sk_buff *skb;
-
-	if (len > LINK_RX_LINEAR)
-		head = clamp_t(u32, le16_to_cpu((__force __le16)hdr->hdr_len),
-			       LINK_RX_HEAD_MIN, LINK_RX_HEAD_MAX);
-	skb = napi_alloc_skb(&port->napi, head);
-	if (unlikely(!skb))
-		return NULL;
-	skb_put_data(skb, data, head);
-	if (unlikely(!link_fill_frags(link, skb, data + head, len - head))) {
-		kfree_skb(skb);
-		return NULL;
-	}
-	return skb;
-}
-
 /* One copy of the header, word by word: the far side may be writing it. */
 static void link_rx_header(const struct ring3_record *rec, struct virtio_net_hdr *hdr)
 {
@@ -196,12 +147,11 @@ static int link_poll(struct ring3_port *port, int budget)
 		done++;
 		link_rx_header(rec, &hdr);
 		if (ring3_rx_len_ok(port, len, hdr.gso_type)) {
-			skb = link_rx_copy(port, link, &hdr, rec + 1, len);
+			skb = ring3_rx_copy(port, &link->frag, rec + 1, len,
+					    le16_to_cpu((__force __le16)hdr.hdr_len));
 			link_rx_consume(rx);
 			if (likely(skb))
 				ring3_receive(port, skb, &hdr);
-			else
-				ring3_rx_fault(port, RING3_FAULT_MEMORY);
 		} else {
 			link_rx_consume(rx);
 		}
@@ -253,10 +203,7 @@ static void link_stop(struct ring3_port *port)
 	link_store(&link->self->waiting, 0);
 	link_ring_doorbell(link);
 	netif_carrier_off(port->dev);
-	if (link->frag.page) {
-		put_page(link->frag.page);
-		link->frag.page = NULL;
-	}
+	ring3_rx_copy_end(&link->frag);
 }
 
 static int link_init(struct ring3_port *port, const struct ring3_port_config *cfg)

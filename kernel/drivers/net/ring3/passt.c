@@ -67,6 +67,7 @@ struct passt_port {
 	u32 sent;		/* bytes of the first that the host has taken */
 
 	/* NAPI */
+	struct page_frag frag;
 	u8 *buffer;
 	u32 off;
 	u32 have;
@@ -204,23 +205,12 @@ static void passt_frame(struct ring3_port *port, const u8 *frame, u32 len)
 		.gso_type = VIRTIO_NET_HDR_GSO_NONE,
 	};
 	struct sk_buff *skb;
-	int err;
 
 	if (!ring3_rx_len_ok(port, len, hdr.gso_type))
 		return;
-	skb = alloc_skb_with_frags(NET_IP_ALIGN + min_t(u32, len, 256), len - min_t(u32, len, 256),
-				   PAGE_ALLOC_COSTLY_ORDER, &err, GFP_ATOMIC | __GFP_NOWARN);
-	if (unlikely(!skb)) {
-		ring3_rx_fault(port, RING3_FAULT_MEMORY);
-		return;
-	}
-	skb->dev = port->dev;
-	skb_reserve(skb, NET_IP_ALIGN);
-	skb_put(skb, min_t(u32, len, 256));
-	skb->data_len = len - skb->len;
-	skb->len = len;
-	skb_store_bits(skb, 0, frame, len);
-	ring3_receive(port, skb, &hdr);
+	skb = ring3_rx_copy(port, &to_passt(port)->frag, frame, len, 0);
+	if (likely(skb))
+		ring3_receive(port, skb, &hdr);
 }
 
 /* Reads behind what is there. False: nothing more, or down. */
@@ -302,6 +292,7 @@ static void passt_stop(struct ring3_port *port)
 	struct sk_buff *first = passt->sent ? __skb_dequeue(&passt->queue) : NULL;
 	u32 sent = passt->sent;
 
+	ring3_rx_copy_end(&passt->frag);
 	passt_drop_queue(port, passt);
 	if (first) {
 		__skb_queue_head(&passt->queue, first);

@@ -117,10 +117,16 @@ enum ring3_rx_fault {
 	RING3_FAULT_MEMORY,
 };
 
+/* rx.c */
 void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why);
 bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type);
+struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
+			      const void *data, u32 len, u32 hdr_len);
+void ring3_rx_copy_end(struct page_frag *frag);
 void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
 		   const struct virtio_net_hdr *hdr);
+
+/* main.c */
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
 

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * rx.c - from bytes that a stranger wrote to an skb
+ *
+ * What all kinds have in common: a frame's length is judged before it is copied, its
+ * offload header after, on the copy. What is refused is counted, as other
+ * Ethernet drivers do, and never heard of again.
+ */
+#include "port.h"
+
+/* Bytes: frames up to this size become linear skbs; a 1500-byte MTU's do. */
+#define RX_LINEAR	1600U
+
+/* Bytes of a larger frame that are copied to the linear part: its headers ... */
+#define RX_HEAD_MIN	64U
+#define RX_HEAD_MAX	256U
+/* ... when the far side does not say how long they are. */
+#define RX_HEAD		128U
+
+void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why)
+{
+	struct net_device *dev = port->dev;
+
+	switch (why) {
+	case RING3_FAULT_RUNT:
+		ring3_count(port, RING3_RX_RUNTS);
+		DEV_STATS_INC(dev, rx_length_errors);
+		break;
+	case RING3_FAULT_GIANT:
+		ring3_count(port, RING3_RX_GIANTS);
+		DEV_STATS_INC(dev, rx_length_errors);
+		break;
+	case RING3_FAULT_HEADER:
+		ring3_count(port, RING3_RX_BAD_HEADER);
+		DEV_STATS_INC(dev, rx_frame_errors);
+		break;
+	case RING3_FAULT_MEMORY:
+		/* Not the frame's fault: dropped, not an error. */
+		ring3_count(port, RING3_RX_NO_MEMORY);
+		DEV_STATS_INC(dev, rx_dropped);
+		return;
+	}
+	DEV_STATS_INC(dev, rx_errors);
+}
+
+/*
+ * Judges a frame's length before any of it is copied. Like other Ethernet drivers
+ * the port takes what its MTU allows plus VLAN tags; segments to be cut are
+ * larger by nature.
+ */
+bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type)
+{
+	unsigned int max = READ_ONCE(port->dev->mtu) + ETH_HLEN + 2 * VLAN_HLEN;
+
+	if (unlikely(len < ETH_HLEN)) {
+		ring3_rx_fault(port, RING3_FAULT_RUNT);
+		return false;
+	}
+	if (gso_type != VIRTIO_NET_HDR_GSO_NONE)
+		max = RING3_FRAME_MAX;
+	if (unlikely(len > max)) {
+		ring3_rx_fault(port, RING3_FAULT_GIANT);
+		return false;
+	}
+	return true;
+}
+
+/* Copies len bytes at data into fragments of skb. */
+static bool rx_fill_frags(struct sk_buff *skb, struct page_frag *frag, const void *data, u32 len)
+{
+	int i = 0;
+
+	while (len) {
+		u32 n = min_t(u32, len, PAGE_SIZE);
+
+		if (unlikely(i == MAX_SKB_FRAGS ||
+			     !skb_page_frag_refill(n, frag, GFP_ATOMIC | __GFP_NOWARN)))
+			return false;
+		n = min(len, frag->size - frag->offset);
+		memcpy(page_address(frag->page) + frag->offset, data, n);
+		get_page(frag->page);
+		skb_add_rx_frag(skb, i++, frag->page, frag->offset, n, ALIGN(n, SMP_CACHE_BYTES));
+		frag->offset += ALIGN(n, SMP_CACHE_BYTES);
+		data += n;
+		len -= n;
+	}
+	return true;
+}
+
+/*
+ * A copy of a frame whose length was found good; NULL, and counted, without memory.
+ * hdr_len: how much of it are headers, as the far side says, or 0. A 64 KiB segment
+ * becomes one skb, packed into large pages that frag carries from one to the next.
+ */
+struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
+			      const void *data, u32 len, u32 hdr_len)
+{
+	u32 head = len;
+	struct sk_buff *skb;
+
+	if (len > RX_LINEAR)
+		head = hdr_len ? clamp(hdr_len, RX_HEAD_MIN, RX_HEAD_MAX) : RX_HEAD;
+	skb = napi_alloc_skb(&port->napi, head);
+	if (unlikely(!skb))
+		goto fault;
+	skb_put_data(skb, data, head);
+	if (likely(rx_fill_frags(skb, frag, data + head, len - head)))
+		return skb;
+	kfree_skb(skb);
+fault:
+	ring3_rx_fault(port, RING3_FAULT_MEMORY);
+	return NULL;
+}
+
+void ring3_rx_copy_end(struct page_frag *frag)
+{
+	if (frag->page)
+		put_page(frag->page);
+	frag->page = NULL;
+}
+
+void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
+		   const struct virtio_net_hdr *hdr)
+{
+	struct net_device *dev = port->dev;
+	unsigned int len = skb->len;
+
+	if ((hdr->flags & VIRTIO_NET_HDR_F_DATA_VALID) && (dev->features & NETIF_F_RXCSUM))
+		skb->ip_summed = CHECKSUM_UNNECESSARY;
+
+	if (unlikely(virtio_net_hdr_to_skb(skb, hdr, true))) {
+		ring3_rx_fault(port, RING3_FAULT_HEADER);
+		kfree_skb(skb);
+		return;
+	}
+
+	skb_record_rx_queue(skb, 0);
+	skb->protocol = eth_type_trans(skb, dev);
+	dev_sw_netstats_rx_add(dev, len);
+	napi_gro_receive(&port->napi, skb);
+}

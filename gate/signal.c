@@ -21,7 +21,8 @@
  *
  * Signals whose default is death are caught too: a thread must not die in the
  * middle of kernel code that others share. They kill on the way out (fatal()),
- * after the node has been told.
+ * after the node has been told. So are those that stop the process (SIGTSTP and its like;
+ * SIGSTOP can't be): a thread stopped in kernel code would hold up the node.
  *
  * SIGSYS, SIGSEGV and SIGBUS are never blocked on the host (internal.h); what the
  * program thinks of them is kept in forced_mask.
@@ -68,6 +69,11 @@ static bool default_is_death(int sig)
 		return false;
 	}
 	return true;
+}
+
+static bool default_is_stop(int sig)
+{
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
 }
 
 static bool in(u64 rip, const char *start, const char *end)
@@ -184,6 +190,26 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	/* A fault of the program's happens again on return. */
 }
 
+static u64 host_install(struct gate_sighand *sh, int sig);
+
+/*
+ * The default of SIGTSTP and its like: all threads stop, none of them inside the node.
+ * Comes back after SIGCONT.
+ */
+static void stop_process(int sig)
+{
+	struct gate_sighand *sh = gate_tcb()->sighand;
+	u64 set = SIGBIT(sig), old;
+
+	stop_others();
+	host_default(sig);
+	raise_plain(sig);
+	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
+	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	host_install(sh, sig);
+	stop_undo();
+}
+
 /* ---- delivery ---- */
 
 static bool on_altstack(const struct gate_tcb *tcb, u64 sp)
@@ -247,8 +273,6 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	return 0;
 }
 
-static u64 host_install(struct gate_sighand *sh, int sig);
-
 static void deliver_one(struct ucontext *uc, const siginfo_t *info)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -278,6 +302,8 @@ static void deliver_one(struct ucontext *uc, const siginfo_t *info)
 	if (act.handler <= (u64)SIG_IGN) {
 		if (default_is_death(sig))
 			fatal(info, uc);
+		else if (default_is_stop(sig))
+			stop_process(sig);
 		return;
 	}
 	if (push_frame(uc, info, &act)) {
@@ -369,6 +395,8 @@ bool signal_pending(struct gate_tcb *tcb)
 
 		if (handler > (u64)SIG_IGN || (handler == (u64)SIG_DFL && default_is_death(sig)))
 			return true;
+		if (handler == (u64)SIG_DFL && default_is_stop(sig))
+			stop_process(sig);
 	}
 	WRITE_ONCE(t->sigpending, 0);
 	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
@@ -493,7 +521,8 @@ static u64 host_install(struct gate_sighand *sh, int sig)
 		act.handler = (u64)on_fault;
 		act.flags |= SA_NODEFER;
 	} else if (want->handler == (u64)SIG_IGN ||
-		   (want->handler == (u64)SIG_DFL && !default_is_death(sig))) {
+		   (want->handler == (u64)SIG_DFL && !default_is_death(sig) &&
+		    !default_is_stop(sig))) {
 		act.handler = want->handler;
 		act.flags &= SA_KEPT;
 		act.mask = 0;
@@ -509,7 +538,7 @@ void signal_install(struct gate_sighand *sh)
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++)
-		if (default_is_death(sig) || sh->action[sig].handler > (u64)SIG_IGN)
+		if (default_is_death(sig) || default_is_stop(sig) || sh->action[sig].handler > (u64)SIG_IGN)
 			host_install(sh, sig);
 }
 

@@ -338,6 +338,49 @@ static void deaths(void)
 	CHECK(WTERMSIG(child_status(die_overflow)) == SIGSEGV);
 }
 
+static void *sleeper(void *arg);
+
+/* Stopped and continued, in a call and out of one; with and without threads. */
+static void stops(void)
+{
+	for (int mode = 0; mode < 3; mode++) {
+		int status, p[2];
+		pid_t pid;
+
+		if (pipe(p))
+			exit(1);
+		pid = fork();
+		if (!pid) {
+			pthread_t t;
+			char c;
+
+			setpgid(0, 0);
+			if (mode == 2)
+				pthread_create(&t, NULL, sleeper, NULL);
+			if (mode == 1)
+				raise(SIGTSTP);
+			else if (read(p[0], &c, 1) != 1)
+				_exit(1);
+			_exit(17);
+		}
+		setpgid(pid, pid);
+		usleep(20000);
+		if (mode != 1)
+			kill(pid, SIGTTIN);
+		waitpid(pid, &status, WUNTRACED);
+		/* An orphaned group ignores these: so on the host, so here. */
+		printf("mode %d stopped %d by %d\n", mode, WIFSTOPPED(status), WSTOPSIG(status));
+		kill(pid, SIGCONT);
+		if (write(p[1], "x", 1) != 1)
+			exit(1);
+		if (WIFSTOPPED(status))
+			waitpid(pid, &status, 0);
+		CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 17);
+		close(p[0]);
+		close(p[1]);
+	}
+}
+
 static void *sleeper(void *arg)
 {
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL);
@@ -392,6 +435,7 @@ int main(void)
 	fds();
 	storm();
 	deaths();
+	stops();
 	cancel();
 	return 0;
 }

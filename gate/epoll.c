@@ -197,12 +197,16 @@ long do_epoll_create(struct gate_regs *r)
 /* The always readable descriptor that ends waits on a twin. */
 static long kick_fd(void)
 {
-	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_KICK), F_GETFD, 0);
+	static bool made;
+	long fd;
 
-	if (fd >= 0)
+	if (made)
 		return gate_fd(FD_KICK);
 	fd = host_syscall2(__NR_eventfd2, 1, O_CLOEXEC);
-	return fd < 0 ? fd : gate_fd_keep(fd, FD_KICK);
+	if (fd >= 0)
+		fd = gate_fd_keep(fd, FD_KICK);
+	made = fd >= 0;
+	return fd;
 }
 
 static long twin_ctl(u32 epfd, u32 op, u32 fd, u32 events)

@@ -30,8 +30,6 @@
 #define SIOC_DRIVER	0x89f0
 #define SIOC_DRIVER_END	0x89ff
 
-static struct gate_mutex placeholder_lock;
-
 /*
  * The descriptor of which all placeholders are duplicates. Its name is for people
  * who look at /proc/PID/fd from outside.
@@ -53,26 +51,37 @@ static long placeholder_make(void)
 	return fd < 0 ? fd : gate_fd_keep(fd, FD_PLACEHOLDER);
 }
 
+/*
+ * No number of the reserved row may be left free: the program would get it as soon
+ * as it raises its limit. Slots that nothing is in yet get a placeholder.
+ */
+void fd_start(void)
+{
+	struct rlimit64 lim, wide;
+	long fd, slot;
+
+	fd = placeholder_make();
+	if (fd < 0)
+		gate_die(125, "cannot make a placeholder for the node's descriptors (error %ld)",
+			 -fd);
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
+	wide = lim;
+	if (wide.rlim_cur < gate_fd_base + GATE_RESERVED_FDS)
+		wide.rlim_cur = gate_fd_base + GATE_RESERVED_FDS;
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	for (slot = 0; slot < GATE_RESERVED_FDS; slot++) {
+		if (host_syscall3(__NR_fcntl, gate_fd(slot), F_GETFD, 0) < 0)
+			host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
+	}
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+}
+
 /* A new placeholder at the lowest free number of the host. */
 static long placeholder_new(bool cloexec)
 {
 	long cmd = cloexec ? F_DUPFD_CLOEXEC : F_DUPFD;
-	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), cmd, 0);
 
-	if (likely(fd != -EBADF))
-		return fd;
-
-	gate_lock(&placeholder_lock);
-	fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), F_GETFD, 0);
-	if (fd == -EBADF)
-		fd = placeholder_make();
-	gate_unlock(&placeholder_lock);
-	return fd < 0 ? fd : host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), cmd, 0);
-}
-
-void fd_forked(void)
-{
-	placeholder_lock.word = 0;
+	return host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), cmd, 0);
 }
 
 /*

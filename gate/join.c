@@ -174,7 +174,7 @@ struct ring3_thread *node_inherit(u64 thread)
 	struct ring3_region *head = gate_alloc(sizeof(*head));
 	struct ring3_proc *proc;
 	struct ring3_thread *t;
-	struct stat st;
+	long flags;
 	u32 i;
 
 	if (!head || host_syscall4(__NR_pread64, gate_fd(GATE_FD_REGION), (long)head,
@@ -185,9 +185,11 @@ struct ring3_thread *node_inherit(u64 thread)
 	check_up(gate.region->node_name);
 	t = (struct ring3_thread *)thread;
 	proc = (struct ring3_proc *)t->proc;
-	for (i = 0; i < RING3_PORTS_MAX; i++)
-		if (proc->port_fd[i] < 0 &&
-		    !host_syscall2(__NR_fstat, gate_fd(GATE_FD_PORT + i), (long)&st))
+	for (i = 0; i < RING3_PORTS_MAX; i++) {
+		/* A slot without a port has a placeholder (fd.c). */
+		flags = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PORT + i), F_GETFL, 0);
+		if (proc->port_fd[i] < 0 && flags >= 0 && !(flags & O_PATH))
 			map_link(i, gate_fd(GATE_FD_PORT + i));
+	}
 	return t;
 }

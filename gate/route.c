@@ -195,7 +195,8 @@ const u8 gate_straight[GATE_STRAIGHT_NR] = {
 
 void policy_start(bool fresh)
 {
-	(void)fresh;
+	if (fresh)
+		fd_start();
 	feed_forked();
 }
 
@@ -208,7 +209,6 @@ void policy_fork(enum gate_fork_phase phase)
 	}
 	if (phase == GATE_FORK_CHILD) {
 		helper_forked();
-		fd_forked();
 		xfer_forked();
 		feed_forked();
 		ep_forked();

@@ -4,15 +4,17 @@
  *
  * Theory of operation
  * -------------------
- * exit_group, execve and death by a signal end all other threads wherever they are (and SIGTSTP
- * stops them). In kernel code that would poison (or stop) the node. So the thread that ends the process first sends
- * each of them a SIGSYS with a mark (which no thread can block). A thread that is
- * outside the image parks in the handler; one that is inside (thread->inside) has its
- * wait cut short and parks on its way out. Then nobody of this process can be in
- * kernel code, and the host may do as it likes.
+ * exit_group, execve and death by a signal end all other threads wherever they
+ * are (and SIGTSTP stops them). In kernel code that would poison (or hold up) the
+ * node. So the thread that does it first sends each of them a SIGSYS with a mark, which
+ * no thread can block. A thread that is outside the image parks in the
+ * handler; one that is inside (thread->inside) has its wait cut short and parks on
+ * its way out. Then nobody of this process can be in kernel code, and the host
+ * may do as it likes.
  *
- * Nobody waits for a parked thread but through `stopper`: the one who
- * stops must not take a gate_mutex before it is done. If all goes on after all (a failing execve, SIGCONT), stop_undo() says so.
+ * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
+ * stop_undo() where life goes on after all (a failing execve, SIGCONT), none
+ * may be taken.
  */
 #include "internal.h"
 #include <linux/futex.h>

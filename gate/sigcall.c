@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sigcall.c - the program's own calls about signals
+ */
+#include "signals.h"
+
+#define MIN_ALTSTACK	2048	/* MINSIGSTKSZ */
+
+long gate_sigaction(struct gate_regs *r)
+{
+	struct gate_sighand *sh = gate_tcb()->sighand;
+	struct host_sigaction act, old;
+	int sig = r->a[0];
+
+	if (r->a[3] != sizeof(u64))
+		return -EINVAL;
+	if (sig < 1 || sig > SIGNALS || (r->a[1] && (sig == SIGKILL || sig == SIGSTOP)))
+		return -EINVAL;
+	if (r->a[1] && gate_copy_in(&act, (void *)r->a[1], sizeof(act)))
+		return -EFAULT;
+
+	gate_lock(&sh->lock);
+	old = sh->action[sig];
+	if (r->a[1]) {
+		act.mask &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
+		sh->action[sig] = act;
+		signal_host_install(sh, sig);
+	}
+	gate_unlock(&sh->lock);
+	if (r->a[2] && gate_copy_out((void *)r->a[2], &old, sizeof(old)))
+		return -EFAULT;
+	return 0;
+}
+
+static void release_forced(struct gate_tcb *tcb)
+{
+	u64 ready = tcb->forced_pending & ~tcb->forced_mask;
+	int sig;
+
+	if (likely(!ready))
+		return;
+	tcb->forced_pending &= ~ready;
+	for (sig = 1; sig <= SIGNALS; sig++)
+		if (ready & SIGBIT(sig))
+			raise_plain(sig);
+}
+
+long gate_sigprocmask(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	int how = r->a[0];
+	u64 set = 0, host_set, old = 0, seen, mask;
+	long ret;
+
+	if (r->a[3] != sizeof(u64))
+		return -EINVAL;
+	if (r->a[1] && gate_copy_in(&set, (void *)r->a[1], sizeof(set)))
+		return -EFAULT;
+	set &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
+	host_set = set & ~SIG_FORCED;
+	/* Through gate_host: with a noted signal the host's mask is not the program's. */
+	ret = gate_host(__NR_rt_sigprocmask, how, r->a[1] ? (long)&host_set : 0, (long)&old,
+			sizeof(u64), 0, 0);
+	if (ret)
+		return ret;
+	seen = old | tcb->forced_mask;
+	if (r->a[1]) {
+		mask = how == SIG_BLOCK ? seen | set : how == SIG_UNBLOCK ? seen & ~set : set;
+		tcb->forced_mask = mask & SIG_FORCED;
+		if (r->uctx)
+			r->uctx->uc_sigmask = mask & ~SIG_FORCED;
+		release_forced(tcb);
+	}
+	if (r->a[2] && gate_copy_out((void *)r->a[2], &seen, sizeof(seen)))
+		return -EFAULT;
+	return 0;
+}
+
+static u64 program_sp(const struct gate_regs *r)
+{
+	return r->uctx ? r->uctx->uc_mcontext.rsp : gate_thread()->gate[WORD_SP];
+}
+
+long gate_sigaltstack(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	bool inside = signal_on_altstack(tcb, program_sp(r));
+	stack_t new, old = tcb->alt;
+	u32 mode;
+
+	if (!old.ss_size)
+		old.ss_flags = SS_DISABLE | (old.ss_flags & SS_AUTODISARM_BIT);
+	else
+		old.ss_flags = (inside ? SS_ONSTACK : 0) | (old.ss_flags & SS_AUTODISARM_BIT);
+
+	if (r->a[0]) {
+		if (gate_copy_in(&new, (void *)r->a[0], sizeof(new)))
+			return -EFAULT;
+		if (inside)
+			return -EPERM;
+		mode = new.ss_flags & ~SS_AUTODISARM_BIT;
+		if (mode != SS_DISABLE && mode != SS_ONSTACK && mode)
+			return -EINVAL;
+		if (mode == SS_DISABLE) {
+			new.ss_sp = NULL;
+			new.ss_size = 0;
+		} else if (new.ss_size < MIN_ALTSTACK) {
+			return -ENOMEM;
+		}
+		tcb->alt = new;
+	}
+	if (r->a[1] && gate_copy_out((void *)r->a[1], &old, sizeof(old)))
+		return -EFAULT;
+	return 0;
+}
+
+/*
+ * The end of a handler of the program's. Does not return: the host loads the
+ * frame, which names our stack instead of the program's and no forced signal.
+ */
+long gate_sigreturn(struct gate_regs *r)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct ucontext *at = (void *)r->uctx->uc_mcontext.rsp;
+	struct ucontext uc;
+
+	signal_block_all();
+	if (tcb->npending)
+		return -ERESTARTNOINTR;	/* its handler first, then again */
+	if (gate_copy_in(&uc, at, sizeof(uc)))
+		goto bad;
+	tcb->forced_mask = uc.uc_sigmask & SIG_FORCED;
+	release_forced(tcb);
+	if (tcb->npending)
+		return -ERESTARTNOINTR;	/* the frame is still as it was */
+	tcb->alt = uc.uc_stack;
+	uc.uc_sigmask &= ~SIG_FORCED;
+	uc.uc_stack = (stack_t){ .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	if (gate_copy_out(&at->uc_stack, &uc.uc_stack, sizeof(uc.uc_stack)) ||
+	    gate_copy_out(&at->uc_sigmask, &uc.uc_sigmask, sizeof(uc.uc_sigmask)))
+		goto bad;
+	gate_resume(at);
+bad:
+	raise_plain(SIGSEGV);		/* as the kernel for a bad frame */
+	return 0;
+}
+
+void gate_sigmask_begin(u64 set)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	u64 mask = 0;
+
+	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof(mask));
+	if (READ_ONCE(tcb->npending))
+		return;		/* the call will end at once */
+	tcb->temp_orig = mask;
+	WRITE_ONCE(tcb->temp_active, 1);
+	barrier();
+	set &= ~SIG_FORCED;
+	gate_host(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, 0, sizeof(set), 0, 0);
+}
+
+void gate_sigmask_end(void)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	if (!tcb->temp_active)
+		return;
+	/* With a noted signal, all stay blocked until it is delivered. */
+	gate_host(__NR_rt_sigprocmask, SIG_SETMASK, (long)&tcb->temp_orig, 0, sizeof(u64), 0, 0);
+	barrier();
+	WRITE_ONCE(tcb->temp_active, 0);
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sigframe.c - what a signal does to the program: its handler's frame, or the default
+ *
+ * All of this works on a context of the program's, made by the host for one of our own
+ * handlers. The frame is the one that the kernel would have built, so that handlers may look
+ * at it and change it, and unwinders know it.
+ */
+#include "signals.h"
+
+#define FLAG_TF		0x100
+#define FLAG_DF		0x400
+#define FLAG_RF		0x10000
+#define RED_ZONE	128
+
+/* The extended part of a signal frame's FP state (asm/sigcontext.h). */
+#define FP_MAGIC1	0x46505853U
+#define FP_MXCSR	24
+#define FP_SW_MAGIC	464
+#define FP_SW_SIZE	468
+#define FP_XFEATURES	512
+#define XFEATURE_PKRU	(1UL << 9)
+
+struct sigframe {
+	u64 pretcode;
+	struct ucontext uc;
+	siginfo_t info;
+};
+
+/* ---- defaults ---- */
+
+/*
+ * The program dies of this signal, in context uc so that a core file shows it. The node
+ * is told first, while no thread of ours is in kernel code by our doing.
+ */
+static void fatal(const siginfo_t *info, struct ucontext *uc)
+{
+	siginfo_t copy = *info;
+	int sig = info->si_signo;
+
+	stop_others();
+	image_call1(RING3_NR_EXIT_GROUP, sig);
+	host_default(sig);
+	uc->uc_sigmask &= ~SIGBIT(sig);
+	if (from_outside(info) || !(SIGBIT(sig) & SIG_FORCED))
+		raise_info(&copy);
+	/* A fault of the program's happens again on return. */
+}
+
+/*
+ * The default of SIGTSTP and its like: all threads stop, none of them inside the node.
+ * Comes back after SIGCONT.
+ */
+void signal_stop_process(int sig)
+{
+	struct gate_sighand *sh = gate_tcb()->sighand;
+	u64 set = SIGBIT(sig), old;
+
+	stop_others();
+	host_default(sig);
+	raise_plain(sig);
+	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
+	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
+	signal_host_install(sh, sig);
+	stop_undo();
+}
+
+/* ---- the program's handlers ---- */
+
+bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp)
+{
+	if (tcb->alt.ss_flags & SS_AUTODISARM_BIT)
+		return false;
+	return sp > (u64)tcb->alt.ss_sp && sp - (u64)tcb->alt.ss_sp <= tcb->alt.ss_size;
+}
+
+/* A handler starts with initial FP state, but its own protection keys. */
+static void init_fp(char *fp)
+{
+	*(u32 *)(fp + FP_MXCSR) = 0x1f80;
+	if (*(u32 *)(fp + FP_SW_MAGIC) == FP_MAGIC1)
+		*(u64 *)(fp + FP_XFEATURES) &= XFEATURE_PKRU;
+}
+
+static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct host_sigaction *act)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct sigcontext *sc = &uc->uc_mcontext;
+	char *fp = (char *)sc->fpstate;
+	u64 fp_size = 0, sp, fp_at, at;
+	struct sigframe frame;
+
+	if ((act->flags & SA_ONSTACK) && tcb->alt.ss_size && !signal_on_altstack(tcb, sc->rsp))
+		sp = (u64)tcb->alt.ss_sp + tcb->alt.ss_size;
+	else
+		sp = sc->rsp - RED_ZONE;
+
+	if (fp)
+		fp_size = *(u32 *)(fp + FP_SW_MAGIC) == FP_MAGIC1 ? *(u32 *)(fp + FP_SW_SIZE) : 512;
+	fp_at = (sp - fp_size) & ~63UL;
+	at = ((fp_at - sizeof(frame)) & ~15UL) - 8;
+	if (signal_on_altstack(tcb, sc->rsp) && at <= (u64)tcb->alt.ss_sp)
+		return -EFAULT;		/* the program's altstack is full */
+
+	frame.pretcode = act->restorer;
+	frame.uc = *uc;
+	frame.uc.uc_link = NULL;
+	frame.uc.uc_stack = tcb->alt;
+	frame.uc.uc_sigmask = uc->uc_sigmask | tcb->forced_mask;
+	frame.uc.uc_mcontext.fpstate = fp ? (void *)fp_at : NULL;
+	frame.info = *info;
+	if (fp && gate_copy_out((void *)fp_at, fp, fp_size))
+		return -EFAULT;
+	if (gate_copy_out((void *)at, &frame, sizeof(frame)))
+		return -EFAULT;
+
+	if (tcb->alt.ss_flags & SS_AUTODISARM_BIT)
+		tcb->alt = (stack_t){ .ss_flags = SS_DISABLE };
+	if (fp)
+		init_fp(fp);
+	sc->rdi = info->si_signo;
+	sc->rsi = at + offsetof(struct sigframe, info);
+	sc->rdx = at + offsetof(struct sigframe, uc);
+	sc->rax = 0;
+	sc->rsp = at;
+	sc->rip = act->handler;
+	sc->eflags &= ~(u64)(FLAG_TF | FLAG_DF | FLAG_RF);
+	return 0;
+}
+
+void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct gate_sighand *sh = tcb->sighand;
+	int sig = info->si_signo;
+	bool forced = (SIGBIT(sig) & SIG_FORCED) && !from_outside(info);
+	struct host_sigaction act;
+	u64 block;
+
+	if (SIGBIT(sig) & SIG_FORCED & tcb->forced_mask) {
+		if (forced)
+			fatal(info, uc);
+		else
+			tcb->forced_pending |= SIGBIT(sig);
+		return;
+	}
+	gate_lock(&sh->lock);
+	act = sh->action[sig];
+	if ((act.flags & SA_RESETHAND) && act.handler > (u64)SIG_IGN) {
+		sh->action[sig].handler = (u64)SIG_DFL;
+		signal_host_install(sh, sig);
+	}
+	gate_unlock(&sh->lock);
+
+	if (act.handler == (u64)SIG_IGN && !forced)
+		return;
+	if (act.handler <= (u64)SIG_IGN) {
+		if (default_is_death(sig))
+			fatal(info, uc);
+		else if (default_is_stop(sig))
+			signal_stop_process(sig);
+		return;
+	}
+	if (push_frame(uc, info, &act)) {
+		siginfo_t segv = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
+
+		fatal(&segv, uc);
+		raise_plain(SIGSEGV);
+		return;
+	}
+	block = act.mask | (act.flags & SA_NODEFER ? 0 : SIGBIT(sig));
+	uc->uc_sigmask |= block & ~SIG_FORCED;
+	tcb->forced_mask |= block & SIG_FORCED;
+	count(COUNT_SIGNALS);
+}
+
+void signal_deliver(struct ucontext *uc)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct ring3_thread *t = gate_thread();
+	siginfo_t list[PENDING_MAX];
+	u32 n = tcb->npending, i;
+
+	memcpy(list, tcb->pending, n * sizeof(list[0]));
+	tcb->npending = 0;
+	WRITE_ONCE(t->sigpending, 0);
+	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	for (i = 0; i < n; i++)
+		signal_deliver_one(uc, &list[i]);
+}
+

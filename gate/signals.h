@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * signals.h - what signal.c, sigframe.c and sigcall.c share
+ */
+#ifndef GATE_SIGNALS_H
+#define GATE_SIGNALS_H
+
+#include "internal.h"
+
+#define SS_AUTODISARM_BIT	(1u << 31)	/* of stack_t.ss_flags; SS_AUTODISARM */
+
+static inline bool default_is_death(int sig)
+{
+	switch (sig) {
+	case SIGCHLD:
+	case SIGURG:
+	case SIGWINCH:
+	case SIGCONT:
+	case SIGSTOP:
+	case SIGKILL:
+	case SIGTSTP:
+	case SIGTTIN:
+	case SIGTTOU:
+		return false;
+	}
+	return true;
+}
+
+static inline bool default_is_stop(int sig)
+{
+	return sig == SIGTSTP || sig == SIGTTIN || sig == SIGTTOU;
+}
+
+static inline bool from_outside(const siginfo_t *info)
+{
+	return info->si_code <= 0;
+}
+
+static inline void raise_info(siginfo_t *info)
+{
+	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid),
+		      host_syscall0(__NR_gettid), info->si_signo, (long)info);
+}
+
+static inline void raise_plain(int sig)
+{
+	host_syscall3(__NR_tgkill, host_syscall0(__NR_getpid), host_syscall0(__NR_gettid), sig);
+}
+
+static inline void host_default(int sig)
+{
+	struct host_sigaction dfl = { 0 };
+
+	host_syscall4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
+}
+
+/* signal.c */
+/* Makes the host's disposition what sh says; returns the handler it had before. */
+u64 signal_host_install(struct gate_sighand *sh, int sig);
+
+/* sigframe.c */
+/* Context uc is the program's: runs its handler there, or does what the default is. */
+void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);
+void signal_stop_process(int sig);
+bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp);
+
+#endif /* GATE_SIGNALS_H */

@@ -5,7 +5,9 @@
 //! | --- | --- | --- |
 //! | `ring3-keep` | the next timer and the links' doorbells, in the image's KEEP | drives |
 //! | `ring3-ports` | readiness of the ports' descriptors | raises their interrupts and drives |
-//! | `ring3-procs` | a change of procs[] | tells the service loop |
+//! | `ring3-procs` | a change of procs[] | tells `ring3-deaths` |
+//! | `ring3-deaths` | deaths of the node's processes | marks and judges them, see procs.rs |
+//! | `ring3-control` | the control socket | see node/answer.rs |
 //! | `ring3-pcap` | packets of one port's capture | writes them, see pcap.rs |
 //!
 //! Every one blocks all signals, sleeps with the smallest timer slack and has a stack for

@@ -8,8 +8,8 @@
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
 //! ask         `ring3 log`                   -> LOG_READ; answer.rs answers the rest
-//! procs       procs[] changed              -> pidfds for the new, forget the gone (procs.rs)
-//! a pidfd     a process died               -> REAP
+//! death       a process died (procs.rs)     -> REAP
+//! over        KEEP has returned            -> say why, if the node is poisoned
 //! stop        the handle, or `ring3 down`   -> the end
 //! ```
 //!
@@ -40,13 +40,13 @@ use std::time::{Duration, Instant};
 use ring3_abi::RING3_UP;
 use ring3_config::NodeConfig;
 
-use crate::drivers::{self, event_fd, Driver, PortWatch, ProcsWatch};
+use crate::drivers::{self, event_fd, Driver, PortWatch};
 use crate::elf::Image;
 use crate::error::{Error, Result};
 use crate::fault::{self, Guard};
 use crate::image::Thread;
 use crate::ports::Port;
-use crate::procs::Procs;
+use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::{configure, pcap};
@@ -66,12 +66,12 @@ pub(crate) struct Node {
     ports: Vec<Port>,
     keep: Option<Driver>,
     port_watch: Option<PortWatch>,
-    procs_watch: Option<ProcsWatch>,
+    deaths: Option<Deaths>,
+    graves: Graves,
     captures: Vec<Driver>,
     captures_stop: Arc<AtomicBool>,
-    procs: Procs,
-    /// Rung by the procs watcher, and by KEEP when it returns.
-    bell: Arc<OwnedFd>,
+    /// Rung when KEEP returns: the node is poisoned, or down.
+    over: Arc<OwnedFd>,
     started: Instant,
     /// Set when drop() begins.
     leaving: Arc<AtomicBool>,
@@ -89,6 +89,7 @@ impl Node {
             spin_ns: config.spin_ns,
         };
         let region = Arc::new(Region::create(&image, &params)?);
+        let (deaths, graves) = Deaths::start(&region)?;
         let mut node = Node {
             init: Thread::init(&region),
             guard: Some(fault::guard(&region)?),
@@ -98,11 +99,11 @@ impl Node {
             ports: Vec::new(),
             keep: None,
             port_watch: None,
-            procs_watch: None,
+            deaths: Some(deaths),
+            graves,
             captures: Vec::new(),
             captures_stop: Arc::default(),
-            procs: Procs::default(),
-            bell: Arc::new(event_fd()?),
+            over: Arc::new(event_fd()?),
             started: Instant::now(),
             leaving: Arc::default(),
             config,
@@ -114,7 +115,7 @@ impl Node {
     }
 
     fn boot(&mut self) -> Result<()> {
-        self.keep = Some(drivers::keep(&self.region, self.bell.clone())?);
+        self.keep = Some(drivers::keep(&self.region, self.over.clone())?);
         self.region.set_booting();
         let result = self.init.boot();
         if let Some(why) = self.region.poison() {
@@ -142,10 +143,7 @@ impl Node {
         for (key, value) in &self.config.sysctls {
             configure::sysctl(&mut self.init, key, value)?;
         }
-        self.wait_for_carriers()?;
-        let watch = ProcsWatch::start(&self.region, self.bell.clone())?;
-        self.procs_watch = Some(watch);
-        Ok(())
+        self.wait_for_carriers()
     }
 
     /// Returns when every link whose far end is up can be used.
@@ -250,7 +248,7 @@ impl Drop for Node {
         self.region.set_down();
         let mut ended = true;
         ended &= self.port_watch.take().is_none_or(PortWatch::end);
-        ended &= self.procs_watch.take().is_none_or(ProcsWatch::end);
+        ended &= self.deaths.take().is_none_or(Deaths::end);
         for capture in self.captures.drain(..) {
             ended &= capture.end();
         }

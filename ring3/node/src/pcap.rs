@@ -102,10 +102,14 @@ fn capture<W: Write>(
             }
             Err(Errno(libc::EAGAIN)) => {
                 file.flush()?;
+                if stop.load(Ordering::Acquire) {
+                    return Ok(());
+                }
                 wait = 0;
             }
-            // The interface goes up and down as its owner likes, and for good with the node.
-            Err(Errno(libc::ENETDOWN | libc::EINTR)) if !stop.load(Ordering::Acquire) => {}
+            // The interface goes up and down as its owner likes, and for good with the node;
+            // what is queued comes behind this error.
+            Err(Errno(libc::ENETDOWN | libc::EINTR)) => wait = libc::MSG_DONTWAIT,
             Err(_) => return file.flush(),
         }
     }

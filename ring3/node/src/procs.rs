@@ -1,92 +1,263 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The host processes of a node, and noticing their deaths.
+//! Theory of operation: the host processes of a node, and their deaths
 //!
 //! procs[] of the region is written by the image: an entry appears with SPAWN (a program joined)
 //! or CLONE (one forked; its pid may come a moment later), and goes with the last task.
-//! Each live one gets a pidfd, whose readiness is the process's death; then the kernel is told
-//! (REAP), which closes its sockets, or says that it died inside kernel code.
+//! Each live one gets a pidfd, whose readiness is the process's death. What then happens is in
+//! two hands, because the second may be waiting for the first:
+//!
+//! ```text
+//! ring3-deaths   never enters the kernel, so nothing can keep it. It marks the entry DEAD, and
+//!                if the dead process goes on holding the vCPU it died inside kernel code:
+//!                the node is poisoned, and every call that waits fails
+//! ring3-node     tells the kernel (REAP), which closes the dead one's sockets. This call may
+//!                itself be in the hands of a process that dies
+//! ```
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{mpsc, Arc};
+use std::time::{Duration, Instant};
 
 use ring3_abi::{RING3_PROC_FREE, RING3_PROC_LIVE};
+use rustix::event::epoll;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
+use rustix::time::Timespec;
 
+use crate::drivers::{event_fd, ring, was_rung, Driver, ProcsWatch};
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
+use crate::region::Region;
+
+/// A vCPU that was being handed to a process when it died is not held by it for long: somebody
+/// takes it back. After this it was not handed but held.
+const HOLD_PATIENCE: Duration = Duration::from_millis(100);
+
+/// Tokens of the epoll set; a process's is its index in procs[].
+const STOP: u64 = u64::MAX;
+const CHANGED: u64 = u64::MAX - 1;
+
+/// A process that is dead, and its entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dead {
+    index: usize,
+    pid: i32,
+}
+
+/// The watch over procs[].
+#[derive(Debug)]
+pub(crate) struct Deaths {
+    changes: ProcsWatch,
+    driver: Driver,
+    stop: Arc<OwnedFd>,
+    changed: Arc<OwnedFd>,
+}
+
+/// The node's thread's end: whom to reap; `bell` is rung for each.
+#[derive(Debug)]
+pub(crate) struct Graves {
+    queue: mpsc::Receiver<Dead>,
+    pub bell: Arc<OwnedFd>,
+}
+
+impl Deaths {
+    pub fn start(region: &Arc<Region>) -> Result<(Deaths, Graves)> {
+        let stop = Arc::new(event_fd()?);
+        let changed = Arc::new(event_fd()?);
+        let bell = Arc::new(event_fd()?);
+        let (tell, queue) = mpsc::channel();
+        let mut watch = Watch {
+            region: region.clone(),
+            set: epoll::create(epoll::CreateFlags::CLOEXEC)
+                .map_err(Error::host("watch a node's processes"))?,
+            watched: HashMap::new(),
+            suspects: Vec::new(),
+            tell,
+            bell: bell.clone(),
+        };
+        watch.add(&stop, STOP)?;
+        watch.add(&changed, CHANGED)?;
+        let driver = Driver::start("ring3-deaths", {
+            let (stop, changed) = (stop.clone(), changed.clone());
+            move || {
+                watch.run(&changed);
+                drop(stop);
+            }
+        })?;
+        let changes = ProcsWatch::start(region, changed.clone())?;
+        let deaths = Deaths {
+            changes,
+            driver,
+            stop,
+            changed,
+        };
+        Ok((deaths, Graves { queue, bell }))
+    }
+
+    /// A process has just joined.
+    pub fn look(&self) {
+        ring(&self.changed);
+    }
+
+    pub fn end(self) -> bool {
+        let changes = self.changes.end();
+        ring(&self.stop);
+        self.driver.end() && changes
+    }
+}
+
+impl Graves {
+    /// Reaps all that wait for it.
+    pub fn reap(&self, init: &mut Thread) -> Result<()> {
+        while was_rung(&self.bell) {
+            while let Ok(dead) = self.queue.try_recv() {
+                // Its entry may be another's by now.
+                let now = init.region().proc_entry(dead.index);
+                if now.state == RING3_PROC_FREE || now.pid != dead.pid {
+                    continue;
+                }
+                let address = init.region().proc_address(dead.index);
+                match init.reap(address) {
+                    Ok(()) | Err(Errno(libc::ESRCH)) => {}
+                    Err(why) => {
+                        return Err(match init.region().poison() {
+                            Some(why) => Error::Poisoned { why },
+                            None => Error::node("bury a dead process")(why),
+                        })
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
 
 #[derive(Debug)]
 struct Watched {
     pid: i32,
     /// Readable when the process is dead. Closing it takes it out of the epoll set.
-    pidfd: OwnedFd,
+    _pidfd: OwnedFd,
 }
 
-/// What is watched, by index into procs[].
-#[derive(Debug, Default)]
-pub(crate) struct Procs {
+/// What the thread `ring3-deaths` has.
+struct Watch {
+    region: Arc<Region>,
+    set: OwnedFd,
+    /// By index into procs[].
     watched: HashMap<usize, Watched>,
+    /// Dead ones that held the vCPU when they were found dead, and when that was.
+    suspects: Vec<(Dead, Instant)>,
+    tell: mpsc::Sender<Dead>,
+    bell: Arc<OwnedFd>,
 }
 
-impl Procs {
-    /// Compares procs[] with what is watched. Calls `watch` for each new pidfd; reaps those that
-    /// are dead already.
-    pub fn look(
-        &mut self,
-        init: &mut Thread,
-        mut watch: impl FnMut(usize, &OwnedFd) -> Result<()>,
-    ) -> Result<()> {
+impl Watch {
+    fn add(&self, fd: impl AsFd, token: u64) -> Result<()> {
+        let data = epoll::EventData::new_u64(token);
+        epoll::add(&self.set, fd, data, epoll::EventFlags::IN)
+            .map_err(Error::host("watch a process of the node"))
+    }
+
+    fn run(&mut self, changed: &OwnedFd) {
+        let mut events = Vec::with_capacity(64);
+        loop {
+            events.clear();
+            let timeout = (!self.suspects.is_empty()).then_some(Timespec {
+                tv_sec: 0,
+                tv_nsec: HOLD_PATIENCE.as_nanos() as i64 / 4,
+            });
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&self.set, spare, timeout.as_ref()) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(why) => {
+                    log::error!("deaths of a node's processes go unseen: {why}");
+                    return;
+                }
+            }
+            for event in &events {
+                match event.data.u64() {
+                    STOP => return,
+                    CHANGED => {
+                        was_rung(changed);
+                        if let Err(error) = self.look() {
+                            log::warn!("{error}");
+                        }
+                    }
+                    index => self.died(index as usize),
+                }
+            }
+            self.judge();
+        }
+    }
+
+    /// Compares procs[] with what is watched.
+    fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
-        let region = init.region().clone();
+        let region = self.region.clone();
         self.watched.retain(|&index, watched| {
             let now = region.proc_entry(index);
             now.state != RING3_PROC_FREE && now.pid == watched.pid
         });
-        let fresh: Vec<_> = region
-            .procs()
-            .filter(|entry| entry.state == RING3_PROC_LIVE && entry.pid > 0 && entry.pid != own)
-            .filter(|entry| !self.watched.contains_key(&entry.index))
-            .collect();
-        for entry in fresh {
-            let pid = Pid::from_raw(entry.pid).filter(|pid| !pid.is_init());
-            let pidfd = match pid.map(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-                Some(Ok(pidfd)) => pidfd,
-                Some(Err(rustix::io::Errno::SRCH)) => {
-                    self.reap(init, entry.index)?;
-                    continue;
-                }
-                Some(Err(why)) => return Err(Error::host("watch a process of the node")(why)),
-                None => continue,
+        for entry in region.procs() {
+            let known = self.watched.contains_key(&entry.index);
+            if known || entry.state != RING3_PROC_LIVE || entry.pid == own {
+                continue;
+            }
+            let Some(pid) = Pid::from_raw(entry.pid).filter(|_| entry.pid > 0) else {
+                continue;
             };
-            watch(entry.index, &pidfd)?;
-            let pid = entry.pid;
-            self.watched.insert(entry.index, Watched { pid, pidfd });
+            match pidfd_open(pid, PidfdFlags::empty()) {
+                Ok(pidfd) => {
+                    self.add(&pidfd, entry.index as u64)?;
+                    let watched = Watched {
+                        pid: entry.pid,
+                        _pidfd: pidfd,
+                    };
+                    self.watched.insert(entry.index, watched);
+                }
+                Err(rustix::io::Errno::SRCH) => self.bury(Dead {
+                    index: entry.index,
+                    pid: entry.pid,
+                }),
+                Err(why) => return Err(Error::host("watch a process of the node")(why)),
+            }
         }
         Ok(())
     }
 
     /// The pidfd of entry `index` is readable.
-    pub fn died(&mut self, init: &mut Thread, index: usize) -> Result<()> {
-        let Some(watched) = self.watched.remove(&index) else {
-            return Ok(());
-        };
-        drop(watched.pidfd);
-        // It may have ended in an orderly way, and its entry be another's by now.
-        let now = init.region().proc_entry(index);
-        if now.state == RING3_PROC_FREE || now.pid != watched.pid {
-            return Ok(());
+    fn died(&mut self, index: usize) {
+        if let Some(watched) = self.watched.remove(&index) {
+            let pid = watched.pid;
+            self.bury(Dead { index, pid });
         }
-        self.reap(init, index)
     }
 
-    fn reap(&mut self, init: &mut Thread, index: usize) -> Result<()> {
-        let address = init.region().proc_address(index);
-        match init.reap(address) {
-            Ok(()) | Err(Errno(libc::ESRCH)) => Ok(()),
-            Err(why) => match init.region().poison() {
-                Some(why) => Err(Error::Poisoned { why }),
-                None => Err(Error::node("bury a dead process")(why)),
-            },
+    fn bury(&mut self, dead: Dead) {
+        // It may have ended in an orderly way, and its entry be another's by now.
+        if !self.region.mark_dead(dead.index, dead.pid) {
+            return;
         }
+        if self.region.is_held_by(dead.index) {
+            self.suspects.push((dead, Instant::now()));
+        }
+        let _ = self.tell.send(dead);
+        ring(&self.bell);
+    }
+
+    /// Poisons the node if a dead process goes on holding the vCPU.
+    fn judge(&mut self) {
+        let region = &self.region;
+        self.suspects.retain(|(dead, since)| {
+            let now = region.proc_entry(dead.index);
+            if now.pid != dead.pid || !region.is_held_by(dead.index) {
+                return false;
+            }
+            if since.elapsed() < HOLD_PATIENCE {
+                return true;
+            }
+            region.set_poisoned(&format!("process {} died inside kernel code", dead.pid));
+            false
+        });
     }
 }

@@ -12,6 +12,7 @@ use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use ring3_abi::*;
 use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
@@ -21,6 +22,10 @@ use crate::elf::{c_string, Image};
 use crate::error::{Errno, Error, Result};
 use crate::load;
 use crate::sys::futex_wake;
+
+/// How long to wait for the reason of a node that was poisoned just now.
+const POISON_TRIES: usize = 10;
+const POISON_TURN: Duration = Duration::from_micros(200);
 
 /// What the keeper writes into a fresh region.
 #[derive(Debug)]
@@ -204,16 +209,21 @@ impl Region {
         if self.state() != RING3_POISONED {
             return None;
         }
-        // SAFETY: 128 bytes of the mapped struct, copied out; who poisons writes them before the
-        // state, which was read with acquire order.
-        let bytes: [u8; 128] = unsafe {
-            self.at::<[u8; 128]>(offset_of!(ring3_region, poison))
-                .read_volatile()
-        };
-        Some(match c_string(&bytes) {
-            empty if empty.is_empty() => "it does not say why".into(),
-            why => why,
-        })
+        // The state comes first, so that only one writes the text: give that one a moment.
+        (0..POISON_TRIES)
+            .find_map(|_| {
+                // SAFETY: 128 bytes of the mapped struct, copied out.
+                let bytes: [u8; 128] = unsafe {
+                    self.at::<[u8; 128]>(offset_of!(ring3_region, poison))
+                        .read_volatile()
+                };
+                let why = c_string(&bytes);
+                if why.is_empty() {
+                    std::thread::sleep(POISON_TURN);
+                }
+                (!why.is_empty()).then_some(why)
+            })
+            .or_else(|| Some("it does not say why".into()))
     }
 
     /// Ends the node: KEEP returns, calls fail. A poisoned node stays poisoned.
@@ -272,6 +282,80 @@ impl Region {
             pid: proc.pid.load(Ordering::Acquire),
             threads: proc.threads.load(Ordering::Relaxed),
         }
+    }
+
+    /// Marks an entry dead if it is still process `pid`'s; false: it is not.
+    pub fn mark_dead(&self, index: usize, pid: i32) -> bool {
+        let proc = self.proc(index);
+        let is_ours = || proc.pid.load(Ordering::Acquire) == pid;
+        let state = &proc.state;
+        let (live, dead) = (RING3_PROC_LIVE, RING3_PROC_DEAD);
+        if !is_ours() {
+            return false;
+        }
+        match state.compare_exchange(live, dead, Ordering::AcqRel, Ordering::Acquire) {
+            // It was freed and taken again in between.
+            Ok(_) if !is_ours() => {
+                state.store(live, Ordering::Release);
+                false
+            }
+            Ok(_) => true,
+            Err(now) => now == dead,
+        }
+    }
+
+    /// Whether a thread of that process holds the vCPU, not merely polls with it or is about
+    /// to be given it. The answer is true for as long as nobody moves the vCPU, and the dead
+    /// do not.
+    pub fn is_held_by(&self, index: usize) -> bool {
+        let vcpu = self.at::<ring3_vcpu>(offset_of!(ring3_region, vcpu));
+        // SAFETY: the mapped vcpu[0]; both words are read in one piece, and nothing is made
+        // of the address before it is checked.
+        let (owner, driver) = unsafe {
+            let owner = (*vcpu).owner.load(Ordering::Acquire);
+            (owner, (&raw const (*vcpu).driver).read_volatile())
+        };
+        let blocks = self.base..self.base + self.size - size_of::<ring3_thread>() as u64;
+        let polls = owner & RING3_OWNER_POLLING != 0;
+        if owner == 0 || polls || !blocks.contains(&driver) || driver % 8 != 0 {
+            return false;
+        }
+        let thread = driver as *const ring3_thread;
+        // SAFETY: an aligned address inside the mapped region with room for a thread block.
+        let (tid, proc, word) = unsafe {
+            (
+                (&raw const (*thread).tid).read_volatile(),
+                (&raw const (*thread).proc).read_volatile(),
+                (*thread).word.load(Ordering::Acquire),
+            )
+        };
+        tid == owner & RING3_OWNER_TID
+            && proc == self.proc_address(index)
+            && word & RING3_WORD_BATON == 0
+    }
+
+    /// Ends the node because of what `why` says: as the image's own ring3_poison() does.
+    pub fn set_poisoned(&self, why: &str) {
+        let mut text = [0; 128];
+        put_string(&mut text, why);
+        let state = self.word(offset_of!(ring3_region, state));
+        let is_first = state.fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
+            (now < RING3_POISONED).then_some(RING3_POISONED)
+        });
+        if is_first.is_err() {
+            return;
+        }
+        // SAFETY: 128 bytes of the mapped struct that the first to poison writes.
+        unsafe {
+            self.at::<[u8; 128]>(offset_of!(ring3_region, poison))
+                .write_volatile(text)
+        };
+        futex_wake(state);
+        self.kick();
+        futex_wake(self.word(offset_of!(ring3_region, vcpu) + offset_of!(ring3_vcpu, owner)));
+        // Whoever else sleeps on a word of its own looks at the state every now and then.
+        let init = offset_of!(ring3_region, tail.init_thread);
+        futex_wake(self.word(init + offset_of!(ring3_thread, word)));
     }
 
     pub fn proc_address(&self, index: usize) -> u64 {

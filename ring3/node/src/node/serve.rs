@@ -14,6 +14,7 @@ use crate::control::{Log, Reply};
 use crate::drivers::was_rung;
 use crate::error::{Error, Result};
 use crate::join;
+use crate::procs::Deaths;
 
 /// What LOG_READ fills at a time, and what one answer holds at most.
 const LOG_PIECE: usize = 64 << 10;
@@ -22,12 +23,12 @@ const LOG_MAX: usize = 4 << 20;
 /// How often to try again what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
-/// Tokens of the epoll set; a process's is PROC plus its index in procs[].
+/// Tokens of the epoll set.
 const STOP: u64 = 0;
-const PROCS: u64 = 1;
+const OVER: u64 = 1;
 const JOIN: u64 = 2;
 const ASK: u64 = 3;
-const PROC: u64 = 1 << 32;
+const DEATH: u64 = 4;
 
 /// The node's sockets.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ impl Node {
             epoll::add(&set, fd.as_fd(), data, epoll::EventFlags::IN).map_err(fail())
         };
         add(stop, STOP)?;
-        add(&self.bell, PROCS)?;
+        add(&self.over, OVER)?;
+        add(&self.graves.bell, DEATH)?;
         add(&sockets.join, JOIN)?;
         add(&sockets.asks.bell, ASK)?;
         let mut poison_said = false;
@@ -81,24 +83,14 @@ impl Node {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(why) => return Err(fail()(why)),
             }
-            let mut look = false;
             for event in &events {
                 match event.data.u64() {
                     STOP => return Ok(()),
-                    PROCS => look |= was_rung(&self.bell),
-                    JOIN => look |= self.let_in(&sockets.join),
+                    OVER => drop(was_rung(&self.over)),
+                    JOIN => self.let_in(&sockets.join),
                     ASK => self.answer(&sockets.asks),
-                    token => {
-                        let index = (token - PROC) as usize;
-                        self.note(|node| node.procs.died(&mut node.init, index));
-                    }
+                    _ => self.note(|node| node.graves.reap(&mut node.init)),
                 }
-            }
-            if look {
-                self.note(|node| {
-                    let watch = |index, fd: &OwnedFd| add(fd, PROC + index as u64);
-                    node.procs.look(&mut node.init, watch)
-                });
             }
             if let (Some(why), false) = (self.region.poison(), poison_said) {
                 log::error!("node {} is poisoned: {why}", self.config.name);
@@ -114,25 +106,25 @@ impl Node {
         }
     }
 
-    /// Serves all who wait to join; true: there was one.
-    fn let_in(&mut self, listener: &OwnedFd) -> bool {
-        let mut any = false;
+    /// Serves all who wait to join.
+    fn let_in(&mut self, listener: &OwnedFd) {
         while let Some(result) =
             join::serve(listener, &self.config.name, &self.ports, &mut self.init)
         {
-            any = true;
             match result {
-                Ok(pid) => log::debug!("node {}: process {pid} joined", self.config.name),
+                Ok(pid) => {
+                    log::debug!("node {}: process {pid} joined", self.config.name);
+                    self.deaths.iter().for_each(Deaths::look);
+                }
                 Err(error @ Error::Host { .. }) => {
                     // Out of descriptors, most likely: whoever waits is still there next time.
                     log::warn!("node {}: {error}", self.config.name);
                     std::thread::sleep(HOST_TROUBLE_TURN);
-                    break;
+                    return;
                 }
                 Err(error) => log::warn!("node {}: {error}", self.config.name),
             }
         }
-        any
     }
 
     /// Answers what others may not ask the kernel.

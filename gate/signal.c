@@ -30,6 +30,7 @@
 #include "signals.h"
 
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
+#define GATE_SYSCALL_BYTES	2	/* of the instruction */
 #define SYS_DISPATCH	2	/* si_code: SYS_USER_DISPATCH */
 
 static struct gate_sighand first_sighand;
@@ -140,10 +141,22 @@ static void leave_windows(struct ucontext *uc)
 	}
 }
 
+/* The host cut its call short for something that the program must not see: do it again. */
+static void hide_eintr(struct sigcontext *sc)
+{
+	if (sc->rip == (u64)gate_host_insn + GATE_SYSCALL_BYTES && (long)sc->rax == -EINTR)
+		sc->rip = (u64)gate_host_abort;
+}
+
 static void handle(const siginfo_t *info, struct ucontext *uc)
 {
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
+		int sig = info->si_signo;
+
+		if (default_is_stop(sig) &&
+		    gate_tcb()->sighand->action[sig].handler == (u64)SIG_DFL)
+			hide_eintr(&uc->uc_mcontext);
 		leave_windows(uc);
 		note(info, uc);
 	} else {
@@ -208,6 +221,8 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	if (info->si_code != SYS_DISPATCH) {
 		if (!stop_signal(info))
 			handle(info, uc);
+		else if (!gate_tcb()->npending)
+			hide_eintr(sc);
 		return;
 	}
 	count(COUNT_TRAPS);

@@ -15,6 +15,7 @@
  */
 #include "policy.h"
 
+#include <linux/sockios.h>
 #include <linux/stat.h>
 
 /* bpf(2) commands that make a descriptor (linux/bpf.h; all of its commands are < 64). */
@@ -23,12 +24,11 @@
 			 (1ull << 28) | (1ull << 30) | (1ull << 32) | (1ull << 33) |	\
 			 (1ull << 36))
 #define NS_GET_NSTYPE	0xb703		/* linux/nsfs.h */
-/* linux/sockios.h */
-#define SIOCGSKNS_NR	0x894c		/* makes a descriptor */
-#define SIOC_FIRST	0x890b		/* SIOCADDRT: about routes and interfaces from here ... */
-#define SIOC_LAST	0x89df		/* ... to here, and the drivers' own: */
-#define SIOC_DRIVER	0x89f0
-#define SIOC_DRIVER_END	0x89ff
+/* linux/sockios.h: about routes and interfaces, then the drivers' own. */
+#define SIOC_FIRST	SIOCADDRT
+#define SIOC_LAST	(SIOCPROTOPRIVATE - 1)
+#define SIOC_DRIVER	SIOCDEVPRIVATE
+#define SIOC_DRIVER_END	(SIOCDEVPRIVATE + 15)
 
 /*
  * The descriptor of which all placeholders are duplicates. Its name is for people
@@ -177,10 +177,8 @@ long do_close_range(struct gate_regs *r)
 	if ((flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)) || first > last)
 		return -EINVAL;
 	if (flags & CLOSE_RANGE_UNSHARE) {
-		struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
-
 		/* Alone, there is nobody to unshare from. */
-		if (READ_ONCE(proc->threads) > 1) {
+		if (helper_others()) {
 			gate_warn("close_range(CLOSE_RANGE_UNSHARE) in a process with threads "
 				  "is not supported");
 			return -EOPNOTSUPP;
@@ -323,6 +321,11 @@ long do_fcntl(struct gate_regs *r)
 		if (!ret)
 			host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
 		return ret;
+	case F_SETOWN:
+	case F_GETOWN:
+	case F_SETOWN_EX:
+	case F_GETOWN_EX:
+		return owner_fcntl(r);
 	default:
 		return image_pass(r);
 	}
@@ -375,7 +378,12 @@ long do_ioctl(struct gate_regs *r)
 		if (!ret)
 			host_syscall3(__NR_fcntl, fd, F_SETFD, cmd == FIOCLEX ? FD_CLOEXEC : 0);
 		return ret;
-	case SIOCGSKNS_NR:
+	case FIOSETOWN:
+	case SIOCSPGRP:
+	case FIOGETOWN:
+	case SIOCGPGRP:
+		return owner_ioctl(r);
+	case SIOCGSKNS:
 		return fd_create(true, __NR_ioctl, fd, cmd, r->a[2], 0);
 	default:
 		return image_pass(r);
@@ -417,14 +425,15 @@ long do_mmap(struct gate_regs *r)
  */
 long do_unshare(struct gate_regs *r)
 {
-	struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
 	u64 flags = r->a[0];
 	long ret = 0;
 
-	if ((flags & CLONE_FILES) && READ_ONCE(proc->threads) > 1) {
+	if ((flags & CLONE_FILES) && helper_others()) {
 		gate_warn("unshare(CLONE_FILES) in a process with threads is not supported");
 		return -EOPNOTSUPP;
 	}
+	/* Alone, the table is ours already; the feeder has to keep sharing it. */
+	flags &= ~(u64)CLONE_FILES;
 	if (flags & ~(u64)CLONE_NEWNET)
 		ret = host_syscall1(__NR_unshare, flags & ~(u64)CLONE_NEWNET);
 	if (!ret && (flags & CLONE_NEWNET))

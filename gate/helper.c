@@ -66,12 +66,17 @@ void helper_forked(void)
 	helper_proc = 0;
 }
 
-/* exit(2): ends the process when only the helper would be left. */
-long do_exit(struct gate_regs *r)
+u32 helper_others(void)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)gate_thread()->proc;
 
-	if (helper_proc == (u64)proc && READ_ONCE(proc->threads) == 2)
+	return READ_ONCE(proc->threads) - 1 - (helper_proc == (u64)proc);
+}
+
+/* exit(2): ends the process when only the helper would be left. */
+long do_exit(struct gate_regs *r)
+{
+	if (helper_proc == gate_thread()->proc && !helper_others())
 		return gate_exit_group(r);
 	return gate_exit(r);
 }

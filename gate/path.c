@@ -360,6 +360,8 @@ long do_path_at(struct gate_regs *r)
 	struct gate_regs node = *r;
 	char buf[PATH_BUF];
 
+	if (unlikely(reserved_fd(r->a[0])))
+		return -EBADF;
 	/* utimensat() of a descriptor has no path; statx() and fstatat() may have an empty one. */
 	if (!r->a[1])
 		return fd_is_node(r->a[0]) ? image_pass(r) : gate_host_regs(r);

@@ -107,6 +107,7 @@ enum policy_fd {
  */
 long gate_helper(void (*fn)(void));
 void helper_forked(void);
+u32 helper_others(void);	/* threads of the program's own beside the caller */
 long do_exit(struct gate_regs *r);
 
 static inline void *user_ptr(u64 p)
@@ -129,6 +130,13 @@ long do_mmap(struct gate_regs *r);
 long do_unshare(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
+
+/* owner.c: on node descriptors only */
+long owner_fcntl(struct gate_regs *r);
+long owner_ioctl(struct gate_regs *r);
+
+/* dirent.c */
+long do_getdents64(struct gate_regs *r);
 
 /* sock.c */
 long do_socket(struct gate_regs *r);

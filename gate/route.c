@@ -9,7 +9,9 @@
 
 static long by_fd(struct gate_regs *r)
 {
-	return fd_is_node(r->a[0]) ? image_pass(r) : gate_host_regs(r);
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : gate_host_regs(r);
 }
 
 /* Rings would be served by the host's stack: refused until the node has its own. */
@@ -83,7 +85,7 @@ static const gate_handler handlers[512] = {
 	[__NR_flistxattr] = by_fd,
 	[__NR_fremovexattr] = by_fd,
 	[__NR_epoll_create] = do_epoll_create,
-	[__NR_getdents64] = by_fd,
+	[__NR_getdents64] = do_getdents64,
 	[__NR_fadvise64] = by_fd,
 	[__NR_epoll_wait] = do_epoll_wait,
 	[__NR_epoll_ctl] = do_epoll_ctl,

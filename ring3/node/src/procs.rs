@@ -8,8 +8,9 @@
 //!
 //! ```text
 //! ring3-deaths   never enters the kernel, so nothing can keep it. It marks the entry DEAD, and
-//!                if the dead process goes on holding the vCPU it died inside kernel code:
-//!                the node is poisoned, and every call that waits fails
+//!                until that is free looks at the vCPU. If the dead process goes on holding
+//!                that, it died inside kernel code: the node is poisoned, and every call that
+//!                waits fails. If the vCPU was handed to it and not taken up, it is taken back
 //! ring3-node     tells the kernel (REAP), which closes the dead one's sockets. This call may
 //!                itself be in the hands of a process that dies
 //! ```
@@ -19,7 +20,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-use ring3_abi::{RING3_PROC_FREE, RING3_PROC_LIVE};
+use ring3_abi::{RING3_POISONED, RING3_PROC_FREE, RING3_PROC_LIVE};
 use rustix::event::epoll;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::time::Timespec;
@@ -27,11 +28,13 @@ use rustix::time::Timespec;
 use crate::drivers::{event_fd, ring, was_rung, Driver, ProcsWatch};
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
-use crate::region::Region;
+use crate::region::{Grip, Region};
 
-/// A vCPU that was being handed to a process when it died is not held by it for long: somebody
-/// takes it back. After this it was not handed but held.
-const HOLD_PATIENCE: Duration = Duration::from_millis(100);
+/// Whoever hands the vCPU over names the new holder first and then says so; and those who wait
+/// for it look after their holder themselves. What lasts longer than this lasts for ever.
+const GRIP_PATIENCE: Duration = Duration::from_millis(100);
+/// How often to look at the vCPU while a dead process's entry is not free yet.
+const GRIP_TURN: Duration = Duration::from_millis(25);
 
 /// Tokens of the epoll set; a process's is its index in procs[].
 const STOP: u64 = u64::MAX;
@@ -71,7 +74,7 @@ impl Deaths {
             set: epoll::create(epoll::CreateFlags::CLOEXEC)
                 .map_err(Error::host("watch a node's processes"))?,
             watched: HashMap::new(),
-            suspects: Vec::new(),
+            unburied: Vec::new(),
             tell,
             bell: bell.clone(),
         };
@@ -139,14 +142,21 @@ struct Watched {
     _pidfd: OwnedFd,
 }
 
+/// A dead process whose entry is not free yet, what it has of the vCPU, and since when.
+#[derive(Debug)]
+struct Unburied {
+    dead: Dead,
+    grip: Grip,
+    since: Instant,
+}
+
 /// What the thread `ring3-deaths` has.
 struct Watch {
     region: Arc<Region>,
     set: OwnedFd,
     /// By index into procs[].
     watched: HashMap<usize, Watched>,
-    /// Dead ones that held the vCPU when they were found dead, and when that was.
-    suspects: Vec<(Dead, Instant)>,
+    unburied: Vec<Unburied>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
 }
@@ -162,9 +172,9 @@ impl Watch {
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
-            let timeout = (!self.suspects.is_empty()).then_some(Timespec {
+            let timeout = (!self.unburied.is_empty()).then_some(Timespec {
                 tv_sec: 0,
-                tv_nsec: HOLD_PATIENCE.as_nanos() as i64 / 4,
+                tv_nsec: GRIP_TURN.as_nanos() as i64,
             });
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.set, spare, timeout.as_ref()) {
@@ -238,26 +248,39 @@ impl Watch {
         if !self.region.mark_dead(dead.index, dead.pid) {
             return;
         }
-        if self.region.is_held_by(dead.index) {
-            self.suspects.push((dead, Instant::now()));
-        }
+        self.unburied.push(Unburied {
+            dead,
+            grip: Grip::None,
+            since: Instant::now(),
+        });
         let _ = self.tell.send(dead);
         ring(&self.bell);
     }
 
-    /// Poisons the node if a dead process goes on holding the vCPU.
+    /// Looks at what the dead have of the vCPU.
     fn judge(&mut self) {
         let region = &self.region;
-        self.suspects.retain(|(dead, since)| {
-            let now = region.proc_entry(dead.index);
-            if now.pid != dead.pid || !region.is_held_by(dead.index) {
+        self.unburied.retain_mut(|it| {
+            let Dead { index, pid } = it.dead;
+            let now = region.proc_entry(index);
+            if now.state == RING3_PROC_FREE || now.pid != pid || region.state() >= RING3_POISONED {
                 return false;
             }
-            if since.elapsed() < HOLD_PATIENCE {
-                return true;
+            let grip = region.grip_of(index);
+            if grip != it.grip {
+                it.grip = grip;
+                it.since = Instant::now();
             }
-            region.set_poisoned(&format!("process {} died inside kernel code", dead.pid));
-            false
+            if it.since.elapsed() > GRIP_PATIENCE {
+                match grip {
+                    Grip::None => {}
+                    Grip::Baton => region.take_baton_from(index),
+                    Grip::Holds => {
+                        region.set_poisoned(&format!("process {pid} died inside kernel code"));
+                    }
+                }
+            }
+            true
         });
     }
 }

@@ -13,6 +13,9 @@
 #include <linux/init_syscalls.h>
 #include <linux/kernel.h>
 #include <linux/namei.h>
+#include <linux/netdevice.h>
+#include <linux/pid.h>
+#include <linux/resource.h>
 #include <linux/file.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -66,6 +69,10 @@ static void __ref become_init(void)
 		ring3_region.node_name : "node", __NEW_UTS_LEN);
 	up_write(&uts_sem);
 
+	/* Numbers are the host's to give out: its pids and its descriptors' limit. */
+	pid_max = PID_MAX_LIMIT;
+	current->signal->rlim[RLIMIT_NOFILE] = (struct rlimit) { RING3_FDS_MAX, RING3_FDS_MAX };
+
 	ring3_clock_sync();
 	set_task_comm(current, "keeper");
 	signals_for_host();
@@ -110,6 +117,14 @@ static int load_init(struct linux_binprm *bprm)
 static struct linux_binfmt ring3_format = {
 	.load_binary = load_init,
 };
+
+/* A plain host shows no fallback tunnels (sit0, gre0, ...): the modules are not loaded. */
+static int __init no_fallback_tunnels(void)
+{
+	sysctl_fb_tunnels_only_for_init_net = 2;
+	return 0;
+}
+early_initcall(no_fallback_tunnels);
 
 static int __init ring3_init(void)
 {

@@ -28,6 +28,7 @@ static struct {
 static struct {
 	const u32 *head, *tail;
 	u32 *armed, *doorbell;
+	u32 rung;		/* doorbell as last looked at */
 	u32 used;
 } polls[RING3_PORTS_MAX];
 static u32 polls_max;
@@ -58,6 +59,8 @@ static void handle(u32 bits)
 		timer_count++;
 		ring3_timer_irq();
 	}
+	if (bits & RING3_IRQ_WORK)
+		WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
 	for (bits >>= 8, port = 0; bits; bits >>= 1, port++) {
 		void (*handler)(void *) = READ_ONCE(ports[port].handler);
 
@@ -119,14 +122,25 @@ void ring3_poll_del(unsigned int port)
 	ring3_host_futex_wake(&ring3_region.kick, 1);
 }
 
-/* Ports whose ring is not empty, as pending bits. */
+/*
+ * Ports whose ring is not empty, or that were rung for another reason (there is
+ * room again, the peer came or went), as pending bits.
+ */
 u32 ring3_poll_ready(void)
 {
-	u32 i, n = READ_ONCE(polls_max), ready = 0;
+	u32 i, bell, n = READ_ONCE(polls_max), ready = 0;
 
-	for (i = 0; i < n; i++)
-		if (polls[i].used && host_load(polls[i].head) != READ_ONCE(*polls[i].tail))
+	for (i = 0; i < n; i++) {
+		if (!polls[i].used)
+			continue;
+		bell = host_load(polls[i].doorbell);
+		if (bell != READ_ONCE(polls[i].rung)) {
+			WRITE_ONCE(polls[i].rung, bell);
 			ready |= RING3_IRQ_PORT(i);
+		}
+		if (host_load(polls[i].head) != READ_ONCE(*polls[i].tail))
+			ready |= RING3_IRQ_PORT(i);
+	}
 	return ready;
 }
 
@@ -137,6 +151,16 @@ void ring3_poll_disarm(void)
 	for (i = 0; i < n; i++)
 		if (polls[i].used && READ_ONCE(*polls[i].armed))
 			host_store(polls[i].armed, 0);
+}
+
+static bool ring3_poll_unarmed(void)
+{
+	u32 i, n = READ_ONCE(polls_max);
+
+	for (i = 0; i < n; i++)
+		if (polls[i].used && !host_load(polls[i].armed))
+			return true;
+	return false;
 }
 
 /* Asks peers to ring from now on; returns what came in meanwhile. */
@@ -158,20 +182,19 @@ u32 ring3_poll_arm(void)
 }
 
 /*
- * For KEEP, which was rung or timed out: what is there. The ring took `armed`
- * away; it is armed again here unless somebody polls.
+ * For KEEP, which was rung or timed out: what is there. The ring took `armed` away.
+ * If nobody drives, arm again here; otherwise the driver does so when it leaves,
+ * since peers need not ring for what it is about to see anyway.
  */
 u32 ring3_poll_check(void)
 {
-	u32 i, n = host_load(&polls_max), ready = 0;
-	bool polling = host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING;
+	u32 owner = host_load(&ring3_vcpu->owner);
 
-	for (i = 0; i < n; i++)
-		if (polls[i].used && !polling && !host_load(polls[i].armed))
-			host_store(polls[i].armed, 1);
-	host_fence();
-	ready = ring3_poll_ready();
-	return ready;
+	if (owner & RING3_OWNER_POLLING)
+		return 0;
+	if (!owner)
+		return ring3_poll_arm();
+	return ring3_poll_ready() | (ring3_poll_unarmed() ? RING3_IRQ_WORK : 0);
 }
 
 int ring3_poll_doorbells(u32 **words, u32 *values, int max)

@@ -83,6 +83,19 @@ void arch_cpu_idle(void)
 	/* Pending interrupts are served when do_idle() enables them. */
 }
 
+u32 ring3_yield_wanted;
+
+/*
+ * The scheduler shares the vCPU among tasks, but a thread that drives for others
+ * wants to go home, and threads outside want to come in. Each tick asks for this.
+ */
+void ring3_yield(void)
+{
+	WRITE_ONCE(ring3_yield_wanted, 0);
+	ring3_park(R3_PARK_YIELD, NULL);
+	ring3_service();
+}
+
 /* A thread has just resumed us: it may have come for something. */
 void ring3_service(void)
 {
@@ -95,7 +108,8 @@ void ring3_service(void)
 		r3t_request(tb) = 0;
 		if (request & R3_REQ_CALL)
 			wake_up_process(task);
-		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_NONE)
+		/* A call that came by the fast path waits with R3_CALL_NONE. */
+		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_DONE)
 			set_notify_signal(task);
 	}
 	if (!arch_irqs_disabled() && READ_ONCE(ring3_region.pending))
@@ -177,6 +191,12 @@ static void exit_work(struct ring3_thread *tb)
 bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 {
 	exit_work(tb);
+	if (READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL) {
+		u32 ready = ring3_poll_ready();
+
+		if (ready)
+			host_or(&ring3_region.pending, ready);
+	}
 	if (READ_ONCE(ring3_region.pending) && !arch_irqs_disabled())
 		ring3_irq_run();
 
@@ -189,7 +209,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 		ring3_thread_notify(tb, RING3_WORD_DONE);
 		return true;
 	}
-	ring3_settle();
+	ring3_settle(false);
 	if (!single_task_running()) {
 		/*
 		 * Others are runnable, and we are the one who can run them. Sleep

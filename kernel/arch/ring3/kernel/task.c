@@ -29,16 +29,17 @@ static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
 	return (struct ring3_thread *)tb->image_private[R3T_LINK];
 }
 
+/*
+ * Its task has exited; may the thread itself still be on its way out, in the gate? Only
+ * the host knows. HOST_PID was noted when the task exited; REAP clears tid.
+ */
 static bool tid_gone(struct ring3_thread *tb)
 {
-	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 	long pid = tb->image_private[R3T_HOST_PID];
 
 	if (!tb->tid)
 		return true;
-	if (proc && proc->state == 1 && proc->pid == pid)
-		return ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
-	return true;
+	return pid && ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
 }
 
 static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)
@@ -120,15 +121,27 @@ static void fdmap_put(struct ring3_fdmap *map)
 		kvfree(fdmap_ref(map));
 }
 
-static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_signal)
+/*
+ * The task gets its thread's own number where that is known and free, so that
+ * F_SETOWN, SCM_CREDENTIALS and netlink see the pids that the program sees.
+ */
+static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_signal,
+		       pid_t host_pid)
 {
 	struct kernel_clone_args args = {
 		.flags		= flags,
 		.fn		= ring3_task_main,
 		.fn_arg		= tb,
 		.exit_signal	= exit_signal,
+		.set_tid	= &host_pid,
+		.set_tid_size	= host_pid > 0 ? 1 : 0,
 	};
 	pid_t pid = kernel_clone(&args);
+
+	if (pid < 0 && args.set_tid_size) {
+		args.set_tid_size = 0;
+		pid = kernel_clone(&args);
+	}
 
 	if (pid < 0) {
 		struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
@@ -164,9 +177,8 @@ long ring3_sys_spawn(int host_pid)
 		fdmap_put(map);
 		return -ENOMEM;
 	}
-	tb->image_private[R3T_HOST_PID] = host_pid;
 	r3t_flags(tb) = R3_F_FRESH;
-	return start_task(tb, 0, SIGCHLD);
+	return start_task(tb, 0, SIGCHLD, host_pid);
 }
 
 long ring3_sys_clone(unsigned long flags, int host_pid)
@@ -203,8 +215,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 		fdmap_put(map);
 		return -ENOMEM;
 	}
-	tb->image_private[R3T_HOST_PID] = thread ? proc->pid : host_pid;
-	return start_task(tb, keep, thread ? 0 : SIGCHLD);
+	return start_task(tb, keep, thread ? 0 : SIGCHLD, host_pid);
 }
 
 /* From exit_thread(), late in do_exit(): files are closed already. */
@@ -215,10 +226,9 @@ void ring3_task_exited(struct ring3_thread *tb)
 	fdmap_put((struct ring3_fdmap *)tb->fdmap);
 	tb->fdmap = 0;
 	tb->task = 0;
-	if (proc && --proc->threads == 0 && proc->state == 2) {
-		host_store(&proc->state, 0);
-		procs_changed();
-	}
+	tb->image_private[R3T_HOST_PID] = proc ? proc->pid : 0;
+	if (proc)
+		proc->threads--;
 	r3t_flags(tb) |= R3_F_GONE;
 }
 
@@ -329,6 +339,9 @@ long ring3_sys_reap(struct ring3_proc *proc)
 		schedule_timeout_uninterruptible(1);
 	if (proc->threads)
 		return -EBUSY;
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if (tb->proc == (unsigned long)proc)
+			tb->tid = 0;
 	host_store(&proc->state, 0);
 	procs_changed();
 	return 0;

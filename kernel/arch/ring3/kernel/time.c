@@ -17,6 +17,7 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 #include <asm/ring3.h>
+#include <asm/switch_to.h>
 #include <asm/timex.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
@@ -129,6 +130,9 @@ void ring3_timer_irq(void)
 		return;
 	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
 	ring3_clock_sync();
+	if ((host_load(&ring3_vcpu->owner) & RING3_OWNER_WAITERS) ||
+	    r3t_call(ring3_driver) == R3_CALL_DONE)
+		WRITE_ONCE(ring3_yield_wanted, 1);
 	event.event_handler(&event);
 }
 

@@ -40,9 +40,10 @@
 #define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
 #define SPIN_WAIT		100
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
-#define WAIT_TIMEOUT_NS		2000000000L	/* a safety net, nothing depends on it */
+#define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 
 u64 ring3_keep_until;
+u32 ring3_drive_wanted;			/* tasks are runnable and nobody drives */
 static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
 
 static long futex_wait(u32 *word, u32 val, long timeout_ns)
@@ -74,15 +75,21 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
 		ring3_host_futex_wake(&tb->word, 1);
 }
 
-/* Nobody polls from here on: have peers ring, and KEEP know the deadline. */
-void ring3_settle(void)
+/*
+ * What has to be seen to before the vCPU is let go. KEEP must know a deadline that
+ * is nearer than the one it sleeps for. A node that goes idle arms its links, so
+ * that peers ring from then on. A thread that merely goes home doesn't: while
+ * its program runs, links are looked at on the way out of each call and by
+ * KEEP's tick, and a busy peer need not make a system call for every packet.
+ */
+void ring3_settle(bool idle)
 {
 	u32 work = READ_ONCE(ring3_vcpu->polled);
 
 	if (likely(!work))
 		return;
-	WRITE_ONCE(ring3_vcpu->polled, 0);
-	if (work & R3_EXIT_ARM) {
+	WRITE_ONCE(ring3_vcpu->polled, idle ? 0 : work & R3_EXIT_POLL);
+	if (idle && (work & R3_EXIT_POLL)) {
 		u32 ready = ring3_poll_arm();
 
 		if (ready)
@@ -94,9 +101,9 @@ void ring3_settle(void)
 	}
 }
 
-static void release(struct ring3_thread *tb)
+static void release(bool idle)
 {
-	ring3_settle();
+	ring3_settle(idle);
 	if (host_xchg(&ring3_vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
 }
@@ -173,10 +180,17 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 	}
 }
 
+/* Without it no timer fires and nobody may join: the node is over. */
+static bool keeper_is_gone(void)
+{
+	return ring3_host_syscall(__NR_kill, ring3_region.keeper_pid, 0, 0, 0, 0, 0) == -ESRCH;
+}
+
 /* The thread's call is in other hands. */
 static int host_wait(struct ring3_thread *tb)
 {
 	int spin = SPIN_WAIT;
+	long ret;
 	u32 w;
 
 	for (;;) {
@@ -199,7 +213,7 @@ static int host_wait(struct ring3_thread *tb)
 			host_andnot(&tb->word, RING3_WORD_SIGNAL);
 			/* Whoever finished the call did so before we got the vCPU. */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
-				release(tb);
+				release(false);
 				continue;
 			}
 			r3t_request(tb) |= R3_REQ_SIGNAL;
@@ -214,8 +228,11 @@ static int host_wait(struct ring3_thread *tb)
 		}
 		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
 			continue;
-		futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		ret = futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
 		host_andnot(&tb->word, RING3_WORD_SLEEPING);
+		if (ret == -ETIMEDOUT && keeper_is_gone())
+			ring3_poison("the node's keeper (process %d) is gone",
+				     ring3_region.keeper_pid);
 	}
 }
 
@@ -226,7 +243,7 @@ int ring3_host_leave(struct ring3_thread *tb)
 	u32 o = host_load(&ring3_vcpu->owner);
 
 	if ((o & RING3_OWNER_TID) == tb->tid && ring3_vcpu->driver == (unsigned long)tb)
-		release(tb);
+		release(false);
 	if (host_load(&ring3_region.pending) && !poisoned() && try_acquire(tb, 0)) {
 		r3t_call(tb) = R3_CALL_DONE;
 		return 1;
@@ -252,7 +269,7 @@ static int host_poll(struct ring3_thread *tb)
 		spin_ns = cap;
 	start = ring3_clock();
 	ring3_poll_disarm();
-	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_ARM);
+	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
 
 	o = host_load(&ring3_vcpu->owner);
 	if (!host_cas(&ring3_vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
@@ -309,6 +326,7 @@ static int host_poll(struct ring3_thread *tb)
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
 {
 	u32 o;
+	int got;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -320,9 +338,11 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return host_poll(tb);
 
 	case R3_PARK_SLEEP:
-		if (r3t_call(tb) == R3_CALL_DONE)
+		if (r3t_call(tb) == R3_CALL_DONE) {
+			ring3_settle(true);
 			return ring3_host_leave(tb);
-		release(tb);
+		}
+		release(true);
 		if (host_load(&ring3_region.pending) && try_acquire(tb, 0))
 			return 1;
 		return host_wait(tb);
@@ -339,6 +359,21 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			return 0;
 		}
 		return host_wait(tb);
+
+	case R3_PARK_YIELD:
+		release(false);
+		if (r3t_call(tb) == R3_CALL_DONE) {
+			/* Home; what is still runnable is KEEP's to run. */
+			host_store(&ring3_drive_wanted, 1);
+			host_add(&ring3_region.kick, 1);
+			ring3_host_futex_wake(&ring3_region.kick, 1);
+			r3t_call(tb) = R3_CALL_NONE;
+			return 0;
+		}
+		got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
+		if (got < 0)
+			return host_wait(tb);
+		return got ? 1 : fail(tb);
 	}
 	return 0;
 }
@@ -375,6 +410,11 @@ static long host_keep(struct ring3_thread *tb)
 		ready = ring3_poll_check();
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
+		if (host_xchg(&ring3_drive_wanted, 0)) {
+			ring3_enter_drive(tb);
+			tb->host_sp = host_sp;
+			continue;
+		}
 		if (ready || host_load(&ring3_region.pending)) {
 			u32 before;
 
@@ -423,7 +463,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	if (!tb->task) {
 		tb->ret = -EINVAL;
 		if (owned)
-			release(tb);
+			release(false);
 		return 0;
 	}
 	if (!owned && host_acquire(tb, 0) != 1)

@@ -26,7 +26,7 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 #define RING3_WORD_SLEEPING	(1u << 31)
 
 /* vcpu.polled is what the way out of a call has to do; bits. */
-#define R3_EXIT_ARM		1u	/* links are unarmed: arm them */
+#define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
 #define R3_EXIT_KICK		2u	/* KEEP sleeps beyond the next deadline */
 
 static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
@@ -38,9 +38,10 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
 
 extern u64 ring3_keep_until;
+extern u32 ring3_drive_wanted;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
-void ring3_settle(void);
+void ring3_settle(bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);
 int ring3_host_leave(struct ring3_thread *tb);

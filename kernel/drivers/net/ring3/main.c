@@ -114,8 +114,7 @@ static void ring3_tx_timeout(struct net_device *dev, unsigned int queue)
 {
 	struct ring3_port *port = netdev_priv(dev);
 
-	if (port->ops->tx_stuck)
-		port->ops->tx_stuck(port);
+	/* The poll asks the kind for room. */
 	napi_schedule(&port->napi);
 }
 

@@ -74,8 +74,6 @@ struct ring3_port_ops {
 	bool (*tx_resume)(struct ring3_port *port);
 	/* Receives up to budget packets; fewer means that nothing is left. */
 	int (*poll)(struct ring3_port *port, int budget);
-	/* Optional, on tx_timeout: the queue has been stopped for seconds. */
-	void (*tx_stuck)(struct ring3_port *port);
 };
 
 struct ring3_port {

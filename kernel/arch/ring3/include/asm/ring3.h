@@ -66,7 +66,7 @@ int ring3_poll_doorbells(u32 **words, u32 *values, int max);
 void ring3_timer_irq(void);
 
 /* process.c: coming and going. */
-enum ring3_park { R3_PARK_OUTSIDE, R3_PARK_POLL, R3_PARK_SLEEP, R3_PARK_HANDOVER };
+enum ring3_park { R3_PARK_OUTSIDE, R3_PARK_POLL, R3_PARK_SLEEP, R3_PARK_HANDOVER, R3_PARK_YIELD };
 void ring3_park(unsigned long mode, struct ring3_thread *to);
 bool ring3_user_reach(void);
 void ring3_service(void);

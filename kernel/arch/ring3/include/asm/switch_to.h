@@ -9,4 +9,16 @@ extern struct task_struct *__switch_to(struct task_struct *prev, struct task_str
 
 #define switch_to(prev, next, last)	((last) = __switch_to((prev), (next)))
 
+/*
+ * After a switch, with no lock held: let another thread have the vCPU when the tick
+ * found that this one has had it long enough.
+ */
+extern unsigned int ring3_yield_wanted;
+void ring3_yield(void);
+#define finish_arch_post_lock_switch()			\
+do {							\
+	if (unlikely(READ_ONCE(ring3_yield_wanted)))	\
+		ring3_yield();				\
+} while (0)
+
 #endif

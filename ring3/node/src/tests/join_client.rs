@@ -6,6 +6,7 @@ use std::io::IoSliceMut;
 use std::mem::{size_of, MaybeUninit};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use ring3_abi::*;
 use rustix::net::{
@@ -56,4 +57,28 @@ pub(super) fn join(path: &Path, abi: u32, pid: i32) -> (ring3_join_reply, Vec<Ow
         unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) },
         fds,
     )
+}
+
+/// Makes thread block `block` look like the vCPU's holder, on the way to it or in it.
+pub(super) fn hold_vcpu(base: u64, block: u64, tid: u32, has_baton: bool) {
+    let region = base as *mut ring3_region;
+    let thread = block as *mut ring3_thread;
+    // SAFETY: the region of a fake node that runs in this process; nobody else is in it.
+    unsafe {
+        (*thread).tid = tid;
+        let word = if has_baton { RING3_WORD_BATON } else { 0 };
+        (*thread).word.store(word, Ordering::Release);
+        (&raw mut (*region).vcpu.0[0].driver).write_volatile(block);
+        (*region).vcpu.0[0].owner.store(tid, Ordering::Release);
+    }
+}
+
+/// The vCPU's owner word.
+pub(super) fn vcpu_owner(base: u64) -> u32 {
+    // SAFETY: as above.
+    unsafe {
+        (*(base as *const ring3_region)).vcpu.0[0]
+            .owner
+            .load(Ordering::Acquire)
+    }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use ring3_abi::*;
 use ring3_config::NodeConfig;
 
-use super::join_client::join;
+use super::join_client::{hold_vcpu, join, vcpu_owner};
 use super::Place;
 use crate::client::{Client, State};
 use crate::elf::c_string;
@@ -175,4 +175,46 @@ fn both_ends_of_a_link_in_one_process() {
     let c = start("c").unwrap();
     drop((b, c));
     assert!(place.is_clean());
+}
+
+/// A node with one process, which is killed while its thread has the vCPU.
+fn kill_the_holder(has_baton: bool) -> (NodeHandle, u64, i32) {
+    let place = Place::new();
+    let node = NodeHandle::start_in(place.fake_node("a"), &place.folder).unwrap();
+    // Our own task is the first of the fake image's, the child's the second.
+    let (reply, _) = join(node.join_path(), RING3_ABI, std::process::id() as i32);
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "tests::keeper::joins_and_sleeps", "--nocapture"])
+        .env(RING3_ENV_NODE, node.join_path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let client = Client::find(place.folder.clone(), "a").unwrap();
+    soon("the child joins", || {
+        client.status().unwrap().procs.len() == 1
+    });
+    let block = reply.thread + size_of::<ring3_thread>() as u64;
+    hold_vcpu(reply.base, block, child.id(), has_baton);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    (node, reply.base, child.id() as i32)
+}
+
+#[test]
+fn a_death_inside_the_kernel_poisons_the_node() {
+    let (node, _, pid) = kill_the_holder(false);
+    soon("the node is poisoned", || node.poison().is_some());
+    let error = node.down().unwrap_err().to_string();
+    assert!(
+        error.contains(&format!("process {pid} died inside")),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_vcpu_on_its_way_to_a_dead_process_is_taken_back() {
+    let (node, base, _) = kill_the_holder(true);
+    soon("the vCPU is free", || vcpu_owner(base) == 0);
+    assert_eq!(node.poison(), None);
+    node.down().unwrap();
 }

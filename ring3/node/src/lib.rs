@@ -16,11 +16,11 @@
 //! | [`configure`], [`netlink`] | addresses, routes, sysctls |
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
-//! | [`join`], [`procs`] | letting programs in, and noticing their deaths |
+//! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
-//! region, sys, window. Locks: there are none in this process but the host's on files (see
+//! region, sys, vcpu, window. Locks: there are none in this process but the host's on files (see
 //! runtime and ports/link); what is shared with other threads and processes are the region's
 //! atomic words.
 #![deny(unsafe_code)]
@@ -47,6 +47,7 @@ mod procs;
 mod region;
 mod runtime;
 mod sys;
+mod vcpu;
 mod window;
 
 #[cfg(test)]

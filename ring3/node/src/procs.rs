@@ -28,7 +28,8 @@ use rustix::time::Timespec;
 use crate::drivers::{event_fd, ring, was_rung, Driver, ProcsWatch};
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
-use crate::region::{Grip, Region};
+use crate::region::Region;
+use crate::vcpu::Grip;
 
 /// Whoever hands the vCPU over names the new holder first and then says so; and those who wait
 /// for it look after their holder themselves. What lasts longer than this lasts for ever.

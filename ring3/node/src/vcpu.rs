@@ -56,7 +56,7 @@ impl Region {
         let owner = self.vcpu_owner().load(Ordering::Acquire);
         // SAFETY: the mapped vcpu[0]; nothing is made of the address before it is checked.
         let driver = unsafe { (&raw const (*vcpu).driver).read_volatile() };
-        let blocks = self.base..self.base + self.size - size_of::<ring3_thread>() as u64;
+        let blocks = self.base()..self.base() + self.size() - size_of::<ring3_thread>() as u64;
         let polls = owner & RING3_OWNER_POLLING != 0;
         if owner == 0 || polls || !blocks.contains(&driver) || driver % 8 != 0 {
             return None;

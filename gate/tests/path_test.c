@@ -132,6 +132,6 @@ int main(void)
 	expect(dir, "cmdline", NULL);
 	expect(dir, "net/dev", "/proc/self/net/dev");
 	if (!failed)
-		say("path_test: ok\n");
+		say("ok    path_test\n");
 	return failed;
 }

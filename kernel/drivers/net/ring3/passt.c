@@ -54,6 +54,9 @@
 #define PASST_BATCH	32U
 #define PASST_BATCH_MAX	(128U << 10)
 
+/* Entries of one host call: three frames of many fragments, or a dozen of few. */
+#define PASST_IOV	(3 * RING3_SKB_IOV)
+
 struct passt_cb {
 	__be32 len;		/* what goes before the frame */
 };
@@ -65,6 +68,7 @@ struct passt_port {
 	struct sk_buff_head queue;
 	u32 queued;		/* bytes in queue, length fields too */
 	u32 sent;		/* bytes of the first that the host has taken */
+	struct iovec iov[PASST_IOV];	/* of one call; too large for a stack */
 
 	/* NAPI */
 	struct page_frag frag;
@@ -102,13 +106,14 @@ static u32 passt_bytes(const struct sk_buff *skb)
 }
 
 /* The whole of the queue, or as many frames of it as fit, less what has gone. */
-static unsigned int passt_iov(struct passt_port *passt, struct iovec *iov, unsigned int max)
+static unsigned int passt_iov(struct passt_port *passt)
 {
+	struct iovec *iov = passt->iov;
 	struct sk_buff *skb;
 	unsigned int n = 0;
 
 	skb_queue_walk(&passt->queue, skb) {
-		if (n + RING3_SKB_IOV > max)
+		if (n + RING3_SKB_IOV > PASST_IOV)
 			break;
 		iov[n].iov_base = (void __force __user *)&passt_cb(skb)->len;
 		iov[n++].iov_len = PASST_LEN;
@@ -146,15 +151,14 @@ static void passt_taken(struct ring3_port *port, struct passt_port *passt, u32 n
 /* True: the queue is empty. False: the socket is full. */
 static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 {
-	struct iovec iov[3 * RING3_SKB_IOV];
 	int fd = ring3_port_fd(port->index);
 
 	while (!skb_queue_empty(&passt->queue)) {
-		unsigned int n = passt_iov(passt, iov, ARRAY_SIZE(iov));
+		unsigned int n = passt_iov(passt);
 		long ret;
 
 		ring3_count(port, RING3_TX_BATCHES);
-		ret = fd < 0 ? -EBADF : ring3_host_sendv(fd, iov, n);
+		ret = fd < 0 ? -EBADF : ring3_host_sendv(fd, passt->iov, n);
 		if (ret == -EAGAIN)
 			return false;
 		if (ret <= 0) {

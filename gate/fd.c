@@ -399,26 +399,6 @@ long do_bpf(struct gate_regs *r)
 	return image_pass(r);
 }
 
-/* Packet rings and the like: the region's own pages, at the address asked for. */
-long do_mmap(struct gate_regs *r)
-{
-	u64 base, at;
-	long ret;
-
-	if ((r->a[3] & MAP_ANONYMOUS) || !fd_is_node(r->a[4]))
-		return gate_host_regs(r);
-	if (offset_in_page(r->a[5]))
-		return -EINVAL;
-	ret = image_call5(RING3_NR_MMAP, (u32)r->a[4], r->a[1], r->a[2], r->a[3],
-			  r->a[5] / GATE_PAGE);
-	if (HOST_IS_ERR(ret))
-		return ret;
-	base = ((struct ring3_region *)gate_thread()->region)->base;
-	at = (u64)ret - base;
-	return host_syscall6(__NR_mmap, r->a[0], r->a[1], r->a[2], r->a[3],
-			     gate_fd(GATE_FD_REGION), at);
-}
-
 /*
  * A new network namespace is the node's business. Unsharing descriptors from
  * other threads would need a new fdmap: refused while there are any.

@@ -126,7 +126,7 @@ long do_dup2(struct gate_regs *r);
 long do_dup3(struct gate_regs *r);
 long do_fcntl(struct gate_regs *r);
 long do_ioctl(struct gate_regs *r);
-long do_mmap(struct gate_regs *r);
+long map_ring(u32 fd, struct gate_regs *r);
 long do_unshare(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
@@ -134,6 +134,9 @@ long do_bpf(struct gate_regs *r);
 /* owner.c: on node descriptors only */
 long owner_fcntl(struct gate_regs *r);
 long owner_ioctl(struct gate_regs *r);
+
+/* map.c */
+long do_mmap(struct gate_regs *r);
 
 /* dirent.c */
 long do_getdents64(struct gate_regs *r);

@@ -174,8 +174,8 @@ enum ring3_state {
  */
 #define RING3_NR_LOG_READ	0x100e
 /*
- * MMAP(fd, len, prot, flags, pgoff): the region address that backs such a mapping of a node
- * descriptor (packet rings); -ENODEV where the file has none.
+ * MMAP(fd, len, prot, flags, index): the address of the region page that backs page `index` of a
+ * mapping of len bytes of a node descriptor (packet rings); -ENODEV where the file has none.
  */
 #define RING3_NR_MMAP		0x100f
 /*

@@ -39,25 +39,6 @@ long ring3_sys_fd_move(int from, int to, int cloexec)
 	return ret < 0 ? ret : to;
 }
 
-/* What backs a mapping of a node's file: memory of the region, or nothing. */
-long ring3_sys_mmap(int fd, size_t len, unsigned long prot, unsigned long flags,
-		    unsigned long pgoff)
-{
-	struct fd f = fdget(fd);
-	unsigned long addr;
-
-	if (!fd_file(f))
-		return -EBADF;
-	if (!fd_file(f)->f_op->get_unmapped_area)
-		addr = -ENODEV;
-	else
-		addr = fd_file(f)->f_op->get_unmapped_area(fd_file(f), 0, len, pgoff, flags);
-	fdput(f);
-	if (addr == -ENOSYS)
-		addr = -ENODEV;
-	return addr;
-}
-
 long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
 {
 	struct files_struct *files = current->files;

@@ -27,8 +27,10 @@ void __init setup_arch(char **cmdline_p)
 	unsigned long zones[MAX_NR_ZONES] = { 0 };
 	unsigned long pages = ring3_region.size >> PAGE_SHIFT;
 
-	strscpy(boot_command_line, ring3_region.cmdline, COMMAND_LINE_SIZE);
-	strscpy(boot_command_line_buf, ring3_region.cmdline, COMMAND_LINE_SIZE);
+	/* What a plain host does not show either; the keeper's words come last and win. */
+	snprintf(boot_command_line, COMMAND_LINE_SIZE, "bonding.max_bonds=0 dummy.numdummies=0 ifb.numifbs=0 %s",
+		 ring3_region.cmdline);
+	strscpy(boot_command_line_buf, boot_command_line, COMMAND_LINE_SIZE);
 	*cmdline_p = boot_command_line_buf;
 	if (strstr(boot_command_line, "ring3_console"))
 		ring3_console_init();

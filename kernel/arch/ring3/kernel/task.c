@@ -290,7 +290,7 @@ long ring3_sys_exec(void)
 {
 	struct ring3_thread *me = current->thread.tb, *tb;
 	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap, *own;
-	unsigned int fd;
+	unsigned int word;
 	int ret;
 
 	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
@@ -308,16 +308,18 @@ long ring3_sys_exec(void)
 		map = own;
 	}
 	do_close_on_exec(current->files);
-	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
-		struct file *file;
+	for (word = 0; word < RING3_FDS_MAX / 64; word++) {
+		u64 left = map->node[word];
 
-		if (!(map->node[fd / 64] & (1ULL << (fd % 64))))
-			continue;
-		file = fget_raw(fd);
-		if (file)
-			fput(file);
-		else
-			map->node[fd / 64] &= ~(1ULL << (fd % 64));
+		for (; left; left &= left - 1) {
+			unsigned int fd = word * 64 + __ffs64(left);
+			struct file *file = fget_raw(fd);
+
+			if (file)
+				fput(file);
+			else
+				map->node[word] &= ~(1ULL << (fd % 64));
+		}
 	}
 	memset(map->proxy, 0, sizeof(map->proxy));
 	((struct ring3_proc *)me->proc)->waiter_fd = -1;

@@ -134,7 +134,11 @@ static bool holder_is_dead(struct ring3_thread *tb)
 	if (!o || (o & RING3_OWNER_POLLING) || !holder || (o & RING3_OWNER_TID) != holder->tid)
 		return false;
 	proc = (struct ring3_proc *)holder->proc;
-	if (!proc || host_load(&proc->state) != 2)
+	if (!proc)
+		return false;
+	/* The keeper marks the dead; a thread may also be gone before it does. */
+	if (host_load(&proc->state) != 2 &&
+	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
 		return false;
 	if (host_load(&holder->word) & RING3_WORD_BATON) {
 		if (!host_cas(&ring3_vcpu->owner, o, tb->tid | (o & RING3_OWNER_WAITERS)))

@@ -126,7 +126,8 @@ long do_dup2(struct gate_regs *r);
 long do_dup3(struct gate_regs *r);
 long do_fcntl(struct gate_regs *r);
 long do_ioctl(struct gate_regs *r);
-long map_ring(u32 fd, struct gate_regs *r);
+
+/* ns.c */
 long do_unshare(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
@@ -149,7 +150,17 @@ long do_getsockopt(struct gate_regs *r);
 long do_sendmsg(struct gate_regs *r);
 long do_sendmmsg(struct gate_regs *r);
 
-/* poll.c */
+/* mixed.c */
+#define OURS_NODE	1u
+#define OURS_HOST	2u
+
+u32 mixed_owner(s32 fd);
+/* tmp has room for n + 1 entries; may is NULL or the bits that count, for each entry. */
+long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u64 deadline);
+long mixed_mask_begin(u64 user, u64 size, bool *masked);
+void mixed_mask_end(bool masked);
+
+/* poll.c, select.c */
 long do_poll(struct gate_regs *r);		/* poll, ppoll */
 long do_select(struct gate_regs *r);		/* select, pselect6 */
 
@@ -165,6 +176,7 @@ u64 wait_left(u64 deadline);
 long wait_from_timespec(u64 user, u64 *deadline);
 /* What is left, as an argument: NULL for ever, else ts. */
 struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts);
+void wait_give_back(u64 user, u64 deadline);
 
 /* epoll.c */
 enum ep_side {

@@ -63,3 +63,12 @@ struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts)
 	ts->tv_nsec = left % NSEC;
 	return ts;
 }
+
+/* Time left, for the caller's eyes; Linux too ignores that it can't be written. */
+void wait_give_back(u64 user, u64 deadline)
+{
+	struct __kernel_timespec ts;
+
+	if (user && wait_arg(deadline, &ts))
+		gate_copy_out(user_ptr(user), &ts, sizeof(ts));
+}

@@ -220,6 +220,9 @@ enum path_owner {
 };
 
 enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf);
+void path_cwd_changed(void);
+
+/* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */
 long do_path_at(struct gate_regs *r);	/* a[0] is a descriptor, a[1] a path */
 long do_open(struct gate_regs *r);

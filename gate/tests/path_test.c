@@ -12,22 +12,6 @@
 static struct ring3_fdmap map;
 static struct ring3_thread thread = { .fdmap = (u64)&map, .proc = 1 };
 
-long image_call(long nr, long a, long b, long c, long d, long e, long f)
-{
-	return host_syscall6(nr, a, b, c, d, e, f);
-}
-
-long gate_host(long nr, long a, long b, long c, long d, long e, long f)
-{
-	return host_syscall6(nr, a, b, c, d, e, f);
-}
-
-long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
-{
-	(void)cloexec;
-	return host_syscall4(nr, a0, a1, a2, a3);
-}
-
 long gate_strncpy_in(char *dst, const void *user, size_t size)
 {
 	size_t n = strnlen(user, size);
@@ -38,18 +22,6 @@ long gate_strncpy_in(char *dst, const void *user, size_t size)
 	return n;
 }
 
-long gate_copy_in(void *dst, const void *user, size_t n)
-{
-	memcpy(dst, user, n);
-	return 0;
-}
-
-long gate_copy_out(void *user, const void *src, size_t n)
-{
-	memcpy(user, src, n);
-	return 0;
-}
-
 u32 gate_fd_base = 1024;
 
 static void say(const char *line)
@@ -57,9 +29,6 @@ static void say(const char *line)
 	host_syscall3(__NR_write, 1, (long)line, strlen(line));
 }
 
-const char *gate_exe_path(void) { return "/bin/true"; }
-bool gate_exe_is_native(void) { return true; }
-bool gate_path_is_self_exe(const char *path) { (void)path; return false; }
 
 static int failed;
 

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * epoll.h - what epoll.c and epoll_wait.c share
+ */
+#ifndef RING3_GATE_EPOLL_H
+#define RING3_GATE_EPOLL_H
+
+#include "policy.h"
+
+#define MAGIC		0x52334d6978656421ull	/* epoll_data of our own members */
+
+struct ep {
+	u32 refs;		/* numbers that have it */
+	u32 sides;		/* enum ep_side */
+	u32 armed;		/* the feeder will tell of the twin's next event */
+	u32 maybe;		/* the twin may have events: look before waiting */
+	u32 host_waiters;	/* threads waiting on the twin itself */
+	u32 node_waiters;	/* threads in ep_wait_mixed() */
+	u32 kicked;		/* the kick is a member of the twin */
+	u32 polled;		/* it is polled itself: no member of ours in the node's epoll */
+	u32 member;		/* the feeder's proxy is a member of the node's epoll */
+	u64 looked;		/* TSC of the last look into the twin */
+};
+
+struct ep *ep_get(u32 fd);
+long ep_mix(struct ep *ep, u32 epfd);		/* have it wait on both sides */
+void ep_arm_ep(struct ep *ep, u32 fd);
+void ep_host_wait_end(struct ep *ep, u32 epfd);
+
+#endif /* RING3_GATE_EPOLL_H */

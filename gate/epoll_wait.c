@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * epoll_wait.c - waiting on an epoll with members on one side or both; see epoll.c
+ */
+#include "epoll.h"
+
+#define CHUNK		32			/* events looked at in one go */
+#define LOOK_CYCLES	40000			/* about 15 us: how often to look into a busy twin */
+
+static u64 cycles(void)
+{
+	return __builtin_ia32_rdtsc();
+}
+
+/*
+ * Takes our own events out of the n at `user`; returns how many are left and
+ * says in *ours whether there were any.
+ */
+static long ep_strip(u64 user, long n, bool *ours)
+{
+	struct epoll_event ev[CHUNK];
+	long from, to = 0, i, m, kept;
+
+	*ours = false;
+	for (from = 0; from < n; from += m) {
+		m = n - from < CHUNK ? n - from : CHUNK;
+		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
+			return -EFAULT;
+		for (i = 0, kept = 0; i < m; i++) {
+			if (ev[i].data == MAGIC)
+				*ours = true;
+			else
+				ev[kept++] = ev[i];
+		}
+		if (*ours && gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev,
+					   kept * sizeof(ev[0])))
+			return -EFAULT;
+		to += kept;
+	}
+	return to;
+}
+
+static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)
+{
+	bool ours;
+	long n;
+
+	ep->looked = cycles();
+	n = host_syscall4(__NR_epoll_wait, epfd, user, max, 0);
+	if (n > 0 && unlikely(READ_ONCE(ep->kicked)))
+		n = ep_strip(user, n, &ours);
+	return n;
+}
+
+static long node_wait(u32 epfd, u64 user, long max, u64 deadline)
+{
+	struct __kernel_timespec ts, *arg = wait_arg(deadline, &ts);
+
+	return image_call(__NR_epoll_pwait2, epfd, user, max, (long)arg, 0, 0);
+}
+
+/* As below, for an epoll that is polled itself; -EBUSY: no slot is free. */
+static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	const u64 size = sizeof(struct epoll_event);
+	struct __kernel_timespec ts, *arg;
+	struct pollfd p[2];
+	s32 slot = -1;
+	long host, ret;
+
+	for (;;) {
+		host = twin_look(ep, epfd, user, max);
+		if (host < 0 || host == max)
+			ret = host;
+		else
+			ret = node_wait(epfd, user + host * size, max - host, 0);
+		if (host >= 0 && host != max)
+			ret = ret < 0 ? (host ? host : ret) : host + ret;
+		if (ret || !wait_left(deadline))
+			break;
+		if (slot < 0)
+			slot = feed_slot_get();
+		ret = -EBUSY;
+		if (slot < 0)
+			break;
+		feed_slot_clear(slot);
+		ep_arm_ep(ep, epfd);
+		p[0] = (struct pollfd){ .fd = epfd, .events = POLLIN };
+		p[1] = (struct pollfd){ .fd = slot, .events = POLLIN };
+		arg = wait_arg(deadline, &ts);
+		ret = image_call(__NR_ppoll, (long)p, 2, (long)arg, 0, 8, 0);
+		if (ret == -ERESTART_RESTARTBLOCK)
+			ret = -ERESTARTNOHAND;
+		if (ret < 0)
+			break;
+	}
+	feed_slot_put(slot);
+	return ret;
+}
+
+static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	const u64 size = sizeof(struct epoll_event);
+	long host = 0, node = 0, more;
+	bool ours = false;
+
+	for (;;) {
+		if (READ_ONCE(ep->maybe) || !deadline || cycles() - ep->looked > LOOK_CYCLES) {
+			WRITE_ONCE(ep->maybe, 0);
+			host = twin_look(ep, epfd, user, max);
+			if (host < 0)
+				return host;
+			if (host > 0)
+				WRITE_ONCE(ep->maybe, 1);	/* level-triggered ones stay */
+		}
+		if (host == max)
+			break;
+		if (!host)
+			ep_arm_ep(ep, epfd);
+		node = node_wait(epfd, user + host * size, max - host, host ? 0 : deadline);
+		if (node > 0)
+			node = ep_strip(user + host * size, node, &ours);
+		if (node < 0)
+			return host ? host : node;
+		if (!ours)
+			break;
+		ours = false;
+		WRITE_ONCE(ep->maybe, 1);
+		if (host)
+			break;
+		if (!node && unlikely(READ_ONCE(ep->polled)))
+			return ep_wait_polled(ep, epfd, user, max, deadline);
+		if (node) {
+			more = node < max ? twin_look(ep, epfd, user + node * size, max - node) : 0;
+			return more > 0 ? node + more : node;
+		}
+	}
+	return host + node;
+}
+
+static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	long ret;
+
+	if (max <= 0 || max > (long)(0x7fffffff / sizeof(struct epoll_event)))
+		return -EINVAL;
+	ret = ep_mix(ep, epfd);
+	if (ret)
+		return ret;
+	if (unlikely(READ_ONCE(ep->polled)))
+		return ep_wait_polled(ep, epfd, user, max, deadline);
+	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
+	ret = ep_wait_once(ep, epfd, user, max, deadline);
+	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
+	if (__atomic_sub_fetch(&ep->node_waiters, 1, __ATOMIC_SEQ_CST) && ret > 0 &&
+	    READ_ONCE(ep->maybe))
+		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	return ret;
+}
+
+/* Waits on one side; -EAGAIN: the epoll has become mixed and there is no event yet. */
+static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
+{
+	u32 epfd = r->a[0];
+	bool ours;
+	long n;
+
+	if (READ_ONCE(ep->sides) & EP_NODE) {
+		n = image_pass(r);
+	} else {
+		__atomic_fetch_add(&ep->host_waiters, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&ep->sides, __ATOMIC_SEQ_CST) & EP_NODE)
+			n = -EAGAIN;
+		else
+			n = gate_host_regs(r);
+		ep_host_wait_end(ep, epfd);
+	}
+	if (n <= 0 || likely(!(READ_ONCE(ep->sides) & EP_MIXED)))
+		return n;
+	n = ep_strip(r->a[1], n, &ours);
+	return n || !ours ? n : -EAGAIN;
+}
+
+/* Reads the wait's time-out, whichever of the three calls it is. */
+static long ep_deadline(struct gate_regs *r, u64 *deadline)
+{
+	s32 ms = r->a[3];
+
+	if (r->nr == __NR_epoll_pwait2)
+		return wait_from_timespec(r->a[3], deadline);
+	if (ms < 0)
+		*deadline = WAIT_FOREVER;
+	else
+		*deadline = ms ? wait_until_ns(ms * 1000000ull) : 0;
+	return 0;
+}
+
+long do_epoll_wait(struct gate_regs *r)
+{
+	u32 epfd = r->a[0];
+	bool masked = false;
+	u64 deadline, set;
+	struct ep *ep;
+	u32 sides;
+	long ret;
+
+	if (!fd_is_node(epfd))
+		return unlikely(reserved_fd(epfd)) ? -EBADF : gate_host_regs(r);
+	ep = ep_get(epfd);
+	sides = ep ? READ_ONCE(ep->sides) & (EP_HOST | EP_NODE) : EP_NODE;
+	if (sides == EP_HOST)
+		sides = 0;
+
+	/* The host applies the mask itself when it does the waiting. */
+	if (r->nr != __NR_epoll_wait && r->a[4] && (sides || !ep)) {
+		if (r->a[5] != sizeof(set))
+			return -EINVAL;
+		if (gate_copy_in(&set, user_ptr(r->a[4]), sizeof(set)))
+			return -EFAULT;
+		masked = true;
+	}
+	if (!ep || sides != (EP_HOST | EP_NODE)) {
+		struct gate_regs plain = *r;
+
+		if (masked) {
+			plain.a[4] = 0;
+			gate_sigmask_begin(set);
+		}
+		ret = ep ? ep_wait_one_side(ep, &plain) : image_pass(&plain);
+		if (masked)
+			gate_sigmask_end();
+		if (ret != -EAGAIN)
+			return ret;
+		return do_epoll_wait(r);	/* it is mixed now, for good */
+	}
+
+	ret = ep_deadline(r, &deadline);
+	if (ret)
+		return ret;
+	if (masked)
+		gate_sigmask_begin(set);
+	ret = ep_wait_mixed(ep, epfd, r->a[1], (s32)r->a[2], deadline);
+	if (masked)
+		gate_sigmask_end();
+	return ret;
+}

@@ -21,9 +21,9 @@ static void *disturb(void *arg)
 {
 	const char *what = arg;
 
-	sleep_ms(40);
+	sleep_ms(80);
 	pthread_kill(target, SIGUSR1);
-	sleep_ms(40);
+	sleep_ms(80);
 	if (!restart)
 		return NULL;
 	if (!strcmp(what, "tcp"))
@@ -91,17 +91,17 @@ int main(void)
 		CASE("udp", recvmmsg(udp[0], &mm, 1, 0, NULL));
 		CASE("accept", accept(l, NULL, NULL));
 		CASE("accept", accept4(l, NULL, NULL, SOCK_CLOEXEC));
-		CASE("udp", poll(&f, 1, 150));
-		ts = (struct timespec){ 0, 150000000 };
+		CASE("udp", poll(&f, 1, 900));
+		ts = (struct timespec){ 0, 900000000 };
 		CASE("udp", ppoll(&f, 1, &ts, NULL));
 		FD_ZERO(&set);
 		FD_SET(udp[0], &set);
-		CASE("udp", select(udp[0] + 1, &set, NULL, NULL, &(struct timeval){ 0, 150000 }));
+		CASE("udp", select(udp[0] + 1, &set, NULL, NULL, &(struct timeval){ 0, 900000 }));
 		FD_ZERO(&set);
 		FD_SET(udp[0], &set);
 		CASE("udp", pselect(udp[0] + 1, &set, NULL, NULL, &ts, NULL));
-		CASE("udp", epoll_wait(e, &ev, 1, 150));
-		CASE("udp", epoll_pwait(e, &ev, 1, 150, NULL));
+		CASE("udp", epoll_wait(e, &ev, 1, 900));
+		CASE("udp", epoll_pwait(e, &ev, 1, 900, NULL));
 		while (send(full[0], big, sizeof(big), MSG_DONTWAIT) > 0)
 			;
 		CASE("full", write(full[0], big, 1));

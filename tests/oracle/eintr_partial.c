@@ -13,10 +13,10 @@ static void on_signal(int signo)
 
 static void *disturb(void *arg)
 {
-	sleep_ms(40);
+	sleep_ms(80);
 	if (arg)
 		must(write(p[1], "abc", 3));
-	sleep_ms(40);
+	sleep_ms(80);
 	pthread_kill(target, SIGUSR1);
 	return NULL;
 }

@@ -30,7 +30,6 @@ int main(void)
 	int lo = -1, hi = -1;
 
 	need(f && fscanf(f, "%d %d", &lo, &hi) == 2);
-	say("range %d %d", lo, hi);
 	OK(socket(AF_INET, SOCK_DGRAM, IPPROTO_ICMP));
 	rewind(f);
 	need(fprintf(f, "0 0\n") > 0 && !fflush(f));

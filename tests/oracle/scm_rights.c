@@ -2,6 +2,7 @@
 /* Sockets of the network passed over AF_UNIX. */
 #include "oracle.h"
 
+/* Ends the program where the passing itself is refused: nobody would get anything. */
 static void pass(int over, int fd)
 {
 	char control[CMSG_SPACE(sizeof(int))] = "";
@@ -14,7 +15,8 @@ static void pass(int over, int fd)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(c), &fd, sizeof(int));
-	T(sendmsg(over, &m, 0));
+	if (T(sendmsg(over, &m, 0)) < 0)
+		exit(2);
 }
 
 static int take(int over, int flags)

@@ -2,7 +2,8 @@
 /*
  * Integer options of SOL_SOCKET: default, set, read back, on TCP, UDP and raw
  * sockets. Left out are those whose answers changed between releases: SO_PASS*
- * on INET sockets (refused since 6.16), SO_TXREHASH on UDP.
+ * on INET sockets (refused since 6.16), SO_TXREHASH on UDP. What needs privileges
+ * is in sockopt_privileged.c.
  */
 #include "oracle.h"
 #include <linux/sockios.h>
@@ -13,13 +14,13 @@ static const struct {
 	int name;
 	const char *text;
 } options[] = {
-	O(SO_DEBUG), O(SO_REUSEADDR), O(SO_TYPE), O(SO_ERROR), O(SO_DONTROUTE),
+	O(SO_REUSEADDR), O(SO_TYPE), O(SO_ERROR), O(SO_DONTROUTE),
 	O(SO_BROADCAST), O(SO_KEEPALIVE), O(SO_OOBINLINE), O(SO_NO_CHECK),
 	O(SO_PRIORITY), O(SO_BSDCOMPAT), O(SO_REUSEPORT), O(SO_RCVLOWAT),
 	O(SO_SNDLOWAT), O(SO_TIMESTAMP), O(SO_ACCEPTCONN), O(SO_MARK),
 	O(SO_PROTOCOL), O(SO_DOMAIN), O(SO_RXQ_OVFL), O(SO_PEEK_OFF), O(SO_NOFCS),
-	O(SO_LOCK_FILTER), O(SO_SELECT_ERR_QUEUE), O(SO_BUSY_POLL),
-	O(SO_TIMESTAMPNS), O(SO_ZEROCOPY), O(SO_TIMESTAMPING), O(SO_PREFER_BUSY_POLL),
+	O(SO_LOCK_FILTER), O(SO_SELECT_ERR_QUEUE), 
+	O(SO_TIMESTAMPNS), O(SO_ZEROCOPY), O(SO_TIMESTAMPING), 
 	O(SO_RESERVE_MEM), O(SO_BUF_LOCK), O(SO_RCVMARK),
 	O(SO_WIFI_STATUS), O(SO_INCOMING_CPU), O(SO_NETNS_COOKIE),
 };

@@ -12,11 +12,31 @@ pub struct Known {
     pub test: String,
     /// Why, for a person.
     pub reason: String,
+    /// "root" or "ordinary", where only one of them sees it.
+    pub user: Option<User>,
     /// How the node's run ends, when not as the host's: "exit N", "signal N", "timeout".
     pub end: Option<String>,
     /// The differing lines, exactly: `-` the host's, `+` the node's.
     #[serde(default)]
     pub diff: String,
+}
+
+/// Who runs the tests.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum User {
+    Root,
+    Ordinary,
+}
+
+impl User {
+    pub fn current() -> User {
+        if rustix::process::geteuid().is_root() {
+            User::Root
+        } else {
+            User::Ordinary
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]

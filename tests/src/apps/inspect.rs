@@ -228,7 +228,7 @@ fn tc(pair: &Pair, node: &Node) -> Result<(), String> {
         .lines()
         .find_map(|line| line.split(" = ").nth(1)?.split('/').next()?.parse().ok())
         .ok_or_else(|| format!("no round-trip times in:\n{text}"))?;
-    ensure(minimum >= 29.0, || format!("delayed by {minimum} ms only"))?;
+    ensure(minimum >= 25.0, || format!("delayed by {minimum} ms only"))?;
     for kind in ["fq", "fq_codel", "cake", "pfifo"] {
         node.output(&["tc", "qdisc", "replace", "dev", interface, "root", kind])?;
         holds(

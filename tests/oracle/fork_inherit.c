@@ -41,10 +41,12 @@ int main(void)
 	pid = must(fork());
 	if (!pid) {
 		close(p[0]);
-		pause();
+		for (;;)
+			pause();
 	}
 	close(p[1]);
-	kill(pid, SIGKILL);
+	sleep_ms(100);	/* not in the middle of its close() */
+	must(kill(pid, SIGKILL));
 	must(waitpid(pid, &status, 0));
 	T(read(p[0], b, 1));
 	return 0;

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         .map(|mode| trial(format!("kill_{mode}"), move || holding(mode)))
         .collect();
     all.push(trial("kill_busy".into(), busy));
+    all.push(trial("kill_new_child".into(), new_child));
     all.push(trial("kill_keeper".into(), keeper));
     all
 }
@@ -163,6 +164,23 @@ fn busy() -> Checked {
     println!(
         "killed inside kernel code or near it: the node lived {lived} times, was poisoned {poisoned} times"
     );
+    Ok(Verdict::Passed)
+}
+
+/// Children killed at once, or soon after fork(): they may die inside kernel code, but nothing that
+/// they held may stay open for ever.
+fn new_child() -> Checked {
+    let program = helper("forkkill")?;
+    for delay in ["0", "50", "100", "300", "1000", "20000"] {
+        let mut command = crate::node::ring3(["run", "--"]);
+        command.arg(&program).arg(delay);
+        let outcome = exec::run(&mut command, crate::node::SHORT)?;
+        let said = outcome.stdout.trim();
+        let poisoned = outcome.stderr.contains("poisoned");
+        ensure(poisoned || said == "fine 20 hung 0", || {
+            format!("killed {delay} us after fork: {}", outcome.report())
+        })?;
+    }
     Ok(Verdict::Passed)
 }
 

@@ -151,9 +151,13 @@ void sud_call(struct ucontext *uc)
 		.a = { sc->rdi, sc->rsi, sc->rdx, sc->r10, sc->r8, sc->r9 },
 		.uctx = uc,
 	};
-	struct gate_tcb *tcb;
-	long ret = gate_syscall(&r);
+	struct gate_tcb *tcb = gate_tcb();
+	stack_t alt = tcb_call_altstack(tcb);
 	bool again;
+	long ret;
+
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	ret = gate_syscall(&r);
 
 	/*
 	 * From here to the rt_sigreturn no signal can be noted any more; those that the node
@@ -161,6 +165,7 @@ void sud_call(struct ucontext *uc)
 	 */
 	signal_block_all();
 	tcb = gate_tcb();	/* a fork child has another */
+	uc->uc_stack = tcb_altstack(tcb);
 	if (READ_ONCE(gate_thread()->nsig))
 		signal_drain_node();
 	if (signal_pending(tcb)) {

@@ -59,6 +59,33 @@ struct gate_tcb {
 };
 
 #define ALTSTACK_BYTES	(96UL << 10)
+/*
+ * The lower part serves while the SIGSYS handler runs a call: the image's stacks are not
+ * the alternate one, so the host would deliver a fault in there at the top of it, over
+ * the handler's own frame. SS_AUTODISARM lets the handler name another.
+ */
+#define ALTSTACK_CALL_BYTES	(32UL << 10)
+#ifndef SS_AUTODISARM
+#define SS_AUTODISARM	(1U << 31)
+#endif
+
+static inline stack_t tcb_altstack(const struct gate_tcb *tcb)
+{
+	return (stack_t){
+		.ss_sp = tcb->altstack + ALTSTACK_CALL_BYTES,
+		.ss_flags = (int)SS_AUTODISARM,
+		.ss_size = ALTSTACK_BYTES - ALTSTACK_CALL_BYTES,
+	};
+}
+
+static inline stack_t tcb_call_altstack(const struct gate_tcb *tcb)
+{
+	return (stack_t){
+		.ss_sp = tcb->altstack,
+		.ss_flags = (int)SS_AUTODISARM,
+		.ss_size = ALTSTACK_CALL_BYTES,
+	};
+}
 
 struct exit_action {
 	long ret;

@@ -135,7 +135,7 @@ long gate_sigreturn(struct gate_regs *r)
 		return -ERESTARTNOINTR;	/* the frame is still as it was */
 	tcb->alt = uc.uc_stack;
 	uc.uc_sigmask &= ~SIG_FORCED;
-	uc.uc_stack = (stack_t){ .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	uc.uc_stack = tcb_altstack(tcb);
 	if (gate_copy_out(&at->uc_stack, &uc.uc_stack, sizeof(uc.uc_stack)) ||
 	    gate_copy_out(&at->uc_sigmask, &uc.uc_sigmask, sizeof(uc.uc_sigmask)))
 		goto bad;

@@ -102,7 +102,7 @@ static void tcb_free(struct gate_tcb *tcb)
 /* Makes this host thread the one that t and tcb belong to. */
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb)
 {
-	stack_t alt = { .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	stack_t alt = tcb_altstack(tcb);
 
 	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)t);
 	t->tid = host_syscall0(__NR_gettid);
@@ -154,7 +154,7 @@ static struct ucontext *context_copy(const struct ucontext *from, struct gate_tc
 		memcpy((void *)at, fp, size);
 		uc->uc_mcontext.fpstate = (void *)at;
 	}
-	uc->uc_stack = (stack_t){ .ss_sp = tcb->altstack, .ss_size = ALTSTACK_BYTES };
+	uc->uc_stack = tcb_altstack(tcb);
 	uc->uc_sigmask &= ~SIG_FORCED;
 	uc->uc_mcontext.rax = 0;
 	uc->uc_mcontext.rcx = uc->uc_mcontext.rip;

@@ -426,6 +426,9 @@ long gate_clone(struct gate_regs *r)
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));
 	}
+	/* The child says it too, but one that is killed at once never gets there. */
+	if (ret > 0 && !(flags & CLONE_THREAD))
+		procs_changed();
 	return ret;
 }
 

@@ -67,11 +67,18 @@ static struct ep *ep_find(u32 fd)
 	return i && feed_mine() ? &eps[i - 1] : NULL;
 }
 
+/* A node descriptor is an epoll if and only if its place on the host is held by one. */
+static bool has_twin(u32 fd)
+{
+	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
+}
+
+/* NULL: not ours to know, or no epoll at all. */
 struct ep *ep_get(u32 fd)
 {
 	struct ep *ep = ep_find(fd);
 
-	if (ep || !feed_mine())
+	if (ep || !feed_mine() || !has_twin(fd))
 		return ep;
 	gate_lock(&ep_lock);
 	ep = ep_find(fd);
@@ -327,13 +334,18 @@ static long ep_ctl_nested(struct gate_regs *r)
 	return ret;
 }
 
+/* Open, and not the program's own O_PATH descriptor, which epoll_ctl() takes for closed. */
+static bool is_good(u32 fd)
+{
+	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+
+	return fd_is_node(fd) || (flags >= 0 && !(flags & O_PATH));
+}
+
 /* The host can't see through a placeholder: both numbers are good, but epfd is no epoll. */
 static long not_an_epoll(u32 epfd, u32 fd)
 {
-	if (host_syscall3(__NR_fcntl, epfd, F_GETFD, 0) < 0 ||
-	    host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0)
-		return -EBADF;
-	return -EINVAL;
+	return is_good(epfd) && is_good(fd) ? -EINVAL : -EBADF;
 }
 
 long do_epoll_ctl(struct gate_regs *r)

@@ -71,7 +71,7 @@ void fd_start(void)
 }
 
 /* A new placeholder at the lowest free number of the host. */
-static long placeholder_new(bool cloexec)
+long fd_placeholder(bool cloexec)
 {
 	long cmd = cloexec ? F_DUPFD_CLOEXEC : F_DUPFD;
 
@@ -102,7 +102,7 @@ long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 {
-	return fd_adopt(placeholder_new(cloexec), nr, a0, a1, a2, a3);
+	return fd_adopt(fd_placeholder(cloexec), nr, a0, a1, a2, a3);
 }
 
 /* A host number goes away: so does what stands for it in the node. */

@@ -9,6 +9,9 @@
  */
 #include "internal.h"
 
+/* Not quite at the top of 1024: without 1000, a number that programs like to dup2() to. */
+#define ROW_BELOW	63
+
 u32 gate_fd_base;
 
 void fds_start(u32 inherited_base)
@@ -21,13 +24,13 @@ void fds_start(u32 inherited_base)
 	}
 	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim))
 		gate_die(125, "cannot read the limit of open files");
-	if (lim.rlim_cur < 2 * GATE_RESERVED_FDS)
+	if (lim.rlim_cur < 2 * ROW_BELOW)
 		gate_die(125, "the limit of open files is %lu: raise it with ulimit -n 1024",
 			 (unsigned long)lim.rlim_cur);
 	if (lim.rlim_cur <= 1024 && lim.rlim_max >= lim.rlim_cur + GATE_RESERVED_FDS)
 		gate_fd_base = lim.rlim_cur;
 	else
-		gate_fd_base = (lim.rlim_cur < 1024 ? lim.rlim_cur : 1024) - GATE_RESERVED_FDS;
+		gate_fd_base = (lim.rlim_cur < 1024 ? lim.rlim_cur : 1024) - ROW_BELOW;
 }
 
 long gate_fd_keep(int fd, int slot)

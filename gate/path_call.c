@@ -4,6 +4,8 @@
  */
 #include "policy.h"
 
+#include <linux/stat.h>
+
 struct open_how_flags {	/* the part of struct open_how (linux/openat2.h) that we read */
 	u64 flags;
 };
@@ -155,11 +157,17 @@ long do_chdir(struct gate_regs *r)
 long do_fchdir(struct gate_regs *r)
 {
 	char path[40], dir[PATH_BUF];
+	struct stat st;
 	long ret;
 
 	if (!fd_is_node(r->a[0])) {
 		ret = gate_host_regs(r);
 	} else {
+		ret = image_call2(__NR_fstat, (u32)r->a[0], &st);
+		if (ret)
+			return ret;
+		if ((st.st_mode & S_IFMT) != S_IFDIR)
+			return -ENOTDIR;
 		gate_format(path, sizeof(path), "/proc/self/fd/%d", (s32)r->a[0]);
 		ret = image_call3(__NR_readlink, path, dir, sizeof(dir) - 1);
 		if (ret < 0)

@@ -118,6 +118,7 @@ static inline void *user_ptr(u64 p)
 /* fd.c */
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_adopt(long host_fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
+long fd_placeholder(bool cloexec);
 void fd_start(void);		/* once, when the process joins */
 long do_close(struct gate_regs *r);
 long do_close_range(struct gate_regs *r);

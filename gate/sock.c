@@ -11,6 +11,8 @@
 #define AF_ALG			38
 #define AF_VSOCK		40
 #define SOCK_CLOEXEC		O_CLOEXEC
+#define SOCK_NONBLOCK		O_NONBLOCK
+#define SOCK_TYPES		0xf
 #define SOL_SOCKET		1
 #define SCM_RIGHTS		1
 #define SOL_SCTP		132
@@ -36,23 +38,39 @@ long do_socket(struct gate_regs *r)
 }
 
 /*
- * Of the node's families only TIPC has pairs. They come with numbers of the
- * node's choice, so they are moved; see RING3_NR_AT for what that risks.
+ * Of the node's families only TIPC has pairs, and those are refused (their numbers would be
+ * the node's choice, see RING3_NR_AT). The others fail, but not before Linux has
+ * written the numbers that the pair would have got.
  */
 long do_socketpair(struct gate_regs *r)
 {
-	s32 pair[2];
-	long ret;
+	s32 pair[2], host[2];
+	long ret = 0;
 
 	if (family_is_host(r->a[0]))
 		return gate_host_regs(r);
-	ret = image_call4(__NR_socketpair, r->a[0], r->a[1], r->a[2], pair);
-	if (ret)
-		return ret;
-	image_call1(__NR_close, pair[0]);
-	image_call1(__NR_close, pair[1]);
-	gate_warn("socketpair: family %u has none on a node yet", (u32)r->a[0]);
-	return -EOPNOTSUPP;
+	if (r->a[1] & ~(u64)(SOCK_TYPES | SOCK_CLOEXEC | SOCK_NONBLOCK))
+		return -EINVAL;
+	host[0] = fd_placeholder(true);
+	if (host[0] < 0)
+		return host[0];
+	host[1] = fd_placeholder(true);
+	if (host[1] < 0)
+		ret = host[1];
+	else
+		ret = gate_copy_out(user_ptr(r->a[3]), host, sizeof(host));
+	if (!ret)
+		ret = image_call4(__NR_socketpair, r->a[0], r->a[1], r->a[2], pair);
+	if (!ret) {
+		image_call1(__NR_close, pair[0]);
+		image_call1(__NR_close, pair[1]);
+		gate_warn("socketpair: family %u has none on a node yet", (u32)r->a[0]);
+		ret = -EOPNOTSUPP;
+	}
+	host_syscall1(__NR_close, host[0]);
+	if (host[1] >= 0)
+		host_syscall1(__NR_close, host[1]);
+	return ret;
 }
 
 /* The new number is taken before the wait, as Linux does. */

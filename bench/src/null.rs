@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The null call: `fcntl(fd, F_GETFL)` on a socket.
+
+use crate::spread::{Spread, round};
+use crate::tool;
+use serde::Serialize;
+use std::process::Command;
+
+/// Of what the host takes, a node may take this much.
+const TARGET: f64 = 0.2;
+
+#[derive(Serialize)]
+struct Figures {
+    what: &'static str,
+    rounds: usize,
+    host_ns: Spread,
+    node_ns: Spread,
+    ratio: f64,
+    target: f64,
+    met: bool,
+}
+
+pub fn run(rounds: usize) -> Result<bool, String> {
+    let program = tool::compile("null/null.c")?;
+    let (mut host, mut node) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        host.push(tool::number(&mut Command::new(&program))?);
+        node.push(tool::number(tool::ring3(&["run", "--"]).arg(&program))?);
+    }
+    let (host_ns, node_ns) = (Spread::of(&host), Spread::of(&node));
+    let ratio = round(node_ns.median / host_ns.median);
+    let met = ratio <= TARGET;
+    tool::print(&Figures {
+        what: "fcntl(F_GETFL) on a UDP socket, one thread",
+        rounds,
+        host_ns,
+        node_ns,
+        ratio,
+        target: TARGET,
+        met,
+    })?;
+    Ok(met)
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Many measurements as a few figures.
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Spread {
+    pub median: f64,
+    pub quartiles: [f64; 2],
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of at least one value.
+    pub fn of(values: &[f64]) -> Spread {
+        let mut sorted = values.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let at = |share: f64| {
+            let place = share * (sorted.len() - 1) as f64;
+            let (low, high) = (place.floor() as usize, place.ceil() as usize);
+            round(sorted[low] + (sorted[high] - sorted[low]) * place.fract())
+        };
+        Spread {
+            median: at(0.5),
+            quartiles: [at(0.25), at(0.75)],
+            min: at(0.0),
+            max: at(1.0),
+        }
+    }
+}
+
+/// To three digits behind the point.
+pub fn round(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Spread;
+
+    #[test]
+    fn interpolates() {
+        let spread = Spread::of(&[4.0, 1.0, 2.0, 3.0]);
+        assert_eq!(spread.median, 2.5);
+        assert_eq!(spread.quartiles, [1.75, 3.25]);
+        assert_eq!((spread.min, spread.max), (1.0, 4.0));
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Compiling and running what is measured.
+
+use serde::Serialize;
+use std::path::PathBuf;
+use std::process::Command;
+
+fn root() -> PathBuf {
+    match std::env::var_os("RING3_ROOT") {
+        Some(root) => PathBuf::from(root),
+        None => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
+    }
+}
+
+/// `ring3 ARGS`; the variable RING3 names another command than bin/ring3.
+pub fn ring3(args: &[&str]) -> Command {
+    let path = std::env::var_os("RING3").map_or_else(|| root().join("bin/ring3"), PathBuf::from);
+    let mut command = Command::new(path);
+    command.args(args);
+    command
+}
+
+/// Compiles bench/`source` and returns the program's path.
+pub fn compile(source: &str) -> Result<PathBuf, String> {
+    let from = root().join("bench").join(source);
+    let folder = match std::env::var_os("RING3_BUILD") {
+        Some(build) => PathBuf::from(build).join("bench"),
+        None => root().join("build/bench"),
+    };
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let program = folder.join(from.file_stem().unwrap_or_default());
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-o"]).arg(&program).arg(&from);
+    output(&mut cc)?;
+    Ok(program)
+}
+
+/// Runs a command that has to succeed; its standard output.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let name = format!("{:?}", command.get_program());
+    let out = command.output().map_err(|e| format!("{name}: {e}"))?;
+    if !out.status.success() {
+        let why = String::from_utf8_lossy(&out.stderr);
+        return Err(format!("{name}: {}: {}", out.status, why.trim()));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+}
+
+/// As `output`, for a command that prints one number.
+pub fn number(command: &mut Command) -> Result<f64, String> {
+    let text = output(command)?;
+    text.trim()
+        .parse()
+        .map_err(|_| format!("not a number: '{}'", text.trim()))
+}
+
+/// Prints a result.
+pub fn print(result: &impl Serialize) -> Result<(), String> {
+    println!(
+        "{}",
+        serde_json::to_string_pretty(result).map_err(|e| e.to_string())?
+    );
+    Ok(())
+}

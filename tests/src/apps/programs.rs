@@ -111,6 +111,8 @@ fn fetch(pair: &Pair, folder: &Scratch, port: u16) -> Result<(), String> {
 fn http_server_curl(pair: &Pair) -> Result<(), String> {
     let folder = site()?;
     let path = folder.path().to_string_lossy();
+    let port = pair.port(0);
+    let number = port.to_string();
     let _server = pair.server.start(&[
         "python3",
         "-m",
@@ -119,14 +121,16 @@ fn http_server_curl(pair: &Pair) -> Result<(), String> {
         "::",
         "-d",
         &path,
-        "8000",
+        &number,
     ])?;
-    pair.wait_for_port(8000)?;
-    fetch(pair, &folder, 8000)
+    pair.wait_for_port(port)?;
+    fetch(pair, &folder, port)
 }
 
 fn python_client(pair: &Pair) -> Result<(), String> {
     let folder = site()?;
+    let port = pair.port(0);
+    let number = port.to_string();
     let path = folder.path().to_string_lossy();
     let _server = pair.server.start(&[
         "python3",
@@ -136,12 +140,12 @@ fn python_client(pair: &Pair) -> Result<(), String> {
         &pair.server4,
         "-d",
         &path,
-        "8001",
+        &number,
     ])?;
-    pair.wait_for_port(8001)?;
+    pair.wait_for_port(port)?;
     let script = format!(
         "import urllib.request as u, hashlib as h\n\
-         d = u.urlopen('http://{}:8001/large', timeout=20).read()\n\
+         d = u.urlopen('http://{}:{port}/large', timeout=20).read()\n\
          w = open('{path}/large', 'rb').read()\n\
          print(len(d), h.sha256(d).digest() == h.sha256(w).digest())",
         pair.server4
@@ -152,6 +156,7 @@ fn python_client(pair: &Pair) -> Result<(), String> {
 
 fn nginx_curl(pair: &Pair) -> Result<(), String> {
     let folder = site()?;
+    let port = pair.port(0);
     let path = folder.path().display();
     let user = if rustix::process::geteuid().is_root() {
         "user root;"
@@ -166,7 +171,7 @@ fn nginx_curl(pair: &Pair) -> Result<(), String> {
              http {{ access_log off; sendfile on; tcp_nopush on; keepalive_timeout 5;\n\
              client_body_temp_path {path}; proxy_temp_path {path}; fastcgi_temp_path {path};\n\
              uwsgi_temp_path {path}; scgi_temp_path {path};\n\
-             server {{ listen {}:8080; listen [{}]:8080; root {path}; }} }}\n",
+             server {{ listen {}:{port}; listen [{}]:{port}; root {path}; }} }}\n",
             pair.server4, pair.server6
         ),
     )?;
@@ -175,15 +180,16 @@ fn nginx_curl(pair: &Pair) -> Result<(), String> {
     let _server = pair
         .server
         .start(&["nginx", "-p", &prefix, "-c", &config, "-e", "stderr"])?;
-    pair.wait_for_port(8080)?;
-    fetch(pair, &folder, 8080)
+    pair.wait_for_port(port)?;
+    fetch(pair, &folder, port)
 }
 
 /// One iperf3 run; both directions' sums must show traffic.
 fn iperf3(pair: &Pair, address: &str, options: &[&str]) -> Result<(), String> {
-    let _server = pair.server.start(&["iperf3", "-s", "-1", "-p", "5201"])?;
-    pair.wait_for_port(5201)?;
-    let mut argv = vec!["iperf3", "-c", address, "-p", "5201", "-t", "2", "-f", "m"];
+    let port = pair.port(0).to_string();
+    let _server = pair.server.start(&["iperf3", "-s", "-1", "-p", &port])?;
+    pair.wait_for_port(pair.port(0))?;
+    let mut argv = vec!["iperf3", "-c", address, "-p", &port, "-t", "2", "-f", "m"];
     argv.extend(options);
     let text = pair.client.must(&argv, Duration::from_secs(30))?;
     // "[  5]   0.00-2.00   sec  1.15 GBytes  4931 Mbits/sec    0             sender"
@@ -226,11 +232,12 @@ fn iperf3_ipv6(pair: &Pair) -> Result<(), String> {
 
 fn redis(pair: &Pair) -> Result<(), String> {
     let folder = Scratch::new()?;
+    let number = pair.port(0).to_string();
     let dir = folder.path().to_string_lossy();
     let _server = pair.server.start(&[
         "redis-server",
         "--port",
-        "6379",
+        &number,
         "--bind",
         &pair.server4,
         "--protected-mode",
@@ -242,9 +249,9 @@ fn redis(pair: &Pair) -> Result<(), String> {
         "--dir",
         &dir,
     ])?;
-    pair.wait_for_port(6379)?;
+    pair.wait_for_port(pair.port(0))?;
     let cli = |words: &[&str]| {
-        let mut argv = vec!["redis-cli", "-h", &pair.server4];
+        let mut argv = vec!["redis-cli", "-h", &pair.server4, "-p", &number];
         argv.extend(words);
         pair.client.must(&argv, LIMIT)
     };
@@ -258,6 +265,8 @@ fn redis(pair: &Pair) -> Result<(), String> {
             "redis-benchmark",
             "-h",
             &pair.server4,
+            "-p",
+            &number,
             "-n",
             "10000",
             "-t",
@@ -274,14 +283,15 @@ fn redis(pair: &Pair) -> Result<(), String> {
 
 fn socat_file(pair: &Pair) -> Result<(), String> {
     let folder = Scratch::new()?;
+    let port = pair.port(0);
     let sent = folder.noise("sent", 5 << 20)?;
     let got = folder.file("got");
-    let listen = format!("TCP6-LISTEN:7000,bind=[{}],reuseaddr", pair.server6);
+    let listen = format!("TCP6-LISTEN:{port},bind=[{}],reuseaddr", pair.server6);
     let create = format!("CREATE:{}", got.display());
     let mut server = pair.server.start(&["socat", "-u", &listen, &create])?;
-    pair.wait_for_port(7000)?;
+    pair.wait_for_port(port)?;
     let open = format!("OPEN:{}", sent.display());
-    let connect = format!("TCP6:[{}]:7000", pair.server6);
+    let connect = format!("TCP6:[{}]:{port}", pair.server6);
     pair.client.must(&["socat", "-u", &open, &connect], LIMIT)?;
     let end = server.wait(Duration::from_secs(10));
     ensure(end == Some(crate::exec::End::Exit(0)), || {
@@ -291,9 +301,10 @@ fn socat_file(pair: &Pair) -> Result<(), String> {
 }
 
 fn socat_udp(pair: &Pair) -> Result<(), String> {
-    let listen = format!("UDP4-RECVFROM:7001,bind={},fork", pair.server4);
+    let port = pair.port(0);
+    let listen = format!("UDP4-RECVFROM:{port},bind={},fork", pair.server4);
     let _server = pair.server.start(&["socat", &listen, "EXEC:cat"])?;
-    let address = format!("UDP4:{}:7001", pair.server4);
+    let address = format!("UDP4:{}:{port}", pair.server4);
     let script = format!("for i in 1 2 3 4 5; do echo ping$i | socat -t 2 - {address}; done");
     let mut text = String::new();
     // UDP has no sign of readiness: the first try may come before the server.

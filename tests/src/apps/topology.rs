@@ -85,6 +85,7 @@ pub struct Pair {
     pub server6: String,
     /// Name of the interface on the node's side.
     pub interface: String,
+    first_port: u16,
 }
 
 impl Pair {
@@ -132,7 +133,14 @@ impl Pair {
             server4,
             server6,
             interface: name,
+            first_port: (20000 + std::process::id() % 9 * 1220 + slot * 20) as u16,
         })
+    }
+
+    /// A port number of this pair's own, since all servers on the host share one space; `n` is
+    /// below 20.
+    pub fn port(&self, n: u16) -> u16 {
+        self.first_port + n
     }
 
     /// Waits until something listens on the server's TCP port.

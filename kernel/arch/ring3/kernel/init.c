@@ -25,7 +25,6 @@
 #include <asm/ring3.h>
 #include "vcpu.h"
 
-extern struct ring3_thread *ring3_threads;
 
 /*
  * Signals end up on the host, which knows the program's dispositions. Here every

@@ -11,7 +11,6 @@
 #include <asm/ring3.h>
 #include "vcpu.h"
 
-extern struct ring3_thread *ring3_threads;
 void __noreturn ring3_abandon(void);
 
 /* Also called by host threads without the vCPU: nothing of the kernel's but vsnprintf. */

@@ -26,12 +26,13 @@ bool ring3_user_reach(void)
 
 	if (!tb)
 		return false;		/* a kernel thread has no user memory */
-	if (ring3_driver->proc == (unsigned long)current->thread.proc)
-		return true;
-	if (ring3_proc_dead(current->thread.proc))
-		return false;
-	ring3_park(R3_PARK_HANDOVER, tb);
-	return ring3_driver == tb;
+	/* More than once if the new driver dies before it takes over. */
+	while (ring3_driver->proc != (unsigned long)current->thread.proc) {
+		if (ring3_proc_dead(current->thread.proc))
+			return false;
+		ring3_park(R3_PARK_HANDOVER, tb);
+	}
+	return true;
 }
 EXPORT_SYMBOL(ring3_user_reach);
 

@@ -120,31 +120,46 @@ static bool try_acquire(struct ring3_thread *tb, u32 waiters)
 	return true;
 }
 
+static struct ring3_thread *thread_of(u32 tid)
+{
+	struct ring3_thread *tb;
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(ring3_region.driver_thread); i++)
+		if (ring3_region.driver_thread[i].tid == tid)
+			return &ring3_region.driver_thread[i];
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
+		if (tb->tid == tid)
+			return tb;
+	return NULL;
+}
+
 /*
- * The holder does not let go. If its process is dead (the keeper says so), either
- * it had not yet picked up a baton, which is harmless, or it died inside
- * kernel code, and nobody knows in what state it left the node.
+ * The holder does not let go. If it is dead, it was harmless when it had not yet taken
+ * up the baton, or had won the word and not yet said that it drives (entry.S): then the
+ * vCPU is free again, and true is returned. Otherwise it died inside kernel code, and
+ * nobody knows in what state it left the node.
  */
-static bool holder_is_dead(struct ring3_thread *tb)
+static bool take_from_dead(void)
 {
 	u32 o = host_load(&ring3_vcpu->owner);
-	struct ring3_thread *holder = ring3_driver;
+	struct ring3_thread *holder;
 	struct ring3_proc *proc;
 
-	if (!o || (o & RING3_OWNER_POLLING) || !holder || (o & RING3_OWNER_TID) != holder->tid)
+	if (!o || (o & RING3_OWNER_POLLING))
 		return false;
-	proc = (struct ring3_proc *)holder->proc;
+	holder = thread_of(o & RING3_OWNER_TID);
+	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
 	if (!proc)
 		return false;
 	/* The keeper marks the dead; a thread may also be gone before it does. */
 	if (host_load(&proc->state) != 2 &&
 	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
 		return false;
-	if (host_load(&holder->word) & RING3_WORD_BATON) {
-		if (!host_cas(&ring3_vcpu->owner, o, tb->tid | (o & RING3_OWNER_WAITERS)))
-			return false;
+	if (ring3_driver != holder || (host_load(&holder->word) & RING3_WORD_BATON)) {
 		host_andnot(&holder->word, RING3_WORD_BATON);
-		WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+		if (host_cas(&ring3_vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
+			ring3_host_futex_wake(&ring3_vcpu->owner, 1);
 		return true;
 	}
 	ring3_poison("process %d died inside kernel code", proc->pid);
@@ -179,8 +194,8 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 			continue;
 		waiters = RING3_OWNER_WAITERS;
 		if (futex_wait(&ring3_vcpu->owner, o | RING3_OWNER_WAITERS,
-			       ACQUIRE_TIMEOUT_NS) == -ETIMEDOUT && holder_is_dead(tb))
-			return 1;
+			       ACQUIRE_TIMEOUT_NS) == -ETIMEDOUT)
+			take_from_dead();
 	}
 }
 
@@ -398,8 +413,8 @@ static long host_keep(struct ring3_thread *tb)
 	u32 values[RING3_PORTS_MAX];
 	unsigned long host_sp = tb->host_sp;
 	struct __kernel_timespec ts;
-	u64 now, deadline, at;
-	u32 kick, ready;
+	u64 now, deadline, at, held_since = 0;
+	u32 kick, ready, owner, held_by = 0;
 	int i, n;
 
 	while (!poisoned()) {
@@ -424,8 +439,16 @@ static long host_keep(struct ring3_thread *tb)
 
 			/* The way past is a turn that finds nothing new and sleeps. */
 			before = ready ? host_or(&ring3_region.pending, ready) : 0;
+			owner = host_load(&ring3_vcpu->owner) & RING3_OWNER_TID;
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
+			if (!owner || owner != held_by) {
+				held_by = owner;
+				held_since = now;
+			} else if (now - held_since > ACQUIRE_TIMEOUT_NS) {
+				held_since = now;
+				take_from_dead();
+			}
 			if ((before & ready) != ready || !ready)
 				continue;
 			/* Someone drives and knows; don't spin on it. */

@@ -37,6 +37,7 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_request(tb)	(*r3t_priv(tb, R3T_REQUEST))
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
 
+extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern u64 ring3_keep_until;
 extern u32 ring3_drive_wanted;
 

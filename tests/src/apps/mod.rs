@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`topology`] | where the two ends of a conversation run |
 //! | [`programs`] | servers and clients over each topology |
+//! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
@@ -19,6 +20,7 @@ mod inspect;
 mod kills;
 mod leaks;
 mod ordinary;
+mod ports;
 mod programs;
 mod topology;
 mod usage;
@@ -30,6 +32,7 @@ use std::path::PathBuf;
 
 pub fn trials() -> Vec<Trial> {
     let mut all = programs::trials();
+    all.extend(ports::trials());
     all.extend(inspect::trials());
     all.extend(usage::trials());
     all.extend(leaks::trials());

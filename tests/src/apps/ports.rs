@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ports that the topologies don't use: passt, and captures on any of them.
+
+use super::{Checked, Verdict, ensure, installed, trial};
+use crate::exec;
+use crate::node::{self, Node, ring3};
+use crate::scratch::{self, Scratch};
+use libtest_mimic::Trial;
+use std::process::Command;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("passt_curl".into(), passt_curl),
+        trial("pcap_link".into(), pcap_link),
+    ]
+}
+
+/// The gateway that passt shows is the host's loopback: a server there can be reached.
+fn passt_curl() -> Checked {
+    for program in ["passt", "python3", "curl"] {
+        if !installed(program) {
+            return Ok(Verdict::Ignored(format!("{program} is not installed")));
+        }
+    }
+    let folder = Scratch::new()?;
+    let sent = folder.noise("large", 5 << 20)?;
+    let got = folder.file("got");
+    let port = (31300 + std::process::id() % 1000).to_string();
+    let path = folder.path().to_string_lossy();
+    let mut server = Command::new("python3");
+    server.args([
+        "-m",
+        "http.server",
+        "--bind",
+        "127.0.0.1",
+        "-d",
+        &path,
+        &port,
+    ]);
+    let _server = node::background(&mut server)?;
+    let script = format!(
+        "gw=$(ip route | awk '/^default/ {{ print $3 }}'); \
+         exec curl -sS -f --retry 5 --retry-connrefused --retry-delay 1 \
+         -o {} http://$gw:{port}/large",
+        got.display()
+    );
+    let mut command = ring3(["run", "--port", "passt", "--", "sh", "-c", &script]);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    ensure(outcome.ok(), || outcome.report())?;
+    ensure(scratch::same(&sent, &got)?, || "other bytes arrived".into())?;
+    Ok(Verdict::Passed)
+}
+
+/// What crosses a link is in the capture, both directions, and tcpdump can read it.
+fn pcap_link() -> Checked {
+    if !installed("tcpdump") {
+        return Ok(Verdict::Ignored("tcpdump is not installed".into()));
+    }
+    let folder = Scratch::new()?;
+    let file = folder.file("capture.pcap");
+    let link = scratch::unique("r3");
+    let a = Node::up(&[format!(
+        "link:{link},addr=10.7.7.1/24,pcap={}",
+        file.display()
+    )])?;
+    let b = Node::up(&[format!("link:{link},addr=10.7.7.2/24")])?;
+    b.output(&["ping", "-c", "3", "-i", "0.1", "10.7.7.1"])?;
+    drop(b);
+    drop(a);
+    let mut command = Command::new("tcpdump");
+    command.args(["-nn", "-r"]).arg(&file).arg("icmp");
+    let outcome = exec::run(&mut command, Duration::from_secs(20))?;
+    let count = |words: &str| outcome.stdout.matches(words).count();
+    ensure(
+        outcome.ok() && count("ICMP echo request") == 3 && count("ICMP echo reply") == 3,
+        || outcome.report(),
+    )?;
+    Ok(Verdict::Passed)
+}

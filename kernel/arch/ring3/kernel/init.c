@@ -72,7 +72,7 @@ static void __ref become_init(void)
 	pid_max = PID_MAX_LIMIT;
 	current->signal->rlim[RLIMIT_NOFILE] = (struct rlimit) { RING3_FDS_MAX, RING3_FDS_MAX };
 
-	ring3_clock_sync();
+	ring3_clock_sync_now();
 	set_task_comm(current, "keeper");
 	signals_for_host();
 	current->signal->flags &= ~SIGNAL_UNKILLABLE;

@@ -247,11 +247,11 @@ int ring3_task_main(void *arg)
 				r3t_call(tb) = R3_CALL_DONE;
 			continue;
 		}
-		if (ring3_driver == tb) {
+		if (ring3_driver == tb && single_task_running()) {
 			ring3_park(R3_PARK_OUTSIDE, NULL);
 			continue;
 		}
-		/* Somebody else needs the vCPU; our thread is outside. */
+		/* Others need the vCPU. Our thread is outside, or leaves when all is idle. */
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (signal_pending(current)) {
 			__set_current_state(TASK_RUNNING);

@@ -22,20 +22,62 @@
 #include <asm/unistd.h>
 #include "vcpu.h"
 
-static u64 tsc_mult;		/* ns = (tsc * mult) >> 32 */
+/*
+ * ns = base + ((tsc - at) * mult >> 32). The keeper's first measurement is short, boot
+ * being short; it is refined while the node runs. Threads without the vCPU read this
+ * too, so a new conversion is written beside the old one and then named.
+ */
+static struct conversion {
+	u64 at, base, mult;
+} conversions[2];
+static u32 conversion;
 
-u64 ring3_clock(void)
+static u64 host_clock(int id)
 {
 	struct __kernel_timespec ts;
 
-	if (likely(tsc_mult))
-		return mul_u64_u64_shr(get_cycles() - ring3_region.boot_tsc, tsc_mult, 32);
+	ring3_host_syscall(__NR_clock_gettime, id, (long)&ts, 0, 0, 0, 0);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+u64 ring3_clock(void)
+{
+	const struct conversion *c = &conversions[host_load(&conversion)];
+
+	if (likely(c->mult))
+		return c->base + mul_u64_u64_shr(get_cycles() - c->at, c->mult, 32);
 	if (ring3_region.tsc_khz) {
-		tsc_mult = div64_u64((u64)NSEC_PER_MSEC << 32, ring3_region.tsc_khz);
+		conversions[0].mult = div64_u64((u64)NSEC_PER_MSEC << 32, ring3_region.tsc_khz);
+		conversions[0].at = ring3_region.boot_tsc;
 		return ring3_clock();
 	}
-	ring3_host_syscall(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)&ts, 0, 0, 0, 0);
-	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec - ring3_region.boot_monotonic_ns;
+	return host_clock(1 /* CLOCK_MONOTONIC */) - ring3_region.boot_monotonic_ns;
+}
+
+/* The TSC's rate against the host's clock, from two readings as far apart as there are. */
+static void refine(u64 tsc, u64 host)
+{
+	static u64 first_tsc, first_host;
+	const struct conversion *old = &conversions[conversion];
+	struct conversion *new = &conversions[!conversion];
+
+	if (!old->mult)
+		return;
+	if (!first_tsc) {
+		first_tsc = tsc;
+		first_host = host;
+		return;
+	}
+	if (host - first_host < 20 * NSEC_PER_MSEC)
+		return;
+	new->at = tsc;
+	new->base = old->base + mul_u64_u64_shr(tsc - old->at, old->mult, 32);
+	new->mult = mul_u64_u64_div_u64(host - first_host, 1ULL << 32, tsc - first_tsc);
+	host_store(&conversion, !conversion);
+	if (host - first_host > 100 * (u64)NSEC_PER_SEC) {
+		first_tsc = tsc;	/* follow the host when it slews */
+		first_host = host;
+	}
 }
 
 unsigned long long notrace sched_clock(void)
@@ -54,21 +96,40 @@ void read_persistent_clock64(struct timespec64 *ts)
  * only while the node has something to do.
  */
 #define SYNC_INTERVAL_NS	NSEC_PER_SEC
-#define SYNC_TOLERANCE_NS	5000
+#define SYNC_EARLY_NS		(30 * NSEC_PER_MSEC)
+#define SYNC_TOLERANCE_NS	300
 
 static u64 next_sync;
 
-static void sync_realtime(struct work_struct *work)
+/* Also called once by pid 1, before the node is UP. */
+void ring3_clock_sync_now(void)
 {
-	struct __kernel_timespec host;
+	u64 before, after, mono, real, tsc;
 	struct timespec64 ts;
+	int tries = 5;
 	s64 off;
 
-	ring3_host_syscall(__NR_clock_gettime, 0 /* CLOCK_REALTIME */, (long)&host, 0, 0, 0, 0);
-	ts = (struct timespec64) { host.tv_sec, host.tv_nsec };
-	off = timespec64_to_ns(&ts) - ktime_get_real_ns();
-	if (off > SYNC_TOLERANCE_NS || off < -SYNC_TOLERANCE_NS)
+	/* A reading that took long (this thread lost its CPU) says nothing. */
+	do {
+		before = ktime_get_real_ns();
+		real = host_clock(0 /* CLOCK_REALTIME */);
+		tsc = get_cycles();
+		mono = host_clock(1 /* CLOCK_MONOTONIC */);
+		after = ktime_get_real_ns();
+	} while (after - before > 2000 && --tries);
+	/* The middle of a reading is its best guess. */
+	off = real - (before + (after - before) / 4);
+	if (off > SYNC_TOLERANCE_NS || off < -SYNC_TOLERANCE_NS) {
+		ts = ns_to_timespec64(ktime_get_real_ns() + off);
 		do_settimeofday64(&ts);
+	}
+	if (tries)
+		refine(tsc, mono);
+}
+
+static void sync_realtime(struct work_struct *work)
+{
+	ring3_clock_sync_now();
 }
 static DECLARE_WORK(sync_work, sync_realtime);
 
@@ -78,7 +139,7 @@ void ring3_clock_sync(void)
 
 	if (now < next_sync)
 		return;
-	next_sync = now + SYNC_INTERVAL_NS;
+	next_sync = now + (now < NSEC_PER_SEC ? SYNC_EARLY_NS : SYNC_INTERVAL_NS);
 	schedule_work(&sync_work);
 }
 

@@ -42,6 +42,7 @@ extern u64 ring3_keep_until;
 extern u32 ring3_drive_wanted;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
+void ring3_clock_sync_now(void);
 void ring3_settle(bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);

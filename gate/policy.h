@@ -130,6 +130,7 @@ long do_ioctl(struct gate_regs *r);
 
 /* ns.c */
 long do_unshare(struct gate_regs *r);
+long do_kill(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
 

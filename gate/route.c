@@ -101,6 +101,7 @@ static const gate_handler handlers[512] = {
 	[__NR_faccessat] = do_path_at,
 	[__NR_pselect6] = do_select,
 	[__NR_ppoll] = do_poll,
+	[__NR_kill] = do_kill,
 	[__NR_unshare] = do_unshare,
 	[__NR_splice] = do_splice,
 	[__NR_tee] = do_tee,

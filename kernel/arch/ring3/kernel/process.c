@@ -3,6 +3,7 @@
 #include <linux/cpu.h>
 #include <linux/kernel.h>
 #include <linux/ptrace.h>
+#include <linux/time64.h>
 #include <linux/reboot.h>
 #include <linux/resume_user_mode.h>
 #include <linux/sched.h>
@@ -13,6 +14,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/syscalls.h>
 #include <linux/task_work.h>
+#include <linux/tick.h>
 #include <asm/ring3.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
@@ -70,6 +72,12 @@ void arch_cpu_idle_enter(void)
 {
 	if (need_resched() || READ_ONCE(ring3_region.pending))
 		return;
+	/*
+	 * In a later turn of the idle loop the tick is stopped, and the interrupt between
+	 * may have used its deadline up. We can be left parked here, so set the next.
+	 */
+	if (tick_nohz_tick_stopped())
+		tick_nohz_idle_stop_tick();
 	ring3_park(R3_PARK_POLL, NULL);
 	ring3_service();
 }
@@ -184,6 +192,28 @@ static void exit_work(struct ring3_thread *tb)
 }
 
 /*
+ * Links are unarmed, so somebody has to look at them now and then. Not at every call: a
+ * flood would be received, and dropped, in preference to the program that reads it.
+ */
+#define EXIT_POLL_NS	(50 * NSEC_PER_USEC)
+
+static void exit_poll(void)
+{
+	static u64 next;
+	u64 now = ring3_clock();
+	u32 ready;
+
+	if (now < next)
+		return;
+	ready = ring3_poll_ready();
+	if (!ready)
+		return;
+	host_or(&ring3_region.pending, ready);
+	ring3_irq_run();
+	next = ring3_clock() + EXIT_POLL_NS;
+}
+
+/*
  * The call has its result, but not all is quiet. Returns true when the result
  * went another way than back through the caller's frames; the caller's stack is
  * cut back to ring3_task_main() then.
@@ -191,12 +221,8 @@ static void exit_work(struct ring3_thread *tb)
 bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 {
 	exit_work(tb);
-	if (READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL) {
-		u32 ready = ring3_poll_ready();
-
-		if (ready)
-			host_or(&ring3_region.pending, ready);
-	}
+	if (READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL)
+		exit_poll();
 	if (READ_ONCE(ring3_region.pending) && !arch_irqs_disabled())
 		ring3_irq_run();
 

@@ -51,10 +51,33 @@ static long map_pages(const struct gate_regs *r, u64 base, u64 len, u64 run)
 	return 0;
 }
 
+/*
+ * The program's memory must not lie where ring3's does: the image takes a pointer there
+ * for a bad one. Runtimes that choose the place of their heap themselves (Go, at
+ * random) would hit it now and then. A wish is dropped, an order is refused.
+ */
+static long keep_out(struct gate_regs *r, u64 len)
+{
+	u64 start = r->a[0], end = start + len;
+
+	if (likely(end <= RING3_GATE_BASE || start >= RING3_SPACE_END))
+		return 0;
+	if (r->a[3] & MAP_FIXED)
+		return -ENOMEM;
+	if (r->a[3] & MAP_FIXED_NOREPLACE)
+		return -EEXIST;
+	r->a[0] = 0;
+	return 0;
+}
+
 long do_mmap(struct gate_regs *r)
 {
 	u64 len = page_align(r->a[1]);
 	long first, base, ret;
+
+	ret = keep_out(r, len);
+	if (ret)
+		return ret;
 
 	if ((r->a[3] & MAP_ANONYMOUS) || !fd_is_node(r->a[4])) {
 		if (unlikely(!(r->a[3] & MAP_ANONYMOUS) && reserved_fd(r->a[4])))

@@ -7,6 +7,7 @@
 
 static volatile sig_atomic_t handled;
 static pthread_t target;
+static pid_t target_tid;
 static int tcp[2], udp[2], full[2], l, e;
 static char big[1 << 20], buf[64];
 static int restart;
@@ -21,11 +22,11 @@ static void *disturb(void *arg)
 {
 	const char *what = arg;
 
-	sleep_ms(80);
+	wait_until_asleep(target_tid);
 	pthread_kill(target, SIGUSR1);
-	sleep_ms(80);
 	if (!restart)
 		return NULL;
+	wait_until_asleep(target_tid);
 	if (!strcmp(what, "tcp"))
 		must(write(tcp[1], "data", 4));
 	else if (!strcmp(what, "udp"))
@@ -68,6 +69,7 @@ int main(void)
 	fd_set set;
 
 	target = pthread_self();
+	target_tid = gettid();
 	tcp_pair(AF_INET, tcp);
 	udp_pair(AF_INET, udp);
 	tcp_pair(AF_INET, full);
@@ -91,26 +93,24 @@ int main(void)
 		CASE("udp", recvmmsg(udp[0], &mm, 1, 0, NULL));
 		CASE("accept", accept(l, NULL, NULL));
 		CASE("accept", accept4(l, NULL, NULL, SOCK_CLOEXEC));
-		CASE("udp", poll(&f, 1, 900));
-		ts = (struct timespec){ 0, 900000000 };
+		CASE("udp", poll(&f, 1, 5000));
+		ts = (struct timespec){ 5, 0 };
 		CASE("udp", ppoll(&f, 1, &ts, NULL));
 		FD_ZERO(&set);
 		FD_SET(udp[0], &set);
-		CASE("udp", select(udp[0] + 1, &set, NULL, NULL, &(struct timeval){ 0, 900000 }));
+		CASE("udp", select(udp[0] + 1, &set, NULL, NULL, &(struct timeval){ 5, 0 }));
 		FD_ZERO(&set);
 		FD_SET(udp[0], &set);
 		CASE("udp", pselect(udp[0] + 1, &set, NULL, NULL, &ts, NULL));
-		CASE("udp", epoll_wait(e, &ev, 1, 900));
-		CASE("udp", epoll_pwait(e, &ev, 1, 900, NULL));
-		while (send(full[0], big, sizeof(big), MSG_DONTWAIT) > 0)
-			;
+		CASE("udp", epoll_wait(e, &ev, 1, 5000));
+		CASE("udp", epoll_pwait(e, &ev, 1, 5000, NULL));
+		fill(full[0], big, sizeof(big));
 		CASE("full", write(full[0], big, 1));
-		while (send(full[0], big, sizeof(big), MSG_DONTWAIT) > 0)
-			;
+		fill(full[0], big, sizeof(big));
 		CASE("full", send(full[0], big, 1, 0));
 
 		/* A time-out set on the socket: never restarted. */
-		must(setsockopt(udp[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 2, 0 }, sizeof(struct timeval)));
+		must(setsockopt(udp[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 10, 0 }, sizeof(struct timeval)));
 		CASE("udp", recv(udp[0], buf, 8, 0));
 		must(setsockopt(udp[0], SOL_SOCKET, SO_RCVTIMEO, &(struct timeval){ 0, 0 }, sizeof(struct timeval)));
 	}

@@ -4,6 +4,7 @@
 
 static volatile sig_atomic_t handled;
 static pthread_t target;
+static pid_t target_tid;
 
 static void on_signal(int signo)
 {
@@ -12,7 +13,7 @@ static void on_signal(int signo)
 
 static void *disturb(void *arg)
 {
-	sleep_ms(50);
+	wait_until_asleep(target_tid);
 	pthread_kill(target, SIGUSR1);
 	return NULL;
 }
@@ -24,6 +25,7 @@ int main(void)
 	pthread_t t;
 
 	target = pthread_self();
+	target_tid = gettid();
 	must(sigaction(SIGUSR1, &sa, NULL));
 	must(connect_port(first, AF_INET, local_port(l)));
 	fd = must(socket(AF_INET, SOCK_STREAM, 0));	/* the queue is full: this one waits */

@@ -4,6 +4,7 @@
 
 static volatile sig_atomic_t handled;
 static pthread_t target;
+static pid_t target_tid;
 static int p[2];
 
 static void on_signal(int signo)
@@ -13,10 +14,10 @@ static void on_signal(int signo)
 
 static void *disturb(void *arg)
 {
-	sleep_ms(80);
+	wait_until_asleep(target_tid);
 	if (arg)
 		must(write(p[1], "abc", 3));
-	sleep_ms(80);
+	wait_until_asleep(target_tid);
 	pthread_kill(target, SIGUSR1);
 	return NULL;
 }
@@ -29,6 +30,7 @@ int main(void)
 	ssize_t n;
 
 	target = pthread_self();
+	target_tid = gettid();
 	must(sigaction(SIGUSR1, &sa, NULL));
 	tcp_pair(AF_INET, p);
 	t = spawn(disturb, p);

@@ -2,14 +2,27 @@
 /* Several threads wait on one set: who is woken; changes while others wait; EPOLLEXCLUSIVE. */
 #include "waiting.h"
 
-static int e, woken;
+static int e, woken, started;
+static pid_t tids[4];
+
+/* Until that many threads have been woken, and the rest waits. */
+static void settled(int want)
+{
+	for (int i = 0; i < 1000 && __atomic_load_n(&woken, __ATOMIC_SEQ_CST) < want; i++)
+		sleep_ms(5);
+	sleep_ms(20);
+}
+
 static int u[2];
 
 static void *one(void *arg)
 {
 	struct epoll_event ev;
 	char b[4];
-	int n = epoll_wait(e, &ev, 1, 3000);
+	int n;
+
+	tids[__atomic_fetch_add(&started, 1, __ATOMIC_SEQ_CST)] = gettid();
+	n = epoll_wait(e, &ev, 1, 10000);
 
 	if (n == 1) {
 		__atomic_add_fetch(&woken, 1, __ATOMIC_SEQ_CST);
@@ -18,9 +31,11 @@ static void *one(void *arg)
 	return NULL;
 }
 
+static pid_t main_tid;
+
 static void *adder(void *arg)
 {
-	sleep_ms(50);
+	wait_until_asleep(main_tid);
 	must(send(u[1], "x", 1, 0));
 	add(e, u[0], EPOLLIN, 7);
 	return NULL;
@@ -28,7 +43,7 @@ static void *adder(void *arg)
 
 static void *closer(void *arg)
 {
-	sleep_ms(50);
+	wait_until_asleep(main_tid);
 	must(control(e, EPOLL_CTL_MOD, u[0], EPOLLOUT, 8));
 	return NULL;
 }
@@ -37,19 +52,25 @@ int main(void)
 {
 	pthread_t t[4], a;
 
+	main_tid = gettid();
+
 	/* Edge: one event wakes one thread. */
 	e = must(epoll_create1(0));
 	udp_pair(AF_INET, u);
 	add(e, u[0], EPOLLIN | EPOLLET, 1);
 	for (int i = 0; i < 4; i++)
 		t[i] = spawn(one, NULL);
-	sleep_ms(100);
+	while (__atomic_load_n(&started, __ATOMIC_SEQ_CST) < 4)
+		sleep_ms(1);
+	for (int i = 0; i < 4; i++)
+		wait_until_asleep(tids[i]);
 	must(send(u[1], "x", 1, 0));
-	sleep_ms(100);
+	settled(1);
+	sleep_ms(100);	/* nobody else */
 	N(woken);
 	for (int i = 0; i < 3; i++) {
 		must(send(u[1], "x", 1, 0));
-		sleep_ms(20);
+		settled(2 + i);
 	}
 	for (int i = 0; i < 4; i++)
 		join(t[i]);

@@ -448,6 +448,52 @@ static pthread_t spawn(void *(*run)(void *), void *arg)
 	return thread;
 }
 
+/*
+ * Waits until a thread of this process sleeps and goes on sleeping, since a fixed time is
+ * too short on a busy machine. Gives up after ten seconds.
+ */
+static void wait_until_asleep(pid_t tid)
+{
+	char path[64], text[512];
+	int in_a_row = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	for (int i = 0; i < 1000 && in_a_row < 4; i++) {
+		int fd = open(path, O_RDONLY);
+		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		char *state;
+
+		close(fd);
+		if (n <= 0)
+			return;
+		text[n] = 0;
+		state = strrchr(text, ')');
+		in_a_row = state && state[2] == 'S' ? in_a_row + 1 : 0;
+		sleep_ms(10);
+	}
+}
+
+/* Fills a socket until it stays full: queues grow while they are being used. */
+static size_t fill(int fd, const void *data, size_t len)
+{
+	size_t sent = 0;
+	int idle = 0;
+
+	while (idle < 3) {
+		ssize_t n = send(fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n > 0) {
+			sent += n;
+			idle = 0;
+		} else {
+			need(errno == EAGAIN);
+			idle++;
+			sleep_ms(30);
+		}
+	}
+	return sent;
+}
+
 static void join(pthread_t thread)
 {
 	need(!pthread_join(thread, NULL));

@@ -5,6 +5,7 @@
 static char stack[65536];
 static volatile sig_atomic_t on_stack, right_info;
 static pthread_t target;
+static pid_t target_tid;
 
 static void on_signal(int signo, siginfo_t *info, void *context)
 {
@@ -16,7 +17,7 @@ static void on_signal(int signo, siginfo_t *info, void *context)
 
 static void *disturb(void *arg)
 {
-	sleep_ms(30);
+	wait_until_asleep(target_tid);
 	pthread_sigqueue(target, SIGRTMIN, (union sigval){ .sival_int = 4711 });
 	return NULL;
 }
@@ -30,6 +31,7 @@ int main(void)
 	char b[4];
 
 	target = pthread_self();
+	target_tid = gettid();
 	must(sigaltstack(&ss, NULL));
 	must(sigaction(SIGRTMIN, &sa, NULL));
 	t = spawn(disturb, NULL);

@@ -4,11 +4,21 @@
 
 static int p[2], u[2], l;
 static int step;
+static volatile pid_t waiter;
+
+/* Until the other thread waits in its call. */
+static void settled(void)
+{
+	while (!waiter)
+		sleep_ms(1);
+	wait_until_asleep(waiter);
+	waiter = 0;
+}
 
 static void *in_tcp(void *arg)
 {
 	char b[8];
-	ssize_t n = recv(p[0], b, 8, 0);
+	ssize_t n = (waiter = gettid(), recv(p[0], b, 8, 0));
 
 	say("step %d: recv -> %s", step, n < 0 ? ename(errno) : n ? "data" : "end");
 	return NULL;
@@ -17,7 +27,7 @@ static void *in_tcp(void *arg)
 static void *in_udp(void *arg)
 {
 	char b[8];
-	ssize_t n = recv(u[0], b, 8, 0);
+	ssize_t n = (waiter = gettid(), recv(u[0], b, 8, 0));
 
 	say("step %d: recv -> %s", step, n < 0 ? ename(errno) : n ? "data" : "end");
 	return NULL;
@@ -25,7 +35,7 @@ static void *in_udp(void *arg)
 
 static void *in_accept(void *arg)
 {
-	int r = accept(l, NULL, NULL);
+	int r = (waiter = gettid(), accept(l, NULL, NULL));
 
 	say("step %d: accept -> %s", step, r < 0 ? ename(errno) : "ok");
 	return NULL;
@@ -34,7 +44,7 @@ static void *in_accept(void *arg)
 static void *in_poll(void *arg)
 {
 	struct pollfd f = { p[0], POLLIN | POLLRDHUP };
-	int n = poll(&f, 1, 3000);
+	int n = (waiter = gettid(), poll(&f, 1, 8000));
 
 	say("step %d: poll -> %d %s", step, n, events(f.revents));
 	return NULL;
@@ -49,38 +59,38 @@ int main(void)
 	l = listener(AF_INET, 4);
 	step = 1;
 	t = spawn(in_tcp, NULL);
-	sleep_ms(60);
+	settled();
 	must(write(p[1], "x", 1));
 	join(t);
 	step = 2;
 	t = spawn(in_udp, NULL);
-	sleep_ms(60);
+	settled();
 	must(send(u[1], "x", 1, 0));
 	join(t);
 	step = 3;
 	t = spawn(in_accept, NULL);
-	sleep_ms(60);
+	settled();
 	must(connect_port(must(socket(AF_INET, SOCK_STREAM, 0)), AF_INET, local_port(l)));
 	join(t);
 	step = 4;	/* shut down from beside it */
 	t = spawn(in_tcp, NULL);
-	sleep_ms(60);
+	settled();
 	must(shutdown(p[0], SHUT_RD));
 	join(t);
 	step = 5;
 	t = spawn(in_udp, NULL);
-	sleep_ms(60);
+	settled();
 	must(shutdown(u[0], SHUT_RD));
 	join(t);
 	step = 6;
 	t = spawn(in_accept, NULL);
-	sleep_ms(60);
+	settled();
 	must(shutdown(l, SHUT_RD));
 	join(t);
 	step = 7;	/* closed from beside it: the wait goes on, and still gets the data */
 	tcp_pair(AF_INET, p);
 	t = spawn(in_tcp, NULL);
-	sleep_ms(60);
+	settled();
 	T(close(p[0]));
 	sleep_ms(60);
 	must(write(p[1], "x", 1));
@@ -88,7 +98,7 @@ int main(void)
 	step = 8;	/* replaced from beside it */
 	tcp_pair(AF_INET, p);
 	t = spawn(in_tcp, NULL);
-	sleep_ms(60);
+	settled();
 	must(dup2(u[1], p[0]));
 	sleep_ms(60);
 	must(write(p[1], "x", 1));
@@ -96,20 +106,20 @@ int main(void)
 	step = 9;	/* reset while waiting */
 	tcp_pair(AF_INET, p);
 	t = spawn(in_tcp, NULL);
-	sleep_ms(60);
+	settled();
 	must(setsockopt(p[1], SOL_SOCKET, SO_LINGER, &(struct linger){ 1, 0 }, sizeof(struct linger)));
 	close(p[1]);
 	join(t);
 	step = 10;
 	tcp_pair(AF_INET, p);
 	t = spawn(in_poll, NULL);
-	sleep_ms(60);
+	settled();
 	must(shutdown(p[1], SHUT_WR));
 	join(t);
 	step = 11;	/* closed while polled: the poll goes on */
 	tcp_pair(AF_INET, p);
 	t = spawn(in_poll, NULL);
-	sleep_ms(60);
+	settled();
 	close(p[0]);
 	sleep_ms(20);
 	must(write(p[1], "x", 1));

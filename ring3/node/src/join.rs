@@ -112,7 +112,11 @@ fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String
             -libc::EAGAIN,
             "the node is full: no room for another process".into(),
         )),
-        Err(why) => Err((-why.0, format!("the node's kernel refused: {why}"))),
+        // It may have come to its end since we looked.
+        Err(why) => Err(match init.region().poison() {
+            Some(poison) => (-libc::EIO, format!("the node is poisoned: {poison}")),
+            None => (-why.0, format!("the node's kernel refused: {why}")),
+        }),
     }
 }
 

@@ -76,8 +76,15 @@ void arch_cpu_idle_enter(void)
 	 * In a later turn of the idle loop the tick is stopped, and the interrupt between
 	 * may have used its deadline up. We can be left parked here, so set the next.
 	 */
-	if (tick_nohz_tick_stopped())
+	if (tick_nohz_tick_stopped()) {
 		tick_nohz_idle_stop_tick();
+		/*
+		 * A thread that goes home at once must do so from arch_cpu_idle(), where links
+		 * are armed: without the tick nobody looks at them otherwise.
+		 */
+		if (r3t_call(ring3_driver) == R3_CALL_DONE)
+			return;
+	}
 	ring3_park(R3_PARK_POLL, NULL);
 	ring3_service();
 }

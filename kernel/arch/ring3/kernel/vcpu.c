@@ -39,6 +39,7 @@
 
 #define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
 #define SPIN_WAIT		100
+#define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 
@@ -278,15 +279,22 @@ int ring3_host_leave(struct ring3_thread *tb)
 static int host_poll(struct ring3_thread *tb)
 {
 	u32 mine = tb->tid | RING3_OWNER_POLLING;
+	static u64 gave_up;		/* when the last spin found nothing; 0: it did */
 	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
 	u32 ready, o;
 	bool event = false;
 
-	if (spin_ns < 2000)
-		spin_ns = 2000;
-	if (spin_ns > cap)
-		spin_ns = cap;
 	start = ring3_clock();
+	/*
+	 * Spinning pays when what we wait for comes while we do. A spin in vain that
+	 * was followed by work soon after was too short: a sleep and a wake-up on
+	 * another CPU alone take that long. One followed by a long sleep was too long.
+	 */
+	if (gave_up) {
+		spin_ns = start - gave_up < 4 * cap ? cap : spin_ns / 2;
+		gave_up = 0;
+	}
+	spin_ns = clamp(spin_ns, min(cap, SPIN_MIN_NS), cap);
 	ring3_poll_disarm();
 	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
 
@@ -316,8 +324,10 @@ static int host_poll(struct ring3_thread *tb)
 			host_or(&ring3_region.pending, RING3_IRQ_TIMER);
 			break;
 		}
-		if (now - start >= spin_ns)
+		if (now - start >= spin_ns) {
+			gave_up = now;
 			break;
+		}
 		cpu_relax();
 	}
 	do {
@@ -326,18 +336,9 @@ static int host_poll(struct ring3_thread *tb)
 			return host_wait(tb);
 	} while (!host_cas(&ring3_vcpu->owner, o, o & ~RING3_OWNER_POLLING));
 
-	/*
-	 * Spinning pays when what we wait for comes while we do. Double on
-	 * success, halve on failure, so that a slow peer costs little.
-	 */
-	if (event) {
-		spin_ns = min(spin_ns * 2, cap);
-		if (host_load(&tb->word) & RING3_WORD_SIGNAL) {
-			host_andnot(&tb->word, RING3_WORD_SIGNAL);
-			r3t_request(tb) |= R3_REQ_SIGNAL;
-		}
-	} else {
-		spin_ns /= 2;
+	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
+		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		r3t_request(tb) |= R3_REQ_SIGNAL;
 	}
 	return 1;
 }

@@ -15,7 +15,7 @@ static void drain(void)
 	}
 }
 
-static void fill(void)
+static void prepare(void)
 {
 	drain();
 	must(write(tcp[1], "0123456789abcdef", 16));
@@ -32,7 +32,7 @@ static void outcome(long result)
 }
 
 #define SENDING(expr) do { outcome(expr); drain(); } while (0)
-#define RECEIVING(expr) do { fill(); outcome(expr); } while (0)
+#define RECEIVING(expr) do { prepare(); outcome(expr); } while (0)
 
 int main(void)
 {

@@ -33,6 +33,7 @@ int main(void)
 	DEFINE(T_NR, offsetof(struct ring3_thread, nr));
 	DEFINE(T_ARGS, offsetof(struct ring3_thread, args));
 	DEFINE(T_BASE_SP, offsetof(struct ring3_thread, image_private[R3T_BASE_SP]));
+	DEFINE(T_OUTSIDE, offsetof(struct ring3_thread, image_private[R3T_OUTSIDE]));
 	DEFINE(PARK_OUTSIDE, R3_PARK_OUTSIDE);
 	return 0;
 }

@@ -227,6 +227,7 @@ static void exit_poll(void)
  */
 bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 {
+	r3t_outside(tb) = 0;
 	exit_work(tb);
 	if (READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL)
 		exit_poll();
@@ -254,6 +255,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 		__set_current_state(TASK_RUNNING);
 		return true;
 	}
+	r3t_outside(tb) = 1;
 	return false;
 }
 
@@ -282,6 +284,7 @@ int ring3_task_main(void *arg)
 		}
 		if (ring3_driver == tb && single_task_running()) {
 			ring3_park(R3_PARK_OUTSIDE, NULL);
+			r3t_outside(tb) = 0;
 			continue;
 		}
 		/* Others need the vCPU. Our thread is outside, or leaves when all is idle. */

@@ -36,6 +36,7 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_call(tb)	(*r3t_priv(tb, R3T_CALL))
 #define r3t_request(tb)	(*r3t_priv(tb, R3T_REQUEST))
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
+#define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern u64 ring3_keep_until;

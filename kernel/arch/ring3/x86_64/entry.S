@@ -17,7 +17,8 @@
  * same stack below it and comes back by `ret`, so that calls and returns stay
  * paired (two unpaired switches cost 40 ns, this costs 3). If the call is
  * settled elsewhere, the stack is cut back to base_sp and ring3_task_main()
- * goes on, as if it had been resumed.
+ * goes on, as if it had been resumed. A task can also be current and parked
+ * somewhere else (it gave way in the middle of a switch): `outside` tells.
  *
  * Register use below: r12 thread block, rbp its task, r13 call number, ebx tid.
  */
@@ -63,6 +64,8 @@ SYM_FUNC_START(ring3_enter)
 	movq	ring3_current(%rip), %rbp
 	cmpq	T_TASK(%r12), %rbp
 	jne	.Lslow_owned
+	cmpq	$0, T_OUTSIDE(%r12)
+	je	.Lslow_owned
 
 	movq	%r12, REGION(VCPU_DRIVER)
 	movq	T_BASE_SP(%r12), %rsp
@@ -163,6 +166,7 @@ SYM_FUNC_START(ring3_park)
 	cmpq	$PARK_OUTSIDE, %rdi
 	jne	1f
 	movq	%rsp, T_BASE_SP(%r12)
+	movq	$1, T_OUTSIDE(%r12)
 1:	movq	T_HOST_SP(%r12), %rsp
 	andq	$-16, %rsp
 	movq	%rsi, %rdx

@@ -31,6 +31,7 @@ extern struct task_struct *ring3_current;
 #define R3T_FLAGS	3
 #define R3T_LINK	4	/* next in the list of all thread blocks */
 #define R3T_EXIT_CODE	5
+#define R3T_OUTSIDE	7	/* the task is parked at base_sp: the fast path may use it */
 #define R3T_HOST_PID	6	/* to tell whether its tid is still in use */
 
 enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };

@@ -26,12 +26,12 @@ fn counted(trace: &Path) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(trace).map_err(|e| format!("{}: {e}", trace.display()))?;
     let mut lines = text.lines();
     ensure(
-        lines.any(|line| line.contains("getpriority(PRIO_PROCESS, 4711)")),
+        lines.any(|line| line.contains("getpriority(PRIO_PROCESS, 4711")),
         || "the phase never began".into(),
     )?;
     let mut phase = Vec::new();
     for line in lines {
-        if line.contains("getpriority(PRIO_PROCESS, 4712)") {
+        if line.contains("getpriority(PRIO_PROCESS, 4712") {
             return Ok(phase);
         }
         // "1234 futex(...", not "1234 --- SIGSYS" nor "<... futex resumed>", which was counted.

@@ -305,7 +305,12 @@ fn socat_udp(pair: &Pair) -> Result<(), String> {
     let listen = format!("UDP4-RECVFROM:{port},bind={},fork", pair.server4);
     let _server = pair.server.start(&["socat", &listen, "EXEC:cat"])?;
     let address = format!("UDP4:{}:{port}", pair.server4);
-    let script = format!("for i in 1 2 3 4 5; do echo ping$i | socat -t 2 - {address}; done");
+    // A datagram may be lost on a busy machine: each is tried three times.
+    let script = format!(
+        "for i in 1 2 3 4 5; do for try in 1 2 3; do \
+         r=$(echo ping$i | socat -t 1 - {address}); [ -n \"$r\" ] && break; done; \
+         echo \"$r\"; done"
+    );
     let mut text = String::new();
     // UDP has no sign of readiness: the first try may come before the server.
     crate::exec::until(Duration::from_secs(20), || {

@@ -158,6 +158,18 @@ fn signal(child: &Child, signal: Signal) {
     kill(Pid::from_raw(child.id() as i32), signal).expect("kill");
 }
 
+fn said_until_heard(mut child: Child, number: Signal) -> Output {
+    eventually("the program heard the signal", || {
+        let over = child.try_wait().expect("wait").is_some();
+        if !over {
+            signal(&child, number);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        over
+    });
+    finish(child)
+}
+
 /// A program on a node, once it has said something on standard output.
 fn started(place: &Place, args: &[&str]) -> Child {
     use std::io::Read;
@@ -239,8 +251,9 @@ fn signals_reach_the_program() {
     let script = "trap 'exit 5' TERM; trap 'exit 6' INT; echo; read x; exit 9";
     for (number, status) in [(Signal::SIGTERM, 5), (Signal::SIGINT, 6)] {
         let child = started(&place, &["run", "--", "sh", "-c", script]);
-        signal(&child, number);
-        let output = finish(child);
+        // A shell that is about to read, but does not yet, keeps its trap until it has read:
+        // on the host too. Say it until it is heard.
+        let output = said_until_heard(child, number);
         assert_eq!(output.status.code(), Some(status), "{number}: {output:?}");
     }
     let child = started(&place, &["run", "--", "sh", "-c", "echo; read x"]);

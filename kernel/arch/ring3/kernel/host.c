@@ -5,6 +5,7 @@
 #include <linux/kernel.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
+#include "vcpu.h"
 
 noinline long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {
@@ -28,6 +29,8 @@ void ring3_host_futex_wake(u32 *word, int count)
 
 int ring3_port_fd(unsigned int index)
 {
+	/* A flood on such a port is received without a switch in between. */
+	ring3_deadline_check();
 	struct ring3_proc *proc = (struct ring3_proc *)ring3_driver->proc;
 
 	return proc ? proc->port_fd[index] : -1;

@@ -27,6 +27,7 @@ void ring3_ret_from_fork(void);
 
 struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *next)
 {
+	ring3_deadline_check();
 	ring3_current = next;
 	return __switch_to_asm(prev, next);
 }

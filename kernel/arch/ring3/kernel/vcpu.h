@@ -44,6 +44,17 @@ extern u32 ring3_drive_wanted;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 void ring3_clock_sync_now(void);
+
+/*
+ * KEEP raises the timer interrupt for everybody, but it can't while it drives itself,
+ * and it may do that for as long as there is work: it has to look from in there.
+ */
+static inline void ring3_deadline_check(void)
+{
+	if (ring3_driver == &ring3_region.driver_thread[0] &&
+	    ring3_clock() >= READ_ONCE(ring3_vcpu->deadline))
+		host_or(&ring3_region.pending, RING3_IRQ_TIMER);
+}
 void ring3_settle(bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);

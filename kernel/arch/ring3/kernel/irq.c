@@ -153,7 +153,7 @@ void ring3_poll_disarm(void)
 			host_store(polls[i].armed, 0);
 }
 
-static bool ring3_poll_unarmed(void)
+bool ring3_poll_unarmed(void)
 {
 	u32 i, n = READ_ONCE(polls_max);
 
@@ -184,7 +184,8 @@ u32 ring3_poll_arm(void)
 /*
  * For KEEP, which was rung or timed out: what is there. The ring took `armed` away.
  * If nobody drives, arm again here; otherwise the driver does so when it leaves,
- * since peers need not ring for what it is about to see anyway.
+ * since peers need not ring for what it is about to see anyway. The same holds when
+ * programs made calls lately (ring3_keep_watches): their next ones look at the links.
  */
 u32 ring3_poll_check(void)
 {
@@ -192,9 +193,11 @@ u32 ring3_poll_check(void)
 
 	if (owner & RING3_OWNER_POLLING)
 		return 0;
-	if (!owner)
+	if (!owner && !ring3_keep_watches)
 		return ring3_poll_arm();
-	return ring3_poll_ready() | (ring3_poll_unarmed() ? RING3_IRQ_WORK : 0);
+	if (!(READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL) && ring3_poll_unarmed())
+		return ring3_poll_ready() | RING3_IRQ_WORK;
+	return ring3_poll_ready();
 }
 
 int ring3_poll_doorbells(u32 **words, u32 *values, int max)

@@ -201,14 +201,15 @@ static void exit_work(struct ring3_thread *tb)
 
 /*
  * Links are unarmed, so somebody has to look at them now and then. Not at every call: a
- * flood would be received, and dropped, in preference to the program that reads it.
+ * flood would be received, and dropped, in preference to the program that reads it. It
+ * gets twice the time that receiving took, until this bounds how long a packet lies there.
  */
-#define EXIT_POLL_NS	(50 * NSEC_PER_USEC)
+#define EXIT_POLL_NS	(50ULL * NSEC_PER_USEC)
 
 static void exit_poll(void)
 {
 	static u64 next;
-	u64 now = ring3_clock();
+	u64 now = ring3_clock(), end;
 	u32 ready;
 
 	if (now < next)
@@ -218,7 +219,8 @@ static void exit_poll(void)
 		return;
 	host_or(&ring3_region.pending, ready);
 	ring3_irq_run();
-	next = ring3_clock() + EXIT_POLL_NS;
+	end = ring3_clock();
+	next = end + min(2 * (end - now), EXIT_POLL_NS);
 }
 
 /*

@@ -41,10 +41,13 @@
 #define SPIN_WAIT		100
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
+#define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
+#define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 
 u64 ring3_keep_until;
 u32 ring3_drive_wanted;			/* tasks are runnable and nobody drives */
+bool ring3_keep_watches;		/* KEEP leaves the links unarmed, and comes back */
 static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
 
 static long futex_wait(u32 *word, u32 val, long timeout_ns)
@@ -55,6 +58,11 @@ static long futex_wait(u32 *word, u32 val, long timeout_ns)
 	};
 
 	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, val, (long)&ts, 0, 0);
+}
+
+static bool is_keep(struct ring3_thread *tb)
+{
+	return tb == &ring3_region.driver_thread[0];
 }
 
 static bool poisoned(void)
@@ -82,6 +90,7 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
  * that peers ring from then on. A thread that merely goes home doesn't: while
  * its program runs, links are looked at on the way out of each call and by
  * KEEP's tick, and a busy peer need not make a system call for every packet.
+ * Nor does KEEP, when a program has made calls since it came last.
  */
 void ring3_settle(bool idle)
 {
@@ -359,7 +368,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 
 	case R3_PARK_SLEEP:
 		if (r3t_call(tb) == R3_CALL_DONE) {
-			ring3_settle(true);
+			ring3_settle(!is_keep(tb) || !ring3_keep_watches);
 			return ring3_host_leave(tb);
 		}
 		release(true);
@@ -427,6 +436,7 @@ static long host_keep(struct ring3_thread *tb)
 			continue;
 
 		now = ring3_clock();
+		ring3_keep_watches = host_load(&ring3_vcpu->driver) != (unsigned long)tb;
 		ready = ring3_poll_check();
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
@@ -440,7 +450,17 @@ static long host_keep(struct ring3_thread *tb)
 
 			/* The way past is a turn that finds nothing new and sleeps. */
 			before = ready ? host_or(&ring3_region.pending, ready) : 0;
-			owner = host_load(&ring3_vcpu->owner) & RING3_OWNER_TID;
+			owner = host_load(&ring3_vcpu->owner);
+			/*
+			 * One that polls sees it too, and sooner. To take the vCPU from it would
+			 * send it to sleep and arm the links: every packet costs a wake-up then.
+			 * What is still there in a moment is left because the poller does not run.
+			 */
+			if ((owner & RING3_OWNER_POLLING) && (before & ready) != ready) {
+				deadline = now + KEEP_AGAIN_NS;
+				goto sleep;
+			}
+			owner &= RING3_OWNER_TID;
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
 			if (!owner || owner != held_by) {
@@ -453,9 +473,12 @@ static long host_keep(struct ring3_thread *tb)
 			if ((before & ready) != ready || !ready)
 				continue;
 			/* Someone drives and knows; don't spin on it. */
-			deadline = now + 50000;
+			deadline = now + KEEP_AGAIN_NS;
 		}
-
+		if (ring3_keep_watches && ring3_poll_unarmed() &&
+		    !(host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING))
+			deadline = min(deadline, now + KEEP_WATCH_NS);
+sleep:
 		wv[0] = (struct waitv) { kick, (u64)&ring3_region.kick, FUTEX2_SIZE_U32, 0 };
 		for (i = 0; i < n; i++)
 			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],

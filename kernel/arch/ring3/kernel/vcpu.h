@@ -41,6 +41,7 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern u64 ring3_keep_until;
 extern u32 ring3_drive_wanted;
+extern bool ring3_keep_watches;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 void ring3_clock_sync_now(void);
@@ -55,6 +56,8 @@ static inline void ring3_deadline_check(void)
 	    ring3_clock() >= READ_ONCE(ring3_vcpu->deadline))
 		host_or(&ring3_region.pending, RING3_IRQ_TIMER);
 }
+
+bool ring3_poll_unarmed(void);
 void ring3_settle(bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);

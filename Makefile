@@ -10,7 +10,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image gate command demo test fmt lint man clean help setup
+.PHONY: all image gate command demo test storm fmt lint man clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -42,6 +42,10 @@ test: ## every test; ends with one line, N passed, N failed
 	@tools/setup
 	@$(MAKE) --no-print-directory all
 	@tools/test
+
+storm: ## 1,000 SIGKILLs at random instants under checksummed traffic; some ten minutes
+	@$(MAKE) --no-print-directory all
+	@tests/run --long --exact apps::storm
 
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all

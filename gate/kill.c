@@ -1,50 +1,118 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kill.c - SIGKILL to a process of the same node
+ * kill.c - SIGKILL to processes of the same node
  *
  * A process that dies inside kernel code poisons its node: nobody knows what it left half
  * done. The host's SIGKILL can't be put off, but one that comes from within the node can be
- * sent when its target is surely not inside: while the sender has the vCPU. The sender
- * takes the word and does not drive, which is harmless even if it dies then, and keeps it
- * until the target is gone. If the vCPU does not get free in time, the signal goes all the same.
+ * sent when its targets are surely not inside: while the sender has the vCPU. The sender
+ * takes the word, does not drive, and keeps it until the targets are gone. If the vCPU does
+ * not get free in time, the signal goes all the same.
+ *
+ * The sender may be killed meanwhile (it may be its own target, as one of its process group),
+ * and must not poison the node by that. So it looks, from before it takes the word until
+ * after it gave it back, like a thread that was handed the vCPU and has not taken it up yet:
+ * BATON is set in its word. Whoever finds such a holder dead knows that no kernel code was
+ * running there, and frees the vCPU.
+ *
+ * All ways of sending SIGKILL come here: kill() of a process or a group, tgkill() and its like
+ * (to any thread: it is the process that dies), rt_sigqueueinfo(), pidfd_send_signal().
  */
 #include "policy.h"
 #include "internal.h"
 #include <linux/futex.h>
 #include <linux/poll.h>
 
-#define TURNS		64	/* of TURN_NS: how long the vCPU is waited for */
-#define TURN_NS		50000	/* a poller lets go after spin_ns, 50 us as a rule */
+#define TAKE_TURNS	200	/* of TURN_NS: how long the vCPU is waited for */
+#define TURN_NS		1000000
+#define POLLER_NS	100000	/* a poller lets go after spin_ns, 50 us as a rule; wakes nobody */
 #define DEATH_MS	20	/* how long an end may take: memory has to be given back */
+#define TARGETS_MAX	16	/* that are waited for */
 #define SIG_KILL	9
+#define PIDFD_GROUP	4	/* PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9 */
 
-static bool in_node(s32 pid)
+struct targets {
+	struct pollfd fds[TARGETS_MAX];
+	u32 count;
+	bool any;		/* of the node; or ourselves */
+};
+
+static void targets_add(struct targets *t, s32 pid)
+{
+	long fd;
+
+	t->any = true;
+	if (t->count == TARGETS_MAX || pid == host_syscall0(__NR_getpid))
+		return;
+	fd = host_syscall2(__NR_pidfd_open, pid, 0);
+	if (fd < 0)
+		return;		/* gone, or the host has no more descriptors: not waited for */
+	t->fds[t->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
+}
+
+/* The node's processes that kill(pid) means: one, or those of a process group. */
+static void targets_find(struct targets *t, s32 pid)
+{
+	s32 group = pid == 0 ? host_syscall1(__NR_getpgid, 0) : pid < -1 ? -pid : 0;
+	u32 i;
+
+	for (i = 0; i < RING3_PROCS_MAX; i++) {
+		struct ring3_proc *proc = &gate.region->procs[i];
+		s32 it = READ_ONCE(proc->pid);
+
+		if (it <= 0 || !READ_ONCE(proc->state))
+			continue;
+		if (it == pid || pid == -1 ||
+		    (group && host_syscall1(__NR_getpgid, it) == group))
+			targets_add(t, it);
+	}
+}
+
+static void targets_done(struct targets *t)
 {
 	u32 i;
 
-	if (pid <= 0 || !gate.region)
-		return false;
-	for (i = 0; i < RING3_PROCS_MAX; i++)
-		if (READ_ONCE(gate.region->procs[i].pid) == pid &&
-		    READ_ONCE(gate.region->procs[i].state))
-			return true;
-	return false;
+	for (i = 0; i < t->count; i++)
+		host_syscall1(__NR_close, t->fds[i].fd);
 }
 
-static bool vcpu_take(void)
+static void targets_wait(struct targets *t)
 {
-	u32 *owner = &gate.region->vcpu[0].owner;
-	struct __kernel_timespec turn = { .tv_nsec = TURN_NS };
-	u32 free;
+	u32 i;
+
+	/* One after the other: a dead one costs nothing, and no two have to be waited for long. */
+	for (i = 0; i < t->count; i++)
+		if (host_syscall3(__NR_poll, (long)&t->fds[i], 1, DEATH_MS) != 1)
+			break;
+}
+
+static bool vcpu_take(struct ring3_thread *me)
+{
+	struct ring3_vcpu *vcpu = gate.region->vcpu;
+	struct __kernel_timespec turn = { .tv_nsec = TURN_NS }, poller = { .tv_nsec = POLLER_NS };
+	u32 waiters = 0, o;
 	int i;
 
-	for (i = 0; i < TURNS; i++) {
-		free = 0;
-		if (__atomic_compare_exchange_n(owner, &free, gate_thread()->tid, false,
-						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	__atomic_fetch_or(&me->word, RING3_WORD_BATON, __ATOMIC_SEQ_CST);
+	for (i = 0; i < TAKE_TURNS; i++) {
+		o = 0;
+		if (__atomic_compare_exchange_n(&vcpu->owner, &o, me->tid | waiters, false,
+						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+			WRITE_ONCE(vcpu->driver, (u64)me);
 			return true;
-		host_syscall2(__NR_nanosleep, (long)&turn, 0);
+		}
+		if (o & RING3_OWNER_POLLING) {
+			host_syscall2(__NR_nanosleep, (long)&poller, 0);
+			continue;
+		}
+		waiters = RING3_OWNER_WAITERS;
+		if (!(o & waiters) &&
+		    !__atomic_compare_exchange_n(&vcpu->owner, &o, o | waiters, false,
+						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			continue;
+		host_syscall4(__NR_futex, (long)&vcpu->owner, FUTEX_WAIT, o | waiters, (long)&turn);
 	}
+	/* We may have been woken in another's place. */
+	host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
 	return false;
 }
 
@@ -56,28 +124,99 @@ static void vcpu_give(void)
 		host_syscall3(__NR_futex, (long)owner, FUTEX_WAKE, 1);
 }
 
-long do_kill(struct gate_regs *r)
+/* Sends what r says, which is SIGKILL, to t. */
+static long send(struct gate_regs *r, struct targets *t)
 {
-	s32 pid = (s32)r->a[0];
-	struct pollfd dead = { .events = POLLIN };
-	bool taken;
-	u64 mask;
-	long ret;
+	struct ring3_thread *me = gate_thread();
+	u64 mask = signal_block_all();	/* no handler may enter the node now */
+	bool taken = vcpu_take(me);
+	long ret = host_syscall6(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 
-	if (r->a[1] != SIG_KILL || !in_node(pid) || pid == host_syscall0(__NR_getpid))
-		return gate_host_regs(r);
-	dead.fd = host_syscall2(__NR_pidfd_open, pid, 0);
-	if (dead.fd < 0)
-		return gate_host_regs(r);
-	mask = signal_block_all();	/* no handler may enter the node now */
-	taken = vcpu_take();
-	ret = host_syscall2(__NR_kill, pid, SIG_KILL);
 	if (taken) {
 		if (!ret)
-			host_syscall3(__NR_poll, (long)&dead, 1, DEATH_MS);
+			targets_wait(t);
 		vcpu_give();
 	}
-	host_syscall1(__NR_close, dead.fd);
+	__atomic_fetch_and(&me->word, ~RING3_WORD_BATON, __ATOMIC_SEQ_CST);
 	signal_set_mask(mask);
 	return ret;
+}
+
+static long kill_pid(struct gate_regs *r, u64 sig, s32 pid)
+{
+	struct targets t = { .count = 0 };
+	long ret;
+
+	if (sig != SIG_KILL || !gate.region)
+		return gate_host_regs(r);
+	targets_find(&t, pid);
+	ret = t.any ? send(r, &t) : gate_host_regs(r);
+	targets_done(&t);
+	return ret;
+}
+
+/* The process of a thread of the node; 0: none. */
+static s32 process_of(s32 tid)
+{
+	u32 i;
+
+	if (tid <= 0 || !gate.region)
+		return 0;
+	for (i = 0; i < RING3_PROCS_MAX; i++) {
+		s32 pid = READ_ONCE(gate.region->procs[i].pid);
+
+		if (pid > 0 && READ_ONCE(gate.region->procs[i].state) &&
+		    !host_syscall3(__NR_tgkill, pid, tid, 0))
+			return pid;
+	}
+	return 0;
+}
+
+/* The process of a pidfd, from what the host says of it; 0: none. */
+static s32 process_of_pidfd(int fd)
+{
+	char path[64], text[512];
+	const char *p, *end;
+	long n, info;
+
+	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (info < 0)
+		return 0;
+	n = host_syscall3(__NR_read, info, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, info);
+	text[n < 0 ? 0 : n] = 0;
+	for (p = text; *p; p++)
+		if ((p == text || p[-1] == '\n') && !strncmp(p, "Pid:\t", 5))
+			return *(p + 5) == '-' ? 0 : (s32)gate_strtou(p + 5, 10, &end);
+	return 0;
+}
+
+long do_kill(struct gate_regs *r)
+{
+	return kill_pid(r, r->a[1], (s32)r->a[0]);
+}
+
+long do_tkill(struct gate_regs *r)
+{
+	s32 pid = r->a[1] == SIG_KILL ? process_of((s32)r->a[0]) : 0;
+
+	return pid ? kill_pid(r, SIG_KILL, pid) : gate_host_regs(r);
+}
+
+/* tgkill and rt_tgsigqueueinfo: process, thread, signal. */
+long do_tgkill(struct gate_regs *r)
+{
+	s32 pid = (s32)r->a[0];
+
+	return pid > 0 ? kill_pid(r, r->a[2], pid) : gate_host_regs(r);
+}
+
+long do_pidfd_send_signal(struct gate_regs *r)
+{
+	s32 pid = r->a[1] == SIG_KILL ? process_of_pidfd((int)r->a[0]) : 0;
+
+	if (pid <= 0)
+		return gate_host_regs(r);
+	return kill_pid(r, SIG_KILL, r->a[3] & PIDFD_GROUP ? -pid : pid);
 }

@@ -131,6 +131,9 @@ long do_ioctl(struct gate_regs *r);
 /* ns.c */
 long do_unshare(struct gate_regs *r);
 long do_kill(struct gate_regs *r);
+long do_tkill(struct gate_regs *r);
+long do_tgkill(struct gate_regs *r);
+long do_pidfd_send_signal(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
 

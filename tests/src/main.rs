@@ -23,6 +23,8 @@ Options of ring3's own (before libtest's, see below):
     --host-only     Run the oracle programs on the host alone, print their output
     --repeat N      Run each oracle program N times a side; all must agree
     --bless         Print the entries that tests/oracle/known.toml would need
+    --long          Nightly sizes: 1,000 kills in a storm instead of 60, and so on
+    --seed N        The seed of what is random; without it each run has its own
 ";
 
 /// What our own options ask for.
@@ -31,6 +33,8 @@ pub struct Options {
     pub host_only: bool,
     pub repeat: u32,
     pub bless: bool,
+    pub long: bool,
+    pub seed: Option<u64>,
 }
 
 fn split_options() -> Result<(Options, Vec<String>), String> {
@@ -38,6 +42,8 @@ fn split_options() -> Result<(Options, Vec<String>), String> {
         host_only: false,
         repeat: 1,
         bless: false,
+        long: false,
+        seed: None,
     };
     let mut rest = Vec::new();
     let mut args = std::env::args();
@@ -45,6 +51,14 @@ fn split_options() -> Result<(Options, Vec<String>), String> {
         match arg.as_str() {
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
+            "--long" => options.long = true,
+            "--seed" => {
+                let n = args.next().unwrap_or_default();
+                let seed = n
+                    .parse()
+                    .map_err(|_| format!("--seed: not a number: '{n}'"))?;
+                options.seed = Some(seed);
+            }
             "--repeat" => {
                 let n = args.next().unwrap_or_default();
                 options.repeat = n
@@ -81,7 +95,7 @@ fn main() -> ExitCode {
         }
     };
     if !options.host_only {
-        trials.extend(apps::trials());
+        trials.extend(apps::trials(options));
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

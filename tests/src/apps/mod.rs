@@ -10,6 +10,7 @@
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
+//! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`calls`] | counting host calls |
 //! | [`frames`] | corrupt frames |
 //! | [`ordinary`] | all of it without root |
@@ -22,21 +23,24 @@ mod leaks;
 mod ordinary;
 mod ports;
 mod programs;
+mod storm;
 mod topology;
 mod usage;
 
+use crate::Options;
 use crate::compile::compile;
 use crate::paths;
 use libtest_mimic::{Completion, Failed, Trial};
 use std::path::PathBuf;
 
-pub fn trials() -> Vec<Trial> {
+pub fn trials(options: Options) -> Vec<Trial> {
     let mut all = programs::trials();
     all.extend(ports::trials());
     all.extend(inspect::trials());
     all.extend(usage::trials());
     all.extend(leaks::trials());
     all.extend(kills::trials());
+    all.extend(storm::trials(options));
     all.extend(calls::trials());
     all.extend(frames::trials());
     all.extend(ordinary::trials());

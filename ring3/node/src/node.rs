@@ -215,11 +215,13 @@ impl Node {
 
 impl Node {
     /// Takes the interfaces away in good order: peers lose their carrier now, captures see
-    /// the end. A program that is stopped while it holds the vCPU would keep us waiting, so a
-    /// helper ends the node after a while: then these calls fail like everybody's.
-    fn remove_ports(&mut self) {
+    /// the end and write what they have. A program that is stopped while it holds the vCPU
+    /// would keep us waiting, so a helper ends the node after a while: then these calls fail
+    /// like everybody's. Tells whether all captures ended.
+    fn remove_ports(&mut self) -> bool {
+        let mut ended = true;
         if self.region.state() != RING3_UP {
-            return;
+            return ended;
         }
         let (done, is_done) = mpsc::channel::<()>();
         let region = self.region.clone();
@@ -233,10 +235,14 @@ impl Node {
                 log::warn!("node {}: {}: {why}", self.config.name, port.ifname);
             }
         }
+        for capture in self.captures.drain(..) {
+            ended &= capture.end();
+        }
         drop(done);
         if let Ok(helper) = helper {
             helper.end();
         }
+        ended
     }
 }
 
@@ -244,9 +250,8 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::Release);
         self.captures_stop.store(true, Ordering::Release);
-        self.remove_ports();
+        let mut ended = self.remove_ports();
         self.region.set_down();
-        let mut ended = true;
         ended &= self.port_watch.take().is_none_or(PortWatch::end);
         ended &= self.deaths.take().is_none_or(Deaths::end);
         for capture in self.captures.drain(..) {

@@ -44,7 +44,7 @@ extern u32 ring3_drive_wanted;
 extern bool ring3_keep_watches;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
-void ring3_clock_sync_now(void);
+bool ring3_clock_sync_now(void);
 
 /*
  * KEEP raises the timer interrupt for everybody, but it can't while it drives itself,

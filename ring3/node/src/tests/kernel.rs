@@ -126,19 +126,23 @@ fn its_clocks_are_the_hosts() {
         return;
     };
     let mut node = Node::start(config, &place.folder).unwrap();
+    // The node's clock between two looks at the host's, which are to be close together.
     let ahead = |node: &mut Node| {
-        // The node's clock between two looks at the host's.
-        let before = nanos(ClockId::Realtime);
-        let there = node.init().clock(libc::CLOCK_REALTIME).unwrap();
-        let after = nanos(ClockId::Realtime);
-        there as i64 - ((before + after) / 2) as i64
+        let looks = (0..20).map(|_| {
+            let before = nanos(ClockId::Realtime);
+            let there = node.init().clock(libc::CLOCK_REALTIME).unwrap();
+            let after = nanos(ClockId::Realtime);
+            (after - before, there as i64 - ((before + after) / 2) as i64)
+        });
+        looks.min().unwrap().1
     };
     let at_first = ahead(&mut node);
     std::thread::sleep(Duration::from_secs(1));
     let later = ahead(&mut node);
     eprintln!("{at_first} ns ahead at first, {later} ns a second later");
-    // 50 ppm: the host's clock is steered, ours was measured over 3 ms.
-    assert!((later - at_first).abs() < 50_000);
+    // What the keeper measured over 3 ms was refined meanwhile.
+    assert!(at_first.abs() < 20_000);
+    assert!(later.abs() < 20_000);
 }
 
 /// Sends a datagram to the host through a port and gets the answer.

@@ -2,7 +2,7 @@
 /*
  * call.c - into the image and out of the gate
  */
-#include "internal.h"
+#include "signals.h"
 
 static bool is_restart(long ret)
 {
@@ -98,6 +98,20 @@ struct exit_action gate_call(struct gate_regs *r)
 		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
 		return (struct exit_action){ 0, EXIT_REDO };
 	}
+	if (unlikely(seccomp_active(gate_tcb()))) {
+		siginfo_t info;
+		long ret;
+
+		switch (seccomp_judge(r, patch_stub_return(r->stub), &ret, &info)) {
+		case SECCOMP_DOES_CALL:
+			break;
+		case SECCOMP_DOES_RETURN:
+			return (struct exit_action){ ret, EXIT_NORMAL };
+		case SECCOMP_DOES_TRAP:	/* the handler wants a context: sud_call() judges again */
+			gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
+			return (struct exit_action){ 0, EXIT_REDO };
+		}
+	}
 	return (struct exit_action){ gate_syscall(r), EXIT_NORMAL };
 }
 
@@ -153,11 +167,16 @@ void sud_call(struct ucontext *uc)
 	};
 	struct gate_tcb *tcb = gate_tcb();
 	stack_t alt = tcb_call_altstack(tcb);
+	enum seccomp_does does = SECCOMP_DOES_CALL;
+	siginfo_t trap;
 	bool again;
-	long ret;
+	long ret = 0;
 
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
-	ret = gate_syscall(&r);
+	if (unlikely(seccomp_active(tcb)))
+		does = seccomp_judge(&r, sc->rip, &ret, &trap);
+	if (likely(does == SECCOMP_DOES_CALL))
+		ret = gate_syscall(&r);
 
 	/*
 	 * From here to the rt_sigreturn no signal can be noted any more; those that the node
@@ -166,6 +185,12 @@ void sud_call(struct ucontext *uc)
 	signal_block_all();
 	tcb = gate_tcb();	/* a fork child has another */
 	uc->uc_stack = tcb_altstack(tcb);
+	if (unlikely(does == SECCOMP_DOES_TRAP)) {
+		signal_deliver_one(uc, &trap);	/* rax is still the number, as Linux has it */
+		if (tcb->npending)
+			signal_deliver(uc);
+		return;
+	}
 	if (READ_ONCE(gate_thread()->nsig))
 		signal_drain_node();
 	if (signal_pending(tcb)) {

@@ -125,7 +125,7 @@ long gate_execve(struct gate_regs *r)
 	u64 empty[2] = { (u64)"", 0 };
 	u64 *env = NULL;
 	size_t size = 0;
-	long fd, ret;
+	long fd, ret, filters;
 
 	fd = open_target(r, path, sizeof(path));
 	if (fd < 0)
@@ -140,8 +140,13 @@ long gate_execve(struct gate_regs *r)
 	ret = gate_fd_keep(fd, GATE_FD_PROGRAM);
 	if (ret < 0)
 		return ret;
-	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%s",
-		    (unsigned long)gate_thread()->self, gate_fd_base, path);
+	filters = seccomp_save();
+	if (filters < 0) {
+		host_syscall1(__NR_close, gate_fd(GATE_FD_PROGRAM));
+		return filters;
+	}
+	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%s",
+		    (unsigned long)gate_thread()->self, gate_fd_base, (u32)filters, path);
 	ret = build_env(r, variable, &env, &size);
 	if (!ret) {
 		/* In a vfork child this memory is the parent's, who frees it. */

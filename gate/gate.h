@@ -69,9 +69,9 @@ long gate_syscall(struct gate_regs *r);
 /*
  * What entry.S may do by itself with call number i, see GATE_STRAIGHT* in
  * asm_defs.h. Such a call goes straight to the image if its first argument is
- * a descriptor with its bit in fdmap->node.
+ * a descriptor with its bit in fdmap->node. All zero once a seccomp filter is set.
  */
-extern const u8 gate_straight[GATE_STRAIGHT_NR];
+extern u8 gate_straight[GATE_STRAIGHT_NR];
 
 enum gate_fork_phase {
 	GATE_FORK_PREPARE,	/* in the parent, before: take locks */
@@ -84,6 +84,8 @@ void policy_fork(enum gate_fork_phase phase);
  * Called once before the program starts; `fresh` on joining, not on exec.
  */
 void policy_start(bool fresh);
+
+u32 helper_others(void);	/* threads of the program's own beside the caller */
 
 /* ---- calls (call.c, entry.S) ---- */
 
@@ -121,6 +123,7 @@ long gate_sigprocmask(struct gate_regs *r);	/* rt_sigprocmask */
 long gate_sigreturn(struct gate_regs *r);	/* rt_sigreturn */
 long gate_restart_syscall(struct gate_regs *r);
 long gate_prctl(struct gate_regs *r);		/* prctl: refuses what would unarm us */
+long gate_seccomp(struct gate_regs *r);		/* seccomp */
 long gate_arch_prctl(struct gate_regs *r);	/* arch_prctl: refuses ARCH_SET_GS */
 
 /* ---- threads (thread.c) ---- */
@@ -154,7 +157,8 @@ enum {
 	GATE_FD_REGION = 0,
 	GATE_FD_SELF = 1,	/* the gate's own executable, for exec */
 	GATE_FD_PROGRAM = 2,	/* a program on its way through exec */
-	GATE_FD_POLICY = 3,	/* 3..15: the policy's */
+	GATE_FD_POLICY = 3,	/* 3..14: the policy's */
+	GATE_FD_FILTERS = 15,	/* seccomp filters on their way through exec */
 	GATE_FD_PORT = 16,	/* + index: a port's descriptor */
 };
 extern u32 gate_fd_base;

@@ -25,6 +25,8 @@ struct host_sigaction {
 	u64 mask;
 };
 
+struct gate_filter;		/* seccomp.c */
+
 struct gate_sighand {
 	struct gate_mutex lock;
 	struct host_sigaction action[SIGNALS + 1];	/* as the program asked */
@@ -50,6 +52,9 @@ struct gate_tcb {
 	u32 restart_node;	/* restart_syscall belongs to the node */
 	stack_t alt;		/* the program's sigaltstack */
 	struct gate_sighand *sighand;
+	struct gate_filter *filters;	/* seccomp, newest first */
+	u32 strict;		/* SECCOMP_MODE_STRICT */
+	u32 pad;
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;
 	u64 scratch_sp;		/* for sigreturn */
@@ -182,6 +187,7 @@ struct ring3_thread *null_thread_new(void);	/* node-less test build */
 long image_call_as(struct ring3_thread *t, long nr, long a);
 
 void counts_print(void);
+u32 thread_others(void);			/* threads beside this one, hidden ones included */
 struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
 
 /* fds.c */
@@ -193,6 +199,24 @@ void stop_undo(void);
 void stop_park(void);
 bool stop_signal(const siginfo_t *info);
 void stop_forked(void);
+
+/* seccomp.c */
+enum seccomp_does {
+	SECCOMP_DOES_CALL,	/* goes on */
+	SECCOMP_DOES_RETURN,	/* *ret, without the call */
+	SECCOMP_DOES_TRAP,	/* *info to the program's handler, without the call */
+};
+enum seccomp_does seccomp_judge(struct gate_regs *r, u64 ip, long *ret, siginfo_t *info);
+static inline bool seccomp_active(const struct gate_tcb *tcb)
+{
+	return READ_ONCE(tcb->filters) || tcb->strict;
+}
+long seccomp_prctl(struct gate_regs *r);	/* PR_SET_SECCOMP */
+void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent);
+void seccomp_forget(struct gate_tcb *tcb);
+void seccomp_fork(enum gate_fork_phase phase);
+long seccomp_save(void);			/* before exec: 1 if there is something to restore */
+void seccomp_restore(void);
 
 /* sud.c */
 void sud_arm(void);

@@ -99,7 +99,7 @@ enum policy_fd {
 	FD_PIPE_W,
 	FD_SLOT,		/* to FD_SLOT + FEED_SLOTS - 1: numbers of proxies only */
 };
-#define FEED_SLOTS	(GATE_FD_PORT - FD_SLOT)
+#define FEED_SLOTS	(GATE_FD_FILTERS - FD_SLOT)
 
 /*
  * helper.c: starts the process's hidden thread, with all signals blocked and a task
@@ -107,7 +107,6 @@ enum policy_fd {
  */
 long gate_helper(void (*fn)(void));
 void helper_forked(void);
-u32 helper_others(void);	/* threads of the program's own beside the caller */
 long do_exit(struct gate_regs *r);
 
 static inline void *user_ptr(u64 p)

@@ -156,6 +156,7 @@ static const gate_handler handlers[512] = {
 	[__NR_exit] = do_exit,
 	[__NR_exit_group] = gate_exit_group,
 	[__NR_prctl] = gate_prctl,
+	[__NR_seccomp] = gate_seccomp,
 	[__NR_arch_prctl] = gate_arch_prctl,
 };
 
@@ -171,7 +172,7 @@ long gate_syscall(struct gate_regs *r)
  * is a descriptor: what makes or closes descriptors, ioctl (FIOCLEX), getsockopt
  * (peel-off makes a descriptor), waiting on epoll.
  */
-const u8 gate_straight[GATE_STRAIGHT_NR] = {
+u8 gate_straight[GATE_STRAIGHT_NR] = {
 	[__NR_read] = GATE_STRAIGHT,
 	[__NR_write] = GATE_STRAIGHT,
 	[__NR_fstat] = GATE_STRAIGHT,

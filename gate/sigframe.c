@@ -42,7 +42,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
-	if (from_outside(info) || !(SIGBIT(sig) & SIG_FORCED))
+	if (from_outside(info) || sig == SIGSYS || !(SIGBIT(sig) & SIG_FORCED))
 		raise_info(&copy);
 	/* A fault of the program's happens again on return. */
 }

@@ -6,7 +6,8 @@
  *   (any argv)			with RING3_EXEC in it: goes on after an exec
  *
  * RING3_EXEC is made by gate_execve() and removed here:
- *   THREAD:FD_BASE:PATH (hexadecimal numbers); the program is open at GATE_FD_PROGRAM.
+ *   THREAD:FD_BASE:FILTERS:PATH (hexadecimal numbers); the program is open at GATE_FD_PROGRAM,
+ *   and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
 #include "internal.h"
@@ -132,7 +133,7 @@ void gate_start(u64 *sp)
 	struct ring3_thread *t;
 	struct gate_tcb *tcb;
 	char why[WHY_BYTES];
-	u64 *auxv, thread = 0;
+	u64 *auxv, thread = 0, filters = 0;
 	long ret;
 
 	for (auxv = (u64 *)envp; *auxv; auxv++)
@@ -143,6 +144,7 @@ void gate_start(u64 *sp)
 	if (after) {
 		thread = gate_strtou(after, 16, &after);
 		fds_start(gate_strtou(after + 1, 16, &after));
+		filters = gate_strtou(after + 1, 16, &after);
 		env_remove(envp, "RING3_EXEC");
 		p.path = p.execfn = after + 1;
 		p.fd = gate_fd(GATE_FD_PROGRAM);
@@ -181,6 +183,8 @@ void gate_start(u64 *sp)
 	signal_start();
 	if (after)
 		image_call0(RING3_NR_EXEC);
+	if (filters)
+		seccomp_restore();
 	policy_start(!after);
 	program_map(&p);
 	host_syscall1(__NR_close, p.fd);

@@ -13,6 +13,7 @@
  */
 #include "internal.h"
 #include <linux/futex.h>
+#include <linux/prctl.h>
 
 #define AREA_BYTES	(256UL << 10)
 #define STACK_BYTES	(64UL << 10)
@@ -74,6 +75,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t)
 			areas[areas_used++] = tcb;
 	}
 	if (tcb) {
+		seccomp_forget(tcb);
 		memset(tcb, 0, sizeof(*tcb));
 		tcb->busy = 1;
 	}
@@ -216,6 +218,7 @@ static void fork_hook(enum gate_fork_phase phase)
 {
 	if (phase == GATE_FORK_PREPARE) {
 		policy_fork(phase);
+		seccomp_fork(phase);
 		gate_lock(&areas_lock);
 		gate_lock(&gate_patch_lock);
 		gate_lock(&gate_heap_lock);
@@ -224,6 +227,7 @@ static void fork_hook(enum gate_fork_phase phase)
 	gate_unlock(&gate_heap_lock);
 	gate_unlock(&gate_patch_lock);
 	gate_unlock(&areas_lock);
+	seccomp_fork(phase);
 	policy_fork(phase);
 }
 
@@ -302,6 +306,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
 	ctcb->forced_mask = tcb->forced_mask;
+	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)
 		ctcb->alt = tcb->alt;
 	if (flags & CLONE_SIGHAND) {
@@ -456,6 +461,11 @@ long gate_exit_group(struct gate_regs *r)
 		host_syscall1(__NR_exit_group, r->a[0]);
 }
 
+u32 thread_others(void)
+{
+	return READ_ONCE(gate.threads) - 1;
+}
+
 void counts_print(void)
 {
 	gate_warn("pid %ld: %lu traps, %lu sites rewritten, %lu left, %lu faults, %lu signals",
@@ -471,6 +481,8 @@ long gate_prctl(struct gate_regs *r)
 		gate_warn("the program asked for Syscall User Dispatch, which ring3 needs itself: refused");
 		return -EINVAL;
 	}
+	if (r->a[0] == PR_SET_SECCOMP)
+		return seccomp_prctl(r);
 	return gate_host_regs(r);
 }
 

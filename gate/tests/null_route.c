@@ -2,9 +2,9 @@
 /*
  * null_route.c - the policy of the node-less test build: all goes to the host
  */
-#include "../gate.h"
+#include "../internal.h"
 
-const u8 gate_straight[GATE_STRAIGHT_NR];
+u8 gate_straight[GATE_STRAIGHT_NR];
 
 long gate_syscall(struct gate_regs *r)
 {
@@ -33,6 +33,8 @@ long gate_syscall(struct gate_regs *r)
 		return gate_restart_syscall(r);
 	case __NR_prctl:
 		return gate_prctl(r);
+	case __NR_seccomp:
+		return gate_seccomp(r);
 	case __NR_arch_prctl:
 		return gate_arch_prctl(r);
 	case __NR_close:
@@ -54,6 +56,11 @@ long gate_syscall(struct gate_regs *r)
 		return -ENOSYS;
 	}
 	return gate_host_regs(r);
+}
+
+u32 helper_others(void)
+{
+	return thread_others();
 }
 
 void policy_fork(enum gate_fork_phase phase)

@@ -5,6 +5,7 @@
 //! | --- | --- |
 //! | [`topology`] | where the two ends of a conversation run |
 //! | [`programs`] | servers and clients over each topology |
+//! | [`ssh`] | OpenSSH |
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
 //! | [`usage`] | mistakes on the command line |
@@ -23,6 +24,7 @@ mod leaks;
 mod ordinary;
 mod ports;
 mod programs;
+mod ssh;
 mod storm;
 mod topology;
 mod usage;
@@ -35,6 +37,7 @@ use std::path::PathBuf;
 
 pub fn trials(options: Options) -> Vec<Trial> {
     let mut all = programs::trials();
+    all.extend(ssh::trials());
     all.extend(ports::trials());
     all.extend(inspect::trials());
     all.extend(usage::trials());

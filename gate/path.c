@@ -8,7 +8,7 @@
  *
  *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
  *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
- *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N of this process
+ *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
  *
  * PID also stands for self and thread-self. The node knows other pids than the
  * program, so a PID becomes self on the way: all processes of a node share
@@ -118,6 +118,13 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 		if (own == 2 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
 		    part_is_node_fd(part, count, n + 1)) {
 			gate_format(as, size, "/proc/self/%s/%d",
+				    is(&part[n], "fd") ? "fd" : "fdinfo", number(&part[n + 1]));
+			return n + 2;
+		}
+		if (own == 1 && count > n + 1 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
+		    number(&part[n + 1]) >= 0 &&
+		    proc_fd_is_node(number(&part[1]), number(&part[n + 1]))) {
+			gate_format(as, size, "/proc/%d/%s/%d", number(&part[1]),
 				    is(&part[n], "fd") ? "fd" : "fdinfo", number(&part[n + 1]));
 			return n + 2;
 		}

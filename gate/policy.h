@@ -226,6 +226,9 @@ enum path_owner {
 enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf);
 void path_cwd_changed(void);
 
+/* proc_fd.c */
+bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
+
 /* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */
 long do_path_at(struct gate_regs *r);	/* a[0] is a descriptor, a[1] a path */

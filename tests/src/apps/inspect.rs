@@ -37,6 +37,10 @@ pub fn trials() -> Vec<Trial> {
         inspected("ip", "ip", ip),
         inspected("ip_change", "ip", ip_change),
         inspected("ss", "ss", ss),
+        inspected("owners_ss", "ss", owners_ss),
+        inspected("owners_lsof", "lsof", owners_lsof),
+        inspected("owners_netstat", "netstat", owners_netstat),
+        inspected("owners_fuser", "fuser", owners_fuser),
         inspected("tcpdump", "tcpdump", tcpdump),
         inspected("nft", "nft", nft),
         inspected("tc", "tc", tc),
@@ -139,6 +143,81 @@ fn ss(pair: &Pair, node: &Node) -> Result<(), String> {
     holds(&text, &["rtt:", "cwnd:", ":5300"])?;
     holds(&node.output(&["ss", "-s"])?, &["TCP:"])?;
     holds(&node.output(&["ss", "-lnt"])?, &["LISTEN"]).or(Ok(()))
+}
+
+/// A process of the node that holds a socket, and a tool's view of who that is. The test is
+/// passed the process's pid, port and the tool's output (both streams).
+fn owner(
+    node: &Node,
+    tool: &[&str],
+    check: fn(&str, &str, &str) -> Result<(), String>,
+) -> Result<(), String> {
+    let script = "import socket, sys, os\n\
+                  s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
+                  print(os.getpid(), s.getsockname()[1], flush=True)\n\
+                  sys.stdin.read()";
+    let mut command = node.command(["python3", "-c", script]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut group = exec::Group::spawn(&mut command)?;
+    let out = group.child().stdout.take().ok_or("no pipe")?;
+    let mut line = String::new();
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line)
+        .map_err(|e| e.to_string())?;
+    let (pid, port) = line.trim().split_once(' ').ok_or("no pid")?;
+    let argv: Vec<&str> = tool
+        .iter()
+        .map(|word| if *word == "PORT" { port } else { *word })
+        .collect();
+    let outcome = node.exec(&argv)?;
+    check(
+        pid,
+        port,
+        &format!("{}\n{}", outcome.stdout, outcome.stderr),
+    )
+    .map_err(|why| format!("{why}\n{}", outcome.report()))
+}
+
+fn owners_ss(_: &Pair, node: &Node) -> Result<(), String> {
+    owner(node, &["ss", "-tlnp"], |pid, port, text| {
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!(":{port} ")))
+            .ok_or("no such socket")?;
+        holds(
+            line,
+            &[&format!("users:((\"python3\",pid={pid},fd=3))"), "LISTEN"],
+        )
+    })
+}
+
+fn owners_lsof(_: &Pair, node: &Node) -> Result<(), String> {
+    owner(node, &["lsof", "-nPi"], |pid, port, text| {
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!("TCP 127.0.0.1:{port} (LISTEN)")))
+            .ok_or("no such socket")?;
+        ensure(line.split_whitespace().take(2).eq(["python3", pid]), || {
+            format!("not process {pid}")
+        })
+    })
+}
+
+fn owners_netstat(_: &Pair, node: &Node) -> Result<(), String> {
+    owner(node, &["netstat", "-tlnp"], |pid, port, text| {
+        let line = text
+            .lines()
+            .find(|line| line.contains(&format!(":{port} ")))
+            .ok_or("no such socket")?;
+        holds(line, &[&format!("{pid}/python3")])
+    })
+}
+
+fn owners_fuser(_: &Pair, node: &Node) -> Result<(), String> {
+    owner(node, &["fuser", "-n", "tcp", "PORT"], |pid, _, text| {
+        ensure(text.split_whitespace().any(|word| word == pid), || {
+            format!("not process {pid}")
+        })
+    })
 }
 
 fn tcpdump(pair: &Pair, node: &Node) -> Result<(), String> {

@@ -40,14 +40,21 @@ pub(crate) fn port(init: &mut Thread, port: &Port) -> Result<()> {
                 why,
             })?;
     }
+    let window = port.window();
     for gw in &port.gw {
+        let fail = |why| Error::Gateway {
+            gw: *gw,
+            ifname: ifname.clone(),
+            why,
+        };
         netlink
-            .default_route_add(port.ifindex, *gw)
-            .map_err(|why| Error::Gateway {
-                gw: *gw,
-                ifname: ifname.clone(),
-                why,
-            })?;
+            .default_route_add(port.ifindex, *gw, window)
+            .map_err(fail)?;
+        if let Some(window) = window {
+            netlink
+                .host_route_add(port.ifindex, *gw, window)
+                .map_err(fail)?;
+        }
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use netlink_packet_route::address::{
 };
 use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
 use netlink_packet_route::route::{
-    RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+    RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{netlink, AddressFamily as HostFamily, RecvFlags, SendFlags, SocketFlags};
@@ -141,18 +141,50 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::NewAddress(address), flags)
     }
 
-    /// Adds a default route.
-    pub fn default_route_add(&mut self, ifindex: u32, gateway: IpAddr) -> Result<()> {
+    /// Adds a default route; peers may send `window` bytes at once on it.
+    pub fn default_route_add(
+        &mut self,
+        ifindex: u32,
+        gateway: IpAddr,
+        window: Option<u32>,
+    ) -> Result<()> {
+        self.route_add(
+            ifindex,
+            gateway,
+            RouteAttribute::Gateway(gateway.into()),
+            window,
+        )
+    }
+
+    /// Adds a route to one neighbour, as [`Netlink::default_route_add`].
+    pub fn host_route_add(&mut self, ifindex: u32, to: IpAddr, window: u32) -> Result<()> {
+        let to_it = RouteAttribute::Destination(to.into());
+        self.route_add(ifindex, to, to_it, Some(window))
+    }
+
+    fn route_add(
+        &mut self,
+        ifindex: u32,
+        gateway: IpAddr,
+        way: RouteAttribute,
+        window: Option<u32>,
+    ) -> Result<()> {
         let mut route = RouteMessage::default();
         route.header.address_family = family(gateway);
         route.header.table = libc::RT_TABLE_MAIN;
         route.header.protocol = RouteProtocol::Static;
-        route.header.scope = RouteScope::Universe;
         route.header.kind = RouteType::Unicast;
-        route
-            .attributes
-            .push(RouteAttribute::Gateway(gateway.into()));
+        route.header.scope = RouteScope::Universe;
+        if matches!(way, RouteAttribute::Destination(_)) {
+            route.header.destination_prefix_length = if gateway.is_ipv4() { 32 } else { 128 };
+            route.header.scope = RouteScope::Link;
+        }
+        route.attributes.push(way);
         route.attributes.push(RouteAttribute::Oif(ifindex));
+        if let Some(window) = window {
+            let window = RouteMetric::Window(window);
+            route.attributes.push(RouteAttribute::Metrics(vec![window]));
+        }
         let flags = NLM_F_CREATE | NLM_F_EXCL;
         self.change(RouteNetlinkMessage::NewRoute(route), flags)
     }

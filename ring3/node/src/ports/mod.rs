@@ -132,6 +132,14 @@ impl Port {
         }
     }
 
+    /// Bytes a TCP peer may send at once, where the port can queue little.
+    pub fn window(&self) -> Option<u32> {
+        match &self.host {
+            Host::Passt(passt) => passt.window(),
+            _ => None,
+        }
+    }
+
     /// The descriptor whose readiness is the port's interrupt; links have doorbells.
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         match self.host {

@@ -188,7 +188,7 @@ void ring3_clock_sync(void)
 
 	if (now < next_sync)
 		return;
-	next_sync = now + (now < NSEC_PER_SEC ? SYNC_EARLY_NS : SYNC_INTERVAL_NS);
+	next_sync = now + SYNC_INTERVAL_NS;
 	schedule_work(&sync_work);
 }
 

@@ -423,7 +423,7 @@ static long host_keep(struct ring3_thread *tb)
 	u32 values[RING3_PORTS_MAX];
 	unsigned long host_sp = tb->host_sp;
 	struct __kernel_timespec ts;
-	u64 now, deadline, at, held_since = 0;
+	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
 	u32 kick, ready, owner, held_by = 0;
 	int i, n;
 
@@ -458,6 +458,7 @@ static long host_keep(struct ring3_thread *tb)
 			 */
 			if ((owner & RING3_OWNER_POLLING) && (before & ready) != ready) {
 				deadline = now + KEEP_AGAIN_NS;
+				again = KEEP_AGAIN_NS;
 				goto sleep;
 			}
 			owner &= RING3_OWNER_TID;
@@ -470,10 +471,13 @@ static long host_keep(struct ring3_thread *tb)
 				held_since = now;
 				take_from_dead();
 			}
-			if ((before & ready) != ready || !ready)
+			if ((before & ready) != ready || !ready) {
+				again = KEEP_AGAIN_NS;
 				continue;
-			/* Someone drives and knows; don't spin on it. */
-			deadline = now + KEEP_AGAIN_NS;
+			}
+			/* Someone drives and knows, or has lost its CPU; don't spin on it. */
+			deadline = now + again;
+			again = min(2 * again, KEEP_WATCH_NS);
 		}
 		if (ring3_keep_watches && ring3_poll_unarmed() &&
 		    !(host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING))

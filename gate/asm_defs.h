@@ -5,6 +5,8 @@
 #ifndef GATE_ASM_DEFS_H
 #define GATE_ASM_DEFS_H
 
+#include "ring3_stat.h"
+
 /* struct ring3_thread, through %gs */
 #define THREAD_SELF		0
 #define THREAD_INSIDE		36
@@ -18,13 +20,23 @@
 #define WORD_ENTER		2	/* address of the image's enter */
 #define WORD_RESUME		3	/* where gate_trap_* has to go on */
 #define WORD_TCB		4	/* struct gate_tcb * */
+#define WORD_DIRECT		RING3_STAT_DIRECT
+#define WORD_STRAIGHT		RING3_STAT_STRAIGHT
 
 #define GATE_WORD(n)		(THREAD_GATE + 8 * (n))
 
-/* gate_straight[nr] */
+/* gate_straight[nr]: what entry.S does by itself with a node's descriptor */
 #define GATE_STRAIGHT_NR	512
 #define GATE_STRAIGHT		1	/* any arguments */
 #define GATE_STRAIGHT_FCNTL	2	/* fcntl: F_GETFL and F_SETFL only */
+
+/* gate_class(nr): how a rewritten site's stub begins; see stubs.S */
+#define CLASS_GATE		0
+#define CLASS_DIRECT		1
+#define CLASS_FD		2
+#define CLASS_FCNTL		3
+
+#define GATE_RESERVED_FDS	32	/* see gate.h */
 
 /* struct gate_regs as entry.S builds it */
 #define REGS_STUB		56
@@ -33,8 +45,7 @@
 
 /* patch.c and stubs.S */
 #define PATCH_SITES		4096	/* of each kind */
-#define PATCH_STUB_BYTES	48
-#define PATCH_STUB_CALLED	29	/* offset behind the stub's call */
+#define PATCH_STUB_BYTES	192
 #define PATCH_SITE_BYTES	16	/* struct patch_site */
 
 #endif /* GATE_ASM_DEFS_H */

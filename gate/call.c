@@ -70,8 +70,8 @@ long gate_restart_syscall(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();
 
-	if (!tcb->restart_node)
-		return -EINTR;
+	if (!tcb->restart_node)		/* of a call that a stub made directly, or of none */
+		return gate_host_regs(r);
 	tcb->restart_node = 0;
 	return image_call(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 }
@@ -94,6 +94,7 @@ static bool needs_context(u64 nr)
 struct exit_action gate_call(struct gate_regs *r)
 {
 	r->nr = (u64)(s64)(s32)r->nr;	/* as the kernel: 32 bits, sign-extended */
+	gate_thread()->gate[RING3_STAT_ENTERED]++;
 	if (unlikely(needs_context(r->nr))) {
 		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
 		return (struct exit_action){ 0, EXIT_REDO };
@@ -172,6 +173,7 @@ void sud_call(struct ucontext *uc)
 	bool again;
 	long ret = 0;
 
+	gate_thread()->gate[RING3_STAT_TRAPPED]++;
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	if (unlikely(seccomp_active(tcb)))
 		does = seccomp_judge(&r, sc->rip, &ret, &trap);

@@ -73,6 +73,9 @@ long gate_syscall(struct gate_regs *r);
  */
 extern u8 gate_straight[GATE_STRAIGHT_NR];
 
+/* What the stub of a site that does call nr may do by itself: CLASS_*. */
+u32 gate_class(u64 nr);
+
 enum gate_fork_phase {
 	GATE_FORK_PREPARE,	/* in the parent, before: take locks */
 	GATE_FORK_PARENT,	/* in the parent, after: release them */
@@ -106,12 +109,6 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f);
  */
 long gate_host(long nr, long a, long b, long c, long d, long e, long f);
 
-/* The call as it came, on the host. */
-static inline long gate_host_regs(const struct gate_regs *r)
-{
-	return gate_host(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
-}
-
 /* Calls that belong to the mechanism; the policy's table dispatches to them. */
 long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
 long gate_execve(struct gate_regs *r);		/* execve execveat */
@@ -136,6 +133,13 @@ static inline struct ring3_thread *gate_thread(void)
 	return t;
 }
 
+/* The call as it came, on the host. */
+static inline long gate_host_regs(const struct gate_regs *r)
+{
+	gate_thread()->gate[RING3_STAT_PASSED]++;
+	return gate_host(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
+}
+
 /* Words of thread->gate[] from this one on are the policy's. */
 #define GATE_WORD_POLICY	16
 
@@ -152,7 +156,6 @@ static inline bool gate_fd_is_node(u32 fd)
 
 /* ---- descriptors that the gate keeps for itself (fds.c) ---- */
 
-#define GATE_RESERVED_FDS	32
 enum {
 	GATE_FD_REGION = 0,
 	GATE_FD_SELF = 1,	/* the gate's own executable, for exec */

@@ -241,6 +241,8 @@ void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };
 enum patch_fault patch_fault(struct ucontext *uc);
 void patch_leave(struct ucontext *uc);	/* in a stub or slot: make it the program's context */
+void patch_hide_eintr(struct sigcontext *sc);
+void patch_look_closer(void);			/* all stubs call the gate from now on */
 u64 patch_stub_site(u64 stub);			/* where to do the call again */
 u64 patch_stub_return(u64 stub);		/* ... and where it returns to */
 void patch_threads(void);			/* the address space has a second thread now */

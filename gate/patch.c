@@ -40,6 +40,8 @@
 #define NEAR_LOW	0x7ff20000UL	/* the near area of programs linked low */
 #define NEAR_AREAS	64
 #define SLOT_BYTES	32
+#define SYSCALL_BYTES	2U
+#define FORM_A_SYSCALL	5	/* where the `syscall' was */
 #define REACH		0x7fff0000UL
 #define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		(1u << 30)
@@ -51,7 +53,7 @@
 /* Read by stubs.S. */
 struct patch_site {
 	u64 back;		/* where the stub jumps at its end */
-	u32 nr;			/* form A */
+	u32 nr;			/* what the stub is made for; with form A the only one */
 	u32 pad;
 };
 
@@ -59,6 +61,15 @@ struct patch_site patch_sites[2 * PATCH_SITES] __attribute__((visibility("hidden
 _Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
 _Static_assert((TABLE >> 16 & 0xff) == HLT, "form A's middle byte");
 _Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
+
+/* Offsets in a stub; by stubs.S, for form A and B. */
+struct patch_layout {
+	u8 entry[4];		/* by CLASS_* */
+	u8 fd_call, direct_call;	/* the program's own `syscall' */
+	u8 straight;
+	u8 gate_called, straight_called;	/* behind the calls of the gate */
+};
+extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidden")));
 
 /* The program's side of each site. */
 struct place {
@@ -89,6 +100,7 @@ static u32 range_count;
 
 struct gate_mutex gate_patch_lock;
 static bool table_ready, many_threads;
+static bool look_closer;		/* no class but CLASS_GATE */
 
 static bool trap_byte(u8 b)
 {
@@ -225,13 +237,35 @@ static int find_place(u32 kind, u64 addr)
 	return base + used[kind];
 }
 
+static void point_to(u32 site, u32 class)
+{
+	*(volatile u64 *)(u64)table_word(site) = (u64)patch_stubs + site * PATCH_STUB_BYTES +
+						 patch_layout[site / PATCH_SITES].entry[class];
+}
+
+/*
+ * A seccomp filter wants to be asked about each call. Threads that are in a stub right now called
+ * before it was set.
+ */
+void patch_look_closer(void)
+{
+	u32 kind, i;
+
+	gate_lock(&gate_patch_lock);
+	look_closer = true;
+	for (kind = 0; kind < 2; kind++)
+		for (i = 0; i < used[kind]; i++)
+			point_to(kind * PATCH_SITES + i, CLASS_GATE);
+	gate_unlock(&gate_patch_lock);
+}
+
 static void publish(u32 site, u64 addr, u64 back, u32 nr)
 {
 	u32 kind = site / PATCH_SITES;
 
 	patch_sites[site].back = back;
 	patch_sites[site].nr = nr;
-	*(volatile u64 *)(u64)table_word(site) = (u64)patch_stubs + site * PATCH_STUB_BYTES;
+	point_to(site, look_closer ? CLASS_GATE : gate_class(nr));
 	places[site].addr = addr;
 	places[site].done = 0;
 	barrier();
@@ -359,7 +393,7 @@ static u64 near_slot(u64 from, u32 *area)
 	return slot_in(*area, from);
 }
 
-static bool rewrite_b(u64 addr)
+static bool rewrite_b(u64 addr, u64 nr)
 {
 	const u8 *next = (u8 *)addr + 2;
 	u8 code[5] = { 0xe9 }, slot[SLOT_BYTES];
@@ -397,7 +431,7 @@ static bool rewrite_b(u64 addr)
 	near_areas[area]->taken[(at - near_areas[area]->base) / SLOT_BYTES] = 1;
 	places[site].slot = at;
 	places[site].next_len = len;
-	publish(site, addr, at + 7, 0);
+	publish(site, addr, at + 7, nr);
 	rel = at - (addr + 5);
 	memcpy(code + 1, &rel, 4);
 	write_site(addr, code, 5, 2);
@@ -437,7 +471,7 @@ void patch_trap(u64 rip, u64 nr)
 		gate_unlock(&gate_patch_lock);
 		return;
 	}
-	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2)) {
+	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr)) {
 		count(COUNT_SITES);
 	} else {
 		count(COUNT_REFUSED);
@@ -508,26 +542,69 @@ static void leave_slot(struct sigcontext *sc)
 	}
 }
 
+static u32 site_of_stub(u64 stub)
+{
+	return (stub - (u64)patch_stubs) / PATCH_STUB_BYTES;
+}
+
+static bool in_stubs(u64 rip)
+{
+	return rip >= (u64)patch_stubs && rip < (u64)patch_stubs_end;
+}
+
+/* Behind one of the calls that stubs make themselves? */
+static bool behind_call(const struct patch_layout *l, u32 at)
+{
+	return at == l->fd_call + SYSCALL_BYTES || at == l->direct_call + SYSCALL_BYTES;
+}
+
 /*
- * If uc stands behind the call in a stub, or in a near slot, moves it to where the
- * program believes itself to be.
+ * If uc stands in a stub on the program's own stack, or behind the call of the gate, or in a near
+ * slot, moves it to where the program believes itself to be.
  */
 void patch_leave(struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
-	u64 offset = sc->rip - (u64)patch_stubs;
 
-	if (sc->rip >= (u64)patch_stubs && sc->rip < (u64)patch_stubs_end &&
-	    offset % PATCH_STUB_BYTES >= PATCH_STUB_CALLED) {
-		sc->rsp = gate_thread()->gate[WORD_SP];
-		sc->rip = patch_sites[offset / PATCH_STUB_BYTES].back;
+	if (in_stubs(sc->rip)) {
+		u32 site = site_of_stub(sc->rip), kind = site / PATCH_SITES;
+		u32 at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;
+		const struct patch_layout *l = &patch_layout[kind];
+		bool called = behind_call(l, at);
+
+		if ((at >= l->gate_called && at < l->straight) || at >= l->straight_called) {
+			sc->rsp = gate_thread()->gate[WORD_SP];
+			called = true;
+		}
+		if (called)
+			sc->rip = patch_sites[site].back;
+		else if ((at == l->fd_call || at == l->direct_call) && kind == 0 &&
+			 (u32)sc->rax != patch_sites[site].nr)
+			sc->rip = places[site].addr + FORM_A_SYSCALL;	/* restart_syscall */
+		else if (at < l->entry[CLASS_GATE])
+			sc->rip = places[site].addr;
 	}
 	leave_slot(sc);
 }
 
-static u32 site_of_stub(u64 stub)
+/*
+ * The host cut a call short that a stub makes directly, for something that the program must
+ * not see: do it again.
+ */
+void patch_hide_eintr(struct sigcontext *sc)
 {
-	return (stub - (u64)patch_stubs) / PATCH_STUB_BYTES;
+	u32 site, at;
+	const struct patch_layout *l;
+
+	if (!in_stubs(sc->rip) || (long)sc->rax != -EINTR)
+		return;
+	site = site_of_stub(sc->rip);
+	at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;
+	l = &patch_layout[site / PATCH_SITES];
+	if (behind_call(l, at)) {
+		sc->rax = patch_sites[site].nr;
+		sc->rip -= SYSCALL_BYTES;
+	}
 }
 
 u64 patch_stub_site(u64 stub)

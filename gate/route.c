@@ -202,6 +202,17 @@ u8 gate_straight[GATE_STRAIGHT_NR] = {
 	[__NR_pwritev2] = GATE_STRAIGHT,
 };
 
+u32 gate_class(u64 nr)
+{
+	if (nr >= ARRAY_SIZE(handlers))
+		return CLASS_GATE;
+	if (!handlers[nr])
+		return CLASS_DIRECT;
+	if (nr == __NR_fcntl)
+		return CLASS_FCNTL;	/* do_fcntl() passes these on whoever's they are */
+	return handlers[nr] == by_fd && gate_straight[nr] == GATE_STRAIGHT ? CLASS_FD : CLASS_GATE;
+}
+
 void policy_start(bool fresh)
 {
 	if (fresh)

@@ -253,6 +253,7 @@ static long host_install(u32 flags, const struct gate_filter *f)
 static void filters_active(void)
 {
 	memset(gate_straight, 0, sizeof(gate_straight));
+	patch_look_closer();
 }
 
 /* f, which the host has taken, for this thread or (TSYNC) for all of the process. */

@@ -146,17 +146,18 @@ static void hide_eintr(struct sigcontext *sc)
 {
 	if (sc->rip == (u64)gate_host_insn + GATE_SYSCALL_BYTES && (long)sc->rax == -EINTR)
 		sc->rip = (u64)gate_host_abort;
+	else
+		patch_hide_eintr(sc);
 }
 
 static void handle(const siginfo_t *info, struct ucontext *uc)
 {
+	int sig = info->si_signo;
+
+	if (default_is_stop(sig) && gate_tcb()->sighand->action[sig].handler == (u64)SIG_DFL)
+		hide_eintr(&uc->uc_mcontext);
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
-		int sig = info->si_signo;
-
-		if (default_is_stop(sig) &&
-		    gate_tcb()->sighand->action[sig].handler == (u64)SIG_DFL)
-			hide_eintr(&uc->uc_mcontext);
 		leave_windows(uc);
 		note(info, uc);
 	} else {

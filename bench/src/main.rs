@@ -3,12 +3,14 @@
 
 mod boot;
 mod null;
+mod passthrough;
+mod spawn;
 mod spread;
 mod tool;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: bench/run null|boot [ROUNDS]";
+const USAGE: &str = "usage: bench/run null|boot|passthrough|spawn [ROUNDS]";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,6 +24,8 @@ fn main() -> ExitCode {
     };
     let result = match args.first().map(String::as_str) {
         Some("null") => null::run(rounds.unwrap_or(15)),
+        Some("passthrough") => passthrough::run(rounds.unwrap_or(21)),
+        Some("spawn") => spawn::run(rounds.unwrap_or(11)),
         Some("boot") => boot::run(rounds.unwrap_or(21)),
         _ => {
             eprintln!("{USAGE}");

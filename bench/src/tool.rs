@@ -22,6 +22,15 @@ pub fn ring3(args: &[&str]) -> Command {
 
 /// Compiles bench/`source` and returns the program's path.
 pub fn compile(source: &str) -> Result<PathBuf, String> {
+    compile_with(source, &[])
+}
+
+/// As `compile`, without shared libraries.
+pub fn compile_static(source: &str) -> Result<PathBuf, String> {
+    compile_with(source, &["-static"])
+}
+
+fn compile_with(source: &str, options: &[&str]) -> Result<PathBuf, String> {
     let from = root().join("bench").join(source);
     let folder = match std::env::var_os("RING3_BUILD") {
         Some(build) => PathBuf::from(build).join("bench"),
@@ -30,7 +39,8 @@ pub fn compile(source: &str) -> Result<PathBuf, String> {
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let program = folder.join(from.file_stem().unwrap_or_default());
     let mut cc = Command::new("cc");
-    cc.args(["-O2", "-Wall", "-o"]).arg(&program).arg(&from);
+    cc.args(["-O2", "-Wall"]).args(options);
+    cc.arg("-o").arg(&program).arg(&from);
     output(&mut cc)?;
     Ok(program)
 }

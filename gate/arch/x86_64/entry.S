@@ -10,18 +10,8 @@
 
 	.text
 
-/*
- * gate_entry: called by a stub, which has switched to the gate stack.
- *
- * The pushes make a struct gate_regs of which the upper part lies ready above
- * the stack (thread.c). Everything from gate_exit_check to gate_exit_end may
- * be done again from gate_exit_check: a signal that arrives in this window
- * sends the thread back there (signal.c), so that it can't be overlooked.
- */
-	.globl	gate_entry, gate_exit_check, gate_exit_end
-	.hidden	gate_entry, gate_exit_check, gate_exit_end
-	.balign	64
-gate_entry:
+/* The pushes make a struct gate_regs of which the upper part lies ready above the stack (thread.c). */
+.macro PUSH_REGS
 	pushq	%r9
 	pushq	%r8
 	pushq	%r10
@@ -29,6 +19,52 @@ gate_entry:
 	pushq	%rsi
 	pushq	%rdi
 	pushq	%rax
+.endm
+
+.macro POP_ARGS
+	popq	%rdi
+	popq	%rsi
+	popq	%rdx
+	popq	%r10
+	popq	%r8
+	popq	%r9
+.endm
+
+/*
+ * gate_entry, gate_straight_entry: called by a stub, which has switched to the gate stack; the latter
+ * for a call on a descriptor of the node's that needs no more than to be passed on.
+ *
+ * Everything from gate_exit_check to gate_exit_end may
+ * be done again from gate_exit_check: a signal that arrives in this window
+ * sends the thread back there (signal.c), so that it can't be overlooked.
+ */
+	.globl	gate_entry, gate_straight_entry, gate_exit_check, gate_exit_end
+	.hidden	gate_entry, gate_straight_entry, gate_exit_check, gate_exit_end
+	.balign	64
+gate_straight_entry:
+	PUSH_REGS
+.Lstraight:
+	movq	%r10, %rcx
+	movq	%gs:THREAD_SELF, %r10
+	incq	%gs:GATE_WORD(WORD_STRAIGHT)
+	movl	$1, %gs:THREAD_INSIDE
+	callq	*%gs:GATE_WORD(WORD_ENTER)
+	movl	$0, %gs:THREAD_INSIDE
+
+gate_exit_check:
+	cmpq	$0, %gs:THREAD_SIGPENDING
+	jne	.Lwork
+	leaq	516(%rax), %rcx
+	cmpq	$4, %rcx
+	jbe	.Lwork
+	addq	$8, %rsp
+	POP_ARGS
+	ret
+gate_exit_end:
+
+	.balign	64
+gate_entry:
+	PUSH_REGS
 	cmpl	$(GATE_STRAIGHT_NR - 1), %eax
 	ja	.Lslow
 	movl	%eax, %eax
@@ -46,28 +82,8 @@ gate_entry:
 	movq	%gs:THREAD_FDMAP, %rcx
 	movq	(%rcx,%r11,8), %r11
 	btq	%rdi, %r11
-	jnc	.Lslow
-	movq	%r10, %rcx
-	movq	%gs:THREAD_SELF, %r10
-	movl	$1, %gs:THREAD_INSIDE
-	callq	*%gs:GATE_WORD(WORD_ENTER)
-	movl	$0, %gs:THREAD_INSIDE
-
-gate_exit_check:
-	cmpq	$0, %gs:THREAD_SIGPENDING
-	jne	.Lwork
-	leaq	516(%rax), %rcx
-	cmpq	$4, %rcx
-	jbe	.Lwork
-	addq	$8, %rsp
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%r10
-	popq	%r8
-	popq	%r9
-	ret
-gate_exit_end:
+	jc	.Lstraight
+	jmp	.Lslow
 
 .Lfcntl:
 	leal	-3(%rsi), %r11d		/* F_GETFL 3, F_SETFL 4 */
@@ -97,12 +113,7 @@ gate_exit_end:
 	cmpl	$1, %edx
 	jne	.Lredo
 	addq	$8, %rsp
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%r10
-	popq	%r8
-	popq	%r9
+	POP_ARGS
 	movq	%gs:GATE_WORD(WORD_SP), %rsp
 	.globl	gate_trap_deliver
 	.hidden	gate_trap_deliver
@@ -111,12 +122,7 @@ gate_trap_deliver:
 
 .Lredo:
 	popq	%rax
-	popq	%rdi
-	popq	%rsi
-	popq	%rdx
-	popq	%r10
-	popq	%r8
-	popq	%r9
+	POP_ARGS
 	movq	%gs:GATE_WORD(WORD_SP), %rsp
 	.globl	gate_trap_redo
 	.hidden	gate_trap_redo

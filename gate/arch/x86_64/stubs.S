@@ -7,28 +7,109 @@
  * alone: patch_sites[i] = { address to go back to, call number }.
  *
  * Stack: none of the program's is used (red zones, tiny Go stacks).
+ *
+ * A stub has an entry for each class of calls (asm_defs.h), since what a host call costs more
+ * than natively has to be counted in single nanoseconds; patch.c chooses by the number:
+ *
+ *   direct   the host's, whatever the arguments: just call
+ *   fd       whose descriptor is it? The host's: just call. The node's: gate_straight
+ *   fcntl    as fd for F_GETFL and F_SETFL, others as gate
+ *   gate     gate_entry looks closer
+ *
+ * Up to the `syscall` of the first three, and behind it, the thread has the program's registers (but
+ * rax, rcx and r11, which the call changes anyhow) and its stack, so for signals it is in the
+ * program: patch_leave() says where.
+ *
+ * Form A loads the number. With form B rax has it, which may be another than that by which the
+ * class was chosen: then gate.
  */
 #include "asm_defs.h"
 
 	.text
-	.globl	patch_stubs, patch_stubs_end
-	.hidden	patch_stubs, patch_stubs_end
+	.globl	patch_stubs, patch_stubs_end, patch_layout
+	.hidden	patch_stubs, patch_stubs_end, patch_layout
 
-	.balign	64
-patch_stubs:
-	.set	i, 0
-	.rept	2 * PATCH_SITES
+.macro NUMBER other
+	.if	i < PATCH_SITES
+	movl	patch_sites + i * PATCH_SITE_BYTES + 8(%rip), %eax
+	.else
+	cmpl	patch_sites + i * PATCH_SITE_BYTES + 8(%rip), %eax
+	jne	\other
+	.endif
+.endm
+
+.macro BACK
+	jmpq	*(patch_sites + i * PATCH_SITE_BYTES)(%rip)
+.endm
+
+.macro STUB
+.Lfcntl\@:
+	leal	-3(%rsi), %ecx			/* F_GETFL 3, F_SETFL 4 */
+	cmpl	$1, %ecx
+	ja	.Lgate\@
+.Lfd\@:
+	NUMBER	.Lgate\@
+	cmpl	$65535, %edi
+	ja	.Lgate\@
+	movl	%edi, %ecx
+	shrl	$6, %ecx
+	movq	%gs:THREAD_FDMAP, %r11
+	movq	(%r11,%rcx,8), %r11
+	btq	%rdi, %r11
+	jc	.Lstraight\@
+	movl	%edi, %ecx
+	subl	gate_fd_base(%rip), %ecx
+	cmpl	$(GATE_RESERVED_FDS - 1), %ecx
+	jbe	.Lgate\@
+	incq	%gs:GATE_WORD(WORD_DIRECT)
+.Lfd_call\@:
+	syscall
+	BACK
+
+.Ldirect\@:
+	NUMBER	.Lgate\@
+	incq	%gs:GATE_WORD(WORD_DIRECT)
+.Ldirect_call\@:
+	syscall
+	BACK
+
+.Lgate\@:
 	movq	%rsp, %gs:GATE_WORD(WORD_SP)
 	movq	%gs:GATE_WORD(WORD_STACK), %rsp
 	.if	i < PATCH_SITES
 	movl	patch_sites + i * PATCH_SITE_BYTES + 8(%rip), %eax
-	.else
-	.nops	6			/* live number: rax has it */
 	.endif
 	callq	gate_entry
+.Lgate_called\@:
 	movq	%gs:GATE_WORD(WORD_SP), %rsp
-	jmpq	*(patch_sites + i * PATCH_SITE_BYTES)(%rip)
-	.balign	16			/* gate.lds asserts PATCH_STUB_BYTES */
+	BACK
+
+.Lstraight\@:
+	movq	%rsp, %gs:GATE_WORD(WORD_SP)
+	movq	%gs:GATE_WORD(WORD_STACK), %rsp
+	callq	gate_straight_entry
+.Lstraight_called\@:
+	movq	%gs:GATE_WORD(WORD_SP), %rsp
+	BACK
+	.balign	64			/* gate.lds asserts PATCH_STUB_BYTES */
+
+	.if	i == 0 || i == PATCH_SITES
+	.pushsection .rodata
+	.byte	.Lgate\@ - .Lfcntl\@, .Ldirect\@ - .Lfcntl\@, .Lfd\@ - .Lfcntl\@, 0
+	.byte	.Lfd_call\@ - .Lfcntl\@, .Ldirect_call\@ - .Lfcntl\@, .Lstraight\@ - .Lfcntl\@
+	.byte	.Lgate_called\@ - .Lfcntl\@, .Lstraight_called\@ - .Lfcntl\@
+	.popsection
+	.endif
+.endm
+
+	.section .rodata
+patch_layout:				/* struct patch_layout[2], patch.c */
+	.text
+	.balign	64
+patch_stubs:
+	.set	i, 0
+	.rept	2 * PATCH_SITES
+	STUB
 	.set	i, i + 1
 	.endr
 patch_stubs_end:

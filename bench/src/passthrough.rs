@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Calls that are the host's in any case: what a node adds to them.
+
+use crate::spread::{Spread, round};
+use crate::tool;
+use serde::Serialize;
+use std::path::Path;
+use std::process::Command;
+
+/// Nanoseconds that a node may add.
+const TARGET: f64 = 30.0;
+
+#[derive(Serialize)]
+struct Call {
+    call: String,
+    host_ns: Spread,
+    node_ns: Spread,
+    /// Of each round's two figures, measured one after the other.
+    added_ns: Spread,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    what: &'static str,
+    rounds: usize,
+    calls: Vec<Call>,
+    /// The host's calls in a process that does no more than arm Syscall User Dispatch with
+    /// everything exempt: what the host's kernel takes for the backstop, whoever arms it.
+    dispatch_added_ns: Spread,
+    target_ns: f64,
+    met: bool,
+}
+
+pub fn run(rounds: usize) -> Result<bool, String> {
+    let program = tool::compile("passthrough/passthrough.c")?;
+    let names = tool::output(&mut Command::new(&program))?;
+    let mut calls = Vec::new();
+    for name in names.lines() {
+        calls.push(call(&program, name, rounds)?);
+    }
+    let dispatch_added_ns = dispatch(&program, rounds)?;
+    let met = calls.iter().all(|call| call.added_ns.median <= TARGET);
+    tool::print(&Figures {
+        what: "host calls that pass through a rewritten site, one thread",
+        rounds,
+        calls,
+        dispatch_added_ns,
+        target_ns: TARGET,
+        met,
+    })?;
+    Ok(met)
+}
+
+fn call(program: &Path, name: &str, rounds: usize) -> Result<Call, String> {
+    let (mut host, mut node) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        host.push(tool::number(Command::new(program).arg(name))?);
+        node.push(tool::number(
+            tool::ring3(&["run", "--"]).arg(program).arg(name),
+        )?);
+    }
+    Ok(Call {
+        call: name.to_string(),
+        host_ns: Spread::of(&host),
+        node_ns: Spread::of(&node),
+        added_ns: Spread::of(&differences(&host, &node)),
+    })
+}
+
+fn dispatch(program: &Path, rounds: usize) -> Result<Spread, String> {
+    let (mut bare, mut armed) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        bare.push(tool::number(Command::new(program).arg("getppid"))?);
+        armed.push(tool::number(
+            Command::new(program).args(["getppid", "armed"]),
+        )?);
+    }
+    Ok(Spread::of(&differences(&bare, &armed)))
+}
+
+fn differences(from: &[f64], to: &[f64]) -> Vec<f64> {
+    from.iter().zip(to).map(|(a, b)| round(b - a)).collect()
+}

@@ -15,6 +15,7 @@
  */
 #include "policy.h"
 
+#include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <linux/stat.h>
 
@@ -131,6 +132,14 @@ long do_close(struct gate_regs *r)
 		return -EBADF;
 	proxy_drop(fd);
 	return gate_host_regs(r);
+}
+
+/* For a descriptor of the node that the program has never seen. */
+void fd_drop(u32 fd)
+{
+	struct gate_regs close = { .nr = __NR_close, .a = { fd } };
+
+	do_close(&close);
 }
 
 /* One stretch of numbers without a reserved one in it. */
@@ -341,7 +350,6 @@ static bool ioctl_about_network(u32 fd, u32 cmd)
 
 static long ioctl_by_other_socket(struct gate_regs *r)
 {
-	struct gate_regs close = { .nr = __NR_close };
 	struct gate_regs again = *r;
 	long fd, ret;
 
@@ -350,8 +358,7 @@ static long ioctl_by_other_socket(struct gate_regs *r)
 		return fd;
 	again.a[0] = fd;
 	ret = image_pass(&again);
-	close.a[0] = fd;
-	do_close(&close);
+	fd_drop(fd);
 	return ret;
 }
 
@@ -378,6 +385,7 @@ long do_ioctl(struct gate_regs *r)
 	case SIOCGPGRP:
 		return owner_ioctl(r);
 	case SIOCGSKNS:
+	case NS_GET_USERNS:
 		return fd_create(true, __NR_ioctl, fd, cmd, r->a[2], 0);
 	default:
 		return image_pass(r);

@@ -67,6 +67,20 @@ static void targets_find(struct targets *t, s32 pid)
 	}
 }
 
+/* One process of the node, by its number on the host. */
+bool pid_in_node(s32 pid)
+{
+	u32 i;
+
+	if (pid <= 0 || !gate.region)
+		return false;
+	for (i = 0; i < RING3_PROCS_MAX; i++)
+		if (READ_ONCE(gate.region->procs[i].pid) == pid &&
+		    READ_ONCE(gate.region->procs[i].state))
+			return true;
+	return false;
+}
+
 static void targets_done(struct targets *t)
 {
 	u32 i;

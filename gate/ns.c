@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * ns.c - namespaces and BPF: calls that concern the network as a whole
+ *
+ * Theory of operation
+ * -------------------
+ * Network namespaces are the node's, all other kinds the host's. Their names, which are
+ * bind mounts of nsfs files below /run/netns, are therefore mounts on the node: /run/netns
+ * is a path of the node's (path.c), and nothing of it is seen on the host or another node.
+ *
+ * Names and /sys come from mount namespaces, and `ip netns exec` takes a new one to mount
+ * a /sys that shows the new network. So the node's tasks have mount namespaces, too, and
+ * what concerns both sides (a new namespace, how mounts of / propagate, /sys
+ * mounted and unmounted) is done on both, on the host first: what it refuses is refused.
+ *
+ * One refusal does not count, that a program without privilege hears: who owns a node is root on it,
+ * and the host's side of such a call is there for what the program mounts on the host, which is
+ * refused anyway.
  */
 #include "policy.h"
 
+#include <linux/mount.h>
 #include <linux/nsfs.h>
+
+#define PROPAGATION	(MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)
 
 /* bpf(2) commands that make a descriptor (linux/bpf.h; all of its commands are < 64). */
 #define BPF_MAKES_FD	((1ull << 0) | (1ull << 5) | (1ull << 7) | (1ull << 13) |	\
@@ -21,13 +39,20 @@ long do_bpf(struct gate_regs *r)
 	return image_pass(r);
 }
 
+/* Does a call that concerns both sides go on to the node after what the host said? */
+static bool host_lets(long ret)
+{
+	return !ret || (ret == -EPERM && host_syscall0(__NR_geteuid));
+}
+
 /*
  * A new network namespace is the node's business. Unsharing descriptors from
  * other threads would need a new fdmap: refused while there are any.
  */
 long do_unshare(struct gate_regs *r)
 {
-	u64 flags = r->a[0];
+	u64 flags = r->a[0], host;
+	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS);
 	long ret = 0;
 
 	if ((flags & CLONE_FILES) && helper_others()) {
@@ -35,24 +60,139 @@ long do_unshare(struct gate_regs *r)
 		return -EOPNOTSUPP;
 	}
 	/* Alone, the table is ours already; the feeder has to keep sharing it. */
-	flags &= ~(u64)CLONE_FILES;
-	if (flags & ~(u64)CLONE_NEWNET)
-		ret = host_syscall1(__NR_unshare, flags & ~(u64)CLONE_NEWNET);
-	if (!ret && (flags & CLONE_NEWNET))
-		ret = image_call1(__NR_unshare, CLONE_NEWNET);
+	host = flags & ~(u64)(CLONE_FILES | CLONE_NEWNET);
+	if (host)
+		ret = host_syscall1(__NR_unshare, host);
+	if (ret && !(host == CLONE_NEWNS && host_lets(ret)))
+		return ret;
+	return node ? image_call1(__NR_unshare, node) : 0;
+}
+
+/* The process that a pidfd stands for; -1: the descriptor is none, or the process is gone. */
+static s32 pidfd_pid(u32 fd)
+{
+	char path[40], text[256], *line;
+	const char *end;
+	long file, n;
+
+	gate_format(path, sizeof(path), "/proc/self/fdinfo/%u", fd);
+	file = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
+	if (file < 0)
+		return -1;
+	n = host_syscall3(__NR_read, file, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, file);
+	text[n > 0 ? n : 0] = 0;
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, "Pid:\t", 5))
+			return line[5] == '-' ? -1 : (s32)gate_strtou(line + 5, 10, &end);
+	}
+	return -1;
+}
+
+/* setns(pidfd, CLONE_NEWNET | ...): the network on the node, the rest on the host. */
+static long setns_process(struct gate_regs *r, s32 pid)
+{
+	u32 others = (u32)r->a[1] & ~(u32)CLONE_NEWNET;
+	char path[40];
+	long fd, ret = 0;
+
+	gate_format(path, sizeof(path), "/proc/%d/ns/net", pid_in_node(pid) ? pid : 1);
+	fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return fd == -ENOENT ? -ESRCH : fd;
+	if (others)
+		ret = host_syscall2(__NR_setns, (u32)r->a[0], others);
+	if (!ret)
+		ret = image_call2(__NR_setns, fd, CLONE_NEWNET);
+	fd_drop(fd);
 	return ret;
 }
 
 long do_setns(struct gate_regs *r)
 {
 	u32 fd = r->a[0], type = r->a[1];
+	s32 pid;
 
 	if (fd_is_node(fd))
 		return image_pass(r);
-	if (type == CLONE_NEWNET ||
-	    host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0) == CLONE_NEWNET) {
+	if (host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0) == CLONE_NEWNET &&
+	    (!type || type == CLONE_NEWNET)) {
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
+	if (type & CLONE_NEWNET) {
+		pid = pidfd_pid(fd);
+		if (pid >= 0)
+			return setns_process(r, pid);
+	}
 	return gate_host_regs(r);
+}
+
+/* /sys, or what all of it lies below. */
+static bool is_both(const char *target)
+{
+	return !strcmp(target, "/sys") || !strcmp(target, "/sys/") || !strcmp(target, "/");
+}
+
+static bool is_sysfs(u64 type)
+{
+	char s[8];
+
+	return gate_strncpy_in(s, user_ptr(type), sizeof(s)) == 5 && !strcmp(s, "sysfs");
+}
+
+static bool ends_in_ns_net(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > 7 && !strcmp(path + len - 7, "/ns/net");
+}
+
+long do_mount(struct gate_regs *r)
+{
+	char source[PATH_BUF], target[PATH_BUF];
+	struct gate_regs node = *r;
+	bool bind = (r->a[3] & MS_BIND) && !(r->a[3] & (MS_REMOUNT | PROPAGATION));
+	bool node_source = bind && path_owner(AT_FDCWD, r->a[0], source) == PATH_NODE;
+	long ret;
+
+	if (path_owner(AT_FDCWD, r->a[1], target) == PATH_NODE) {
+		if (bind && !node_source) {
+			gate_warn("mount: a file of the host cannot be bound on %s of the node", target);
+			return -EINVAL;
+		}
+		if (bind)
+			node.a[0] = (u64)source;
+		node.a[1] = (u64)target;
+		return image_pass(&node);
+	}
+	if (node_source && ends_in_ns_net(source)) {
+		gate_warn("mount: a network namespace can have a name below /run/netns only");
+		return -EINVAL;
+	}
+	ret = gate_host_regs(r);
+	if (!host_lets(ret) || gate_strncpy_in(target, user_ptr(r->a[1]), sizeof(target)) < 0 ||
+	    !is_both(target))
+		return ret;
+	if ((r->a[3] & PROPAGATION) || (strcmp(target, "/") && is_sysfs(r->a[2])))
+		return image_pass(r);
+	return ret;
+}
+
+long do_umount(struct gate_regs *r)
+{
+	struct gate_regs node = *r;
+	char target[PATH_BUF];
+	long ret;
+
+	if (path_owner(AT_FDCWD, r->a[0], target) == PATH_NODE) {
+		node.a[0] = (u64)target;
+		return image_pass(&node);
+	}
+	ret = gate_host_regs(r);
+	if (!host_lets(ret) || gate_strncpy_in(target, user_ptr(r->a[0]), sizeof(target)) < 0 ||
+	    !is_both(target) || !strcmp(target, "/"))
+		return ret;
+	return image_pass(r);
 }

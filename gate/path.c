@@ -8,16 +8,17 @@
  *
  *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
  *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
+ *   /run/netns  /var/run/netns
  *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
  *
- * PID also stands for self and thread-self. The node knows other pids than the
- * program, so a PID becomes self on the way: all processes of a node share
- * its network. What follows such a prefix goes to the node untouched,
- * so that its symbolic links and ".." mean what they mean there.
+ * PID also stands for self and thread-self. The node's tasks have their processes'
+ * numbers (kernel/task.c); a process that is not the node's is answered for by pid 1,
+ * whose network is the one that the node came up with. What follows such a prefix
+ * goes to the node untouched, so that its symbolic links and ".." mean what they mean there.
  *
  * A path is made absolute and its "." and ".." are resolved by name, as if no
  * symbolic link came before the prefix. A relative path is looked at when the
- * working directory (or the directory descriptor) lies in /proc, /sys or /dev;
+ * working directory (or the directory descriptor) lies in /proc, /sys, /dev, /run or /var;
  * that is looked up once for each change of the working directory. Other
  * links into these places (say /tmp/x -> /proc/net/tcp) are the host's.
  */
@@ -56,21 +57,50 @@ static s32 number(const struct part *p)
 	return n;
 }
 
-/* 0: no process; 1: another one; 2: this one */
-static u32 whose_pid(const struct part *p)
+/* Longest name: /proc/PID/task/TID */
+#define WHO_BYTES	40
+
+/*
+ * 0: no process; 1: another one; 2: this one. In `who` its directory on the node. The
+ * caller itself is named by self: it may not have got its own number there.
+ */
+static u32 whose_pid(const struct part *p, char *who)
 {
 	char path[32];
 	s32 pid;
 
-	if (is(p, "self") || is(p, "thread-self"))
+	if (is(p, "self") || is(p, "thread-self")) {
+		gate_format(who, WHO_BYTES, "/proc/%s", p->len == 4 ? "self" : "thread-self");
 		return 2;
+	}
 	pid = number(p);
 	if (pid < 0)
 		return 0;
-	if (pid == host_syscall0(__NR_getpid))
+	if (pid == host_syscall0(__NR_getpid)) {
+		gate_format(who, WHO_BYTES, "/proc/self");
 		return 2;
+	}
 	gate_format(path, sizeof(path), "/proc/%d", pid);
-	return !host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0);
+	if (host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0))
+		return 0;
+	gate_format(who, WHO_BYTES, "/proc/%d", pid_in_node(pid) ? pid : 1);
+	return 1;
+}
+
+/* The same for a thread: part[0] is PID, part[2] is TID. */
+static bool whose_tid(const struct part *part, u32 own, char *who)
+{
+	s32 tid = number(&part[2]);
+
+	if (tid < 0)
+		return false;
+	if (own == 2 && tid == host_syscall0(__NR_gettid))
+		gate_format(who, WHO_BYTES, "/proc/thread-self");
+	else if (own == 2 && !is(&part[0], "thread-self"))
+		gate_format(who, WHO_BYTES, "/proc/self/task/%d", tid);
+	else if (pid_in_node(number(&part[0])))
+		gate_format(who, WHO_BYTES, "/proc/%d/task/%d", number(&part[0]), tid);
+	return true;
 }
 
 /* Is part[n] a descriptor of the node? */
@@ -87,6 +117,7 @@ static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
  */
 static u32 match(const struct part *part, u32 count, char *as, u32 size)
 {
+	char who[WHO_BYTES];
 	u32 own, n = 2;
 
 	if (count < 2)
@@ -102,17 +133,20 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 			gate_format(as, size, "/proc/sys/net");
 			return is(&part[2], "net") ? 3 : 0;
 		}
-		own = whose_pid(&part[1]);
+		own = whose_pid(&part[1], who);
 		if (!own)
 			return 0;
-		if (count >= 5 && is(&part[2], "task"))
+		if (count >= 5 && is(&part[2], "task")) {
 			n = 4;
+			if (!whose_tid(&part[1], own, who))
+				return 0;
+		}
 		if (is(&part[n], "net")) {
-			gate_format(as, size, "/proc/self/net");
+			gate_format(as, size, "%s/net", who);
 			return n + 1;
 		}
 		if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
-			gate_format(as, size, "/proc/self/ns/net");
+			gate_format(as, size, "%s/ns/net", who);
 			return n + 2;
 		}
 		if (own == 2 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
@@ -142,6 +176,12 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 		}
 		return 0;
 	}
+	/* Names of network namespaces (ip-netns(8)); /var/run is a link to /run. */
+	if ((is(&part[0], "run") && is(&part[1], "netns")) ||
+	    (count >= 3 && is(&part[0], "var") && is(&part[1], "run") && is(&part[2], "netns"))) {
+		gate_format(as, size, "/run/netns");
+		return is(&part[0], "run") ? 2 : 3;
+	}
 	if (is(&part[0], "dev")) {
 		if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
 			gate_format(as, size, "/dev/net/tun");
@@ -163,14 +203,15 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
-/* Quick no for most paths: ours start with /proc, /sys or /dev. */
+/* Quick no for most paths: ours start with /proc, /sys, /dev, /run or /var/run. */
 static bool worth_a_look(const char *s)
 {
 	const char *p;
 
 	while (s[0] == '/' || (s[0] == '.' && s[1] == '/'))
 		s++;
-	if (!strncmp(s, "proc", 4) || !strncmp(s, "sys", 3) || !strncmp(s, "dev", 3))
+	if (!strncmp(s, "proc", 4) || !strncmp(s, "sys", 3) || !strncmp(s, "dev", 3) ||
+	    !strncmp(s, "run/netns", 9) || !strncmp(s, "var/run/netns", 13))
 		return true;
 	for (p = s; *p; p++) {
 		if (p[0] == '.' && p[1] == '.' && (p == s || p[-1] == '/'))
@@ -241,7 +282,7 @@ static long cwd_of(s32 dirfd, char *buf, u32 size)
 static bool dir_is_near(const char *dir)
 {
 	return !dir[1] || !strncmp(dir, "/proc", 5) || !strncmp(dir, "/sys", 4) ||
-	       !strncmp(dir, "/dev", 4);
+	       !strncmp(dir, "/dev", 4) || !strncmp(dir, "/run", 4) || !strncmp(dir, "/var", 4);
 }
 
 /* Without a look at the directory: could this relative path lead to us? */
@@ -249,7 +290,7 @@ static bool relative_is_possible(const char *s)
 {
 	static const char * const first[] = {
 		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
-		"tun", "task", "fd", "fdinfo", "proc", "dev", "..",
+		"tun", "task", "fd", "fdinfo", "proc", "dev", "run", "var", "netns", "..",
 	};
 	const char *end;
 	struct part p;

@@ -118,6 +118,7 @@ static inline void *user_ptr(u64 p)
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_adopt(long host_fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_placeholder(bool cloexec);
+void fd_drop(u32 fd);		/* closes it on both sides */
 void fd_start(void);		/* once, when the process joins */
 long do_close(struct gate_regs *r);
 long do_close_range(struct gate_regs *r);
@@ -129,12 +130,17 @@ long do_ioctl(struct gate_regs *r);
 
 /* ns.c */
 long do_unshare(struct gate_regs *r);
+long do_mount(struct gate_regs *r);
+long do_umount(struct gate_regs *r);
+long do_setns(struct gate_regs *r);
+long do_bpf(struct gate_regs *r);
+
+/* kill.c */
+bool pid_in_node(s32 pid);	/* the node has a process with this number of the host's */
 long do_kill(struct gate_regs *r);
 long do_tkill(struct gate_regs *r);
 long do_tgkill(struct gate_regs *r);
 long do_pidfd_send_signal(struct gate_regs *r);
-long do_setns(struct gate_regs *r);
-long do_bpf(struct gate_regs *r);
 
 /* owner.c: on node descriptors only */
 long owner_fcntl(struct gate_regs *r);

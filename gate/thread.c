@@ -20,7 +20,8 @@
 #define TCB_BYTES	(2 * GATE_PAGE)
 #define AREAS_MAX	32768
 #define SIGNAL_BYTES	(AREA_BYTES - STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
-#define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD)
+#define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
+			 CLONE_NEWNET | CLONE_NEWNS)
 #ifndef CLONE_CLEAR_SIGHAND
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
@@ -186,6 +187,15 @@ static void proc_started(struct ring3_thread *t)
 	procs_changed();
 }
 
+/*
+ * ... and its first call, any: with that its task gets the process's number (kernel/task.c),
+ * so that the parent can name it to the node. A vfork child has exec's for that.
+ */
+static void proc_number(void)
+{
+	image_call0(__NR_getpid);
+}
+
 /* CLONE_CLEAR_SIGHAND took the gate's handlers as well. */
 static void clear_sighand(struct gate_sighand *sh)
 {
@@ -209,6 +219,8 @@ void gate_child_start(void *arg)
 		proc_started(t);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
+	if (!(child->flags & (CLONE_THREAD | CLONE_VFORK)))
+		proc_number();
 	sud_arm();
 	stop_park();
 	gate_resume(uc);
@@ -284,6 +296,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		clear_sighand(tcb->sighand);
 	if (stack)
 		r->uctx->uc_mcontext.rsp = stack;
+	proc_number();
 	sud_arm();
 	return 0;
 }
@@ -415,6 +428,7 @@ long gate_clone(struct gate_regs *r)
 	if (HOST_IS_ERR(ret))
 		return ret;
 	t = (struct ring3_thread *)ret;
+	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
 		req.args.flags = flags;

@@ -2,8 +2,9 @@
 /*
  * path_test.c - which paths path.c takes for the network's
  *
- * Runs on the host, without a node: descriptor 7 is the node's, everything else
- * the host's. Exits 0 when all answers are right.
+ * Runs on the host, without a node: descriptor 7 is the node's, and so is our
+ * parent's, which is a process of the node's; everything else is the host's. Exits 0 when all
+ * answers are right.
  */
 #include "../path.c"
 #include "../string.c"
@@ -29,6 +30,15 @@ static void say(const char *line)
 	host_syscall3(__NR_write, 1, (long)line, strlen(line));
 }
 
+bool pid_in_node(s32 pid)
+{
+	return pid == host_syscall0(__NR_getppid);
+}
+
+bool proc_fd_is_node(s32 pid, s32 fd)
+{
+	return pid_in_node(pid) && fd == 7;
+}
 
 static int failed;
 
@@ -46,6 +56,17 @@ static void expect(int dirfd, const char *path, const char *want)
 		say(line);
 		failed = 1;
 	}
+}
+
+static void number_of(char path[64], const char *format, long call)
+{
+	char text[64];
+	const char *number = strchr(format, '%');
+	u32 before = number - format;
+
+	memcpy(text, format, before);
+	text[before] = 0;
+	gate_format(path, 64, "%s%ld%s", text, host_syscall0(call), number + 2);
 }
 
 int main(void)
@@ -69,12 +90,28 @@ int main(void)
 	expect(AT_FDCWD, "//proc/./net//dev", "/proc/net//dev");
 	expect(AT_FDCWD, "/etc/../proc/net/dev", "/proc/net/dev");
 	expect(AT_FDCWD, "/proc/self/net/dev", "/proc/self/net/dev");
-	expect(AT_FDCWD, "/proc/thread-self/net/dev", "/proc/self/net/dev");
-	expect(AT_FDCWD, "/proc/1/net/dev", "/proc/self/net/dev");
-	expect(AT_FDCWD, "/proc/1/task/1/net/dev", "/proc/self/net/dev");
+	expect(AT_FDCWD, "/proc/thread-self/net/dev", "/proc/thread-self/net/dev");
+	expect(AT_FDCWD, "/proc/1/net/dev", "/proc/1/net/dev");
+	expect(AT_FDCWD, "/proc/2/net/dev", "/proc/1/net/dev");
+	expect(AT_FDCWD, "/proc/1/task/1/net/dev", "/proc/1/net/dev");
+	expect(AT_FDCWD, "/proc/self/task/7/net/dev", "/proc/self/task/7/net/dev");
+	number_of(own, "/proc/%d/ns/net", __NR_getpid);
+	expect(AT_FDCWD, own, "/proc/self/ns/net");
+	number_of(own, "/proc/self/task/%d/ns/net", __NR_gettid);
+	expect(AT_FDCWD, own, "/proc/thread-self/ns/net");
+	number_of(own, "/proc/%d/ns/net", __NR_getppid);
+	expect(AT_FDCWD, own, own);
+	number_of(own, "/proc/%d/task/7/ns/net", __NR_getppid);
+	expect(AT_FDCWD, own, own);
+	number_of(own, "/proc/%d/fd/7", __NR_getppid);
+	expect(AT_FDCWD, own, own);
 	expect(AT_FDCWD, "/proc/999999999/net/dev", NULL);
 	expect(AT_FDCWD, "/proc/self/ns/net", "/proc/self/ns/net");
 	expect(AT_FDCWD, "/proc/self/ns/mnt", NULL);
+	expect(AT_FDCWD, "/run", NULL);
+	expect(AT_FDCWD, "/run/netnsfoo", NULL);
+	expect(AT_FDCWD, "/run/netns", "/run/netns");
+	expect(AT_FDCWD, "/var/run/netns/blue", "/run/netns/blue");
 	expect(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_forward");
 	expect(AT_FDCWD, "/sys/class/net/eth0/../lo", "/sys/class/net/eth0/../lo");
 	expect(AT_FDCWD, "/sys/devices/virtual/net/lo/mtu", "/sys/devices/virtual/net/lo/mtu");

@@ -8,6 +8,7 @@
 //! | [`ssh`] | OpenSSH |
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
+//! | [`netns`] | network namespaces inside a node |
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
@@ -21,6 +22,7 @@ mod frames;
 mod inspect;
 mod kills;
 mod leaks;
+mod netns;
 mod ordinary;
 mod ports;
 mod programs;
@@ -40,6 +42,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(ssh::trials());
     all.extend(ports::trials());
     all.extend(inspect::trials());
+    all.extend(netns::trials());
     all.extend(usage::trials());
     all.extend(leaks::trials());
     all.extend(kills::trials());

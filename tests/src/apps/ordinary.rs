@@ -25,6 +25,7 @@ const SUBSET: &[&str] = &[
     "apps::ping_link",
     "apps::inspect_ip",
     "apps::inspect_nft",
+    "apps::netns_",
     "apps::kill_recv",
     "apps::leaks_link",
     "apps::usage_tap",

@@ -269,6 +269,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 int ring3_task_main(void *arg)
 {
 	struct ring3_thread *tb = arg;
+	bool numbered = false;
 	long ret;
 
 	if (r3t_flags(tb) & R3_F_FRESH)
@@ -280,6 +281,10 @@ int ring3_task_main(void *arg)
 		}
 		if (r3t_call(tb) == R3_CALL_WANT) {
 			r3t_call(tb) = R3_CALL_RUN;
+			if (!numbered) {
+				numbered = true;
+				ring3_take_number(tb);
+			}
 			ret = ring3_dispatch(tb);
 			if (!ring3_exit_slow(tb, ret))
 				r3t_call(tb) = R3_CALL_DONE;

@@ -14,6 +14,8 @@
 #include <linux/fs_struct.h>
 #include <linux/file.h>
 #include <linux/kernel.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -157,6 +159,34 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 	return (long)tb;
 }
 
+/*
+ * A child's task is made before the host has numbered its process. On its first call, which
+ * a process makes as soon as it runs, it takes that number: what names a process to
+ * the node's kernel (/proc/PID/ns/net, IFLA_NET_NS_PID, SCM_CREDENTIALS) is what the program
+ * sees. Where something else on the node has the number (a kernel thread has, when the program
+ * lives in a small pid namespace), the task keeps the one it got here.
+ */
+void ring3_take_number(struct ring3_thread *tb)
+{
+	bool leader = thread_group_leader(current);
+	pid_t number = leader ? ((struct ring3_proc *)tb->proc)->pid : (pid_t)tb->tid;
+	struct pid *pid;
+
+	if (number <= 0 || number == current->pid)
+		return;
+	pid = alloc_pid(current->nsproxy->pid_ns_for_children, &number, 1);
+	if (IS_ERR(pid))
+		return;
+	write_lock_irq(&tasklist_lock);
+	if (leader) {
+		change_pid(current, PIDTYPE_TGID, pid);
+		current->tgid = number;
+	}
+	change_pid(current, PIDTYPE_PID, pid);	/* the old one goes with its last user */
+	current->pid = number;
+	write_unlock_irq(&tasklist_lock);
+}
+
 long ring3_sys_spawn(int host_pid)
 {
 	struct ring3_fdmap *map;
@@ -186,7 +216,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	struct ring3_thread *parent = current->thread.tb, *tb;
 	struct ring3_fdmap *map = (struct ring3_fdmap *)parent->fdmap;
 	struct ring3_proc *proc = (struct ring3_proc *)parent->proc;
-	unsigned long keep = flags & (CLONE_FILES | CLONE_FS);
+	unsigned long keep = flags & (CLONE_FILES | CLONE_FS | CLONE_NEWNET | CLONE_NEWNS);
 	bool thread = flags & CLONE_THREAD;
 
 	if (thread)

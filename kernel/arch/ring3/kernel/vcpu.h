@@ -45,6 +45,7 @@ extern bool ring3_keep_watches;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_clock_sync_now(void);
+void ring3_take_number(struct ring3_thread *tb);
 
 /*
  * KEEP raises the timer interrupt for everybody, but it can't while it drives itself,

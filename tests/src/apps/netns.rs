@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Network namespaces inside a node, as iproute2, util-linux and bridges use them.
+//!
+//! Each script runs on the host, in network and mount namespaces of its own with an empty /run,
+//! and on a node; the outputs must be equal. On the node an ordinary user has no need of a
+//! user namespace for it.
+
+use super::{Checked, Verdict, ensure, installed, trial};
+use crate::exec::{self, Outcome};
+use crate::node::ring3;
+use libtest_mimic::Trial;
+use std::process::Command;
+use std::time::Duration;
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Names and numbers only, of links in an order that does not vary.
+const LINKS: &str = "links() { ip -o \"$@\" link | awk '{print $2, $3}' | sort; }; ";
+
+const SCRIPTS: &[(&str, &str)] = &[
+    (
+        "named",
+        "ip netns add blue && ip netns add red && ip netns list | awk '{print $1}' | sort
+         ip netns add blue; echo $?
+         ip netns exec blue sh -c 'links; ls /sys/class/net | grep -v masters; cat /proc/net/dev | wc -l'
+         ip link add va type veth peer name vb
+         ip link set va netns blue; ip link set vb netns red
+         links; links -n blue | sed s/@if[0-9]*/@if/; ls /sys/class/net | grep -v masters
+         ip -n blue addr add 10.1.1.1/24 dev va; ip -n blue link set va up
+         ip -n red addr add 10.1.1.2/24 dev vb; ip -n red link set vb up
+         ip netns exec blue ping -q -c 3 -i 0.05 -W 2 10.1.1.2 | grep -o '[0-9]* received'
+         ping -q -c 1 -W 1 10.1.1.2 2>&1 | grep -c ' received'
+         ip netns exec blue sysctl -w net.ipv4.ip_default_ttl=77; sysctl net.ipv4.ip_default_ttl
+         ip netns identify $$; ip netns exec red sh -c 'ip netns identify $$'
+         ip netns exec red sleep 30 & sleep 0.3; ip netns pids red | wc -l; kill $!; wait
+         ip netns del blue; ip netns list | awk '{print $1}'
+         ip -n blue link; echo $?
+         for i in $(seq 100); do ip -n red link show vb >/dev/null 2>&1 || break; sleep 0.05; done
+         links -n red; ip -all netns del; ip netns list",
+    ),
+    (
+        "unnamed",
+        "unshare -n sh -c 'links; ip link set lo up; ping -q -c 1 127.0.0.1 | grep -c 1.received'
+         links
+         unshare -n sleep 30 & p=$!; sleep 0.3
+         ip link add v type veth peer name w netns $p && links
+         nsenter --net=/proc/$p/ns/net sh -c links | sed s/@if[0-9]*/@if/
+         nsenter -t $p -n ip link set w name x; nsenter -t $p -n sh -c links | sed s/@if[0-9]*/@if/
+         [ $(readlink /proc/$p/ns/net) = $(readlink /proc/self/ns/net) ]; echo $?
+         ip link set v netns $p; links
+         kill $p; wait; ip link add v type veth peer name w netns $p; echo $?",
+    ),
+    (
+        "bridged",
+        "ip link add br0 type bridge; ip link set br0 up
+         for i in 1 2 3; do
+             ip netns add n$i
+             ip link add p$i type veth peer name eth0 netns n$i
+             ip link set p$i master br0 up
+             ip -n n$i addr add 10.2.2.$i/24 dev eth0; ip -n n$i link set eth0 up
+         done
+         bridge link | wc -l
+         for i in 2 3; do ip netns exec n1 ping -q -c 2 -i 0.05 -W 2 10.2.2.$i | grep -o '[0-9]* received'; done
+         ip link set p3 down; ip netns exec n1 ping -q -c 1 -W 1 10.2.2.3 | grep -o '[0-9]* received'
+         ip -all netns exec ip -o -4 addr show eth0 | awk '/inet/ {print $4}' | sort",
+    ),
+    (
+        "routed",
+        "ip netns add c; ip netns add r; ip netns add s
+         ip link add c0 netns c type veth peer name r0 netns r
+         ip link add s0 netns s type veth peer name r1 netns r
+         ip -n c addr add 10.3.0.2/24 dev c0; ip -n c link set c0 up
+         ip -n r addr add 10.3.0.1/24 dev r0; ip -n r link set r0 up
+         ip -n r addr add 10.4.0.1/24 dev r1; ip -n r link set r1 up
+         ip -n s addr add 10.4.0.2/24 dev s0; ip -n s link set s0 up
+         ip -n c route add default via 10.3.0.1; ip -n s route add default via 10.4.0.1
+         ip netns exec c ping -q -c 1 -W 1 10.4.0.2 | grep -o '[0-9]* received'
+         ip netns exec r sysctl -qw net.ipv4.ip_forward=1
+         ip netns exec c ping -q -c 3 -i 0.05 -W 2 10.4.0.2 | grep -o '[0-9]* received'
+         ip netns exec s socat -u TCP-LISTEN:7000 - | md5sum & sleep 0.5
+         head -c 3000000 /dev/zero | ip netns exec c socat -u - TCP:10.4.0.2:7000; wait
+         ip netns exec r sh -c 'nft add table t; nft add chain t f { type filter hook forward priority 0 \\; policy drop \\; }'
+         ip netns exec c ping -q -c 1 -W 1 10.4.0.2 | grep -o '[0-9]* received'; nft list tables",
+    ),
+];
+
+pub fn trials() -> Vec<Trial> {
+    SCRIPTS
+        .iter()
+        .map(|&(name, script)| {
+            trial(format!("netns_{name}"), move || -> Checked {
+                for tool in ["ip", "bridge", "ping", "socat", "nft", "nsenter"] {
+                    if !installed(tool) {
+                        return Ok(Verdict::Ignored(format!("{tool} is not installed")));
+                    }
+                }
+                compare(script)?;
+                Ok(Verdict::Passed)
+            })
+        })
+        .collect()
+}
+
+fn compare(script: &str) -> Result<(), String> {
+    let host = on_host(script)?;
+    let node = on_node(script)?;
+    ensure(host.ok(), || format!("host: {}", host.report()))?;
+    ensure(host.stdout == node.stdout, || {
+        format!("host: {}\nnode: {}", host.report(), node.report())
+    })
+}
+
+fn on_host(script: &str) -> Result<Outcome, String> {
+    let mut command = Command::new("unshare");
+    command.arg(if rustix::process::geteuid().is_root() {
+        "-nm"
+    } else {
+        "-rnm"
+    });
+    let script = format!("mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue", with_links(script));
+    command.args(["bash", "-c", &script]);
+    exec::run(&mut command, LIMIT)
+}
+
+fn on_node(script: &str) -> Result<Outcome, String> {
+    // A plain node has lo up, a fresh namespace of the host's has not.
+    let script = format!("ip link set lo down\n{}\ntrue", with_links(script));
+    exec::run(&mut ring3(["run", "--", "bash", "-c", &script]), LIMIT)
+}
+
+/// The function is exported, so that the shells in there have it.
+fn with_links(script: &str) -> String {
+    format!(
+        "{LINKS}export -f links\n{}",
+        script.replace("sh -c", "bash -c")
+    )
+}

@@ -3,6 +3,7 @@
 # make          everything, into bin/
 # make demo     nginx on one node, curl on another; installs what is missing first
 # make test     every test; the last line is the sum
+# make bench    every measurement beside the host's kernel, into bench/REPORT.md
 # make help     the rest
 #
 # What is built lands in bin/ and build/, both ignored by git. The kernel image is
@@ -10,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image gate command demo test storm fmt lint man clean help setup
+.PHONY: all image gate command demo test storm bench bench-quick fmt lint man clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -47,16 +48,30 @@ storm: ## 1,000 SIGKILLs at random instants under checksummed traffic; some ten 
 	@$(MAKE) --no-print-directory all
 	@tests/run --long --exact apps::storm
 
+bench: ## every measurement beside the host's kernel, into bench/REPORT.md; as root, under 30 minutes
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory all
+	@bench/run all
+
+bench-quick: ## the promised ratios only, in 3 minutes
+	@tools/setup build bench
+	@$(MAKE) --no-print-directory all
+	@bench/run quick
+
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all
 	@cd tests && cargo fmt --all
+	@cd bench && cargo fmt --all
 
 lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo fmt --all --check
 	@cd tests && cargo fmt --all --check
+	@cd bench && cargo fmt --all --check
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
+	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
 	@for script in tools/setup tools/demo tools/test .ci/run; do bash -n $$script || exit 1; done
+	@for script in bench/run bench/*/run bench/load/*.sh; do sh -n $$script || exit 1; done
 
 man: command ## write docs/ring3.1 anew
 	@bin/ring3 man >docs/ring3.1
@@ -65,4 +80,4 @@ clean: ## remove bin/ and build/; the cache of kernel images stays
 	@rm -rf bin build
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16

@@ -52,12 +52,15 @@ pub fn run(rounds: usize) -> Result<bool, String> {
     let met = ways
         .iter()
         .all(|way| way.way == "fork-only" || way.ratio <= TARGET);
-    tool::print(&Figures {
-        what: "from before fork or spawn until the child is waited for",
-        rounds,
-        ways,
-        target: TARGET,
-        met,
-    })?;
+    tool::print(
+        "spawn",
+        &Figures {
+            what: "from before fork or spawn until the child is waited for",
+            rounds,
+            ways,
+            target: TARGET,
+            met,
+        },
+    )?;
     Ok(met)
 }

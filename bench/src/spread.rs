@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Many measurements as a few figures.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Spread {
     pub median: f64,
     pub quartiles: [f64; 2],

@@ -5,7 +5,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use std::process::Command;
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     match std::env::var_os("RING3_ROOT") {
         Some(root) => PathBuf::from(root),
         None => PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/..")),
@@ -20,6 +20,21 @@ pub fn ring3(args: &[&str]) -> Command {
     command
 }
 
+/// Where compiled programs lie.
+pub fn programs() -> PathBuf {
+    match std::env::var_os("RING3_BUILD") {
+        Some(build) => PathBuf::from(build).join("bench"),
+        None => root().join("build/bench"),
+    }
+}
+
+/// Where results are kept.
+pub fn results() -> Result<PathBuf, String> {
+    let folder = root().join("bench/results");
+    std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(folder)
+}
+
 /// Compiles bench/`source` and returns the program's path.
 pub fn compile(source: &str) -> Result<PathBuf, String> {
     compile_with(source, &[])
@@ -32,14 +47,11 @@ pub fn compile_static(source: &str) -> Result<PathBuf, String> {
 
 fn compile_with(source: &str, options: &[&str]) -> Result<PathBuf, String> {
     let from = root().join("bench").join(source);
-    let folder = match std::env::var_os("RING3_BUILD") {
-        Some(build) => PathBuf::from(build).join("bench"),
-        None => root().join("build/bench"),
-    };
+    let folder = programs();
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let program = folder.join(from.file_stem().unwrap_or_default());
     let mut cc = Command::new("cc");
-    cc.args(["-O2", "-Wall"]).args(options);
+    cc.args(["-O2", "-Wall", "-pthread"]).args(options);
     cc.arg("-o").arg(&program).arg(&from);
     output(&mut cc)?;
     Ok(program)
@@ -64,11 +76,10 @@ pub fn number(command: &mut Command) -> Result<f64, String> {
         .map_err(|_| format!("not a number: '{}'", text.trim()))
 }
 
-/// Prints a result.
-pub fn print(result: &impl Serialize) -> Result<(), String> {
-    println!(
-        "{}",
-        serde_json::to_string_pretty(result).map_err(|e| e.to_string())?
-    );
-    Ok(())
+/// Prints a result, and keeps it as bench/results/NAME.json.
+pub fn print(name: &str, result: &impl Serialize) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(result).map_err(|e| e.to_string())?;
+    println!("{text}");
+    let path = results()?.join(format!("{name}.json"));
+    std::fs::write(&path, text + "\n").map_err(|e| format!("{}: {e}", path.display()))
 }

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a measurement runs on: namespaces or nodes, joined by something.
+//!
+//! Everything made here carries this process's id in its name and goes when the bed is
+//! dropped. All ends have the same TCP settings, so that a host that was tuned is not
+//! compared with a node that was not.
+
+use crate::figure::{BedKind, Series};
+use crate::tool;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Linux's own defaults of a machine with a few GiB; and Reno, the one that every host
+/// permits in every namespace: nothing is lost on these paths.
+const SETTINGS: [(&str, &str); 5] = [
+    ("net.ipv4.tcp_congestion_control", "reno"),
+    ("net.ipv4.tcp_rmem", "4096 131072 6291456"),
+    ("net.ipv4.tcp_wmem", "4096 16384 4194304"),
+    // Many short connections from one address to one port.
+    ("net.ipv4.tcp_tw_reuse", "1"),
+    ("net.ipv4.ip_local_port_range", "10000 65000"),
+];
+
+const NEAR: &str = "10.83.0.1";
+const FAR: &str = "10.83.0.2";
+/// Beyond a middle that forwards: 10.83.0.0/24 - 10.83.1.0/24.
+const MIDDLE: [&str; 2] = ["10.83.0.254", "10.83.1.254"];
+const BEYOND: &str = "10.83.1.2";
+
+/// What a `setup` line knows as $dev: the end's interface.
+const DEVICE: &str = "dev=$(ip -o link show up | awk -F'[ :@]+' '$2 != \"lo\" { print $2; exit }')";
+
+/// Where a program runs.
+#[derive(Debug, Clone)]
+enum End {
+    Namespace(String),
+    Node(String),
+}
+
+impl End {
+    fn command(&self, words: &[String]) -> Command {
+        let mut command = match self {
+            End::Namespace(name) => {
+                // Not `ip netns exec`: that hides the host's /sys, and with it the
+                // counters of system calls.
+                let mut command = Command::new("nsenter");
+                command.arg(format!("--net=/run/netns/{name}"));
+                command
+            }
+            End::Node(name) => tool::ring3(&["exec", name, "--"]),
+        };
+        command.args(words);
+        command
+    }
+
+    fn shell(&self, line: &str) -> Result<(), String> {
+        let words = ["sh", "-c", line].map(String::from);
+        tool::output(&mut self.command(&words))
+            .map(drop)
+            .map_err(|e| format!("{line}: {e}"))
+    }
+}
+
+pub struct Bed {
+    near: End,
+    far: End,
+    /// The far end's address.
+    pub addr: &'static str,
+    near_cpus: String,
+    far_cpus: String,
+    namespaces: Vec<String>,
+    nodes: Vec<String>,
+}
+
+impl Bed {
+    pub fn make(series: &Series) -> Result<Bed, String> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let tag = format!(
+            "r3b{}-{}",
+            std::process::id(),
+            MADE.fetch_add(1, Ordering::Relaxed)
+        );
+        let mut bed = Bed {
+            near: End::Namespace(String::new()),
+            far: End::Namespace(String::new()),
+            addr: FAR,
+            near_cpus: series.near_cpus.clone(),
+            far_cpus: series.far_cpus.clone(),
+            namespaces: Vec::new(),
+            nodes: Vec::new(),
+        };
+        bed.build(&tag, series)?;
+        for end in [&bed.near, &bed.far] {
+            if let End::Namespace(_) = end {
+                for (key, value) in SETTINGS {
+                    end.shell(&format!("sysctl -qw '{key}={value}'"))?;
+                }
+            }
+            for line in &series.setup {
+                end.shell(&format!("{DEVICE}; {line}"))?;
+            }
+        }
+        Ok(bed)
+    }
+
+    fn build(&mut self, tag: &str, series: &Series) -> Result<(), String> {
+        match series.bed {
+            BedKind::Veth => {
+                let ends = [self.namespace(tag, "a")?, self.namespace(tag, "b")?];
+                veth(&ends[0], "eth0", NEAR, &ends[1], "eth0", FAR)?;
+                [self.near, self.far] = ends;
+            }
+            BedKind::Loopback => {
+                self.near = self.namespace(tag, "a")?;
+                self.far = self.near.clone();
+                self.addr = "127.0.0.1";
+            }
+            BedKind::Link => {
+                let port = |addr| format!("link:{tag},addr={addr}/24");
+                self.near = self.node(tag, "a", &[&port(NEAR)], series, None)?;
+                self.far = self.node(tag, "b", &[&port(FAR)], series, None)?;
+            }
+            BedKind::NodeLoopback => {
+                self.near = self.node(tag, "a", &[], series, None)?;
+                self.far = self.near.clone();
+                self.addr = "127.0.0.1";
+            }
+            BedKind::TapOut | BedKind::TapIn => {
+                let out = series.bed == BedKind::TapOut;
+                let (node, host) = if out { (NEAR, FAR) } else { (FAR, NEAR) };
+                let namespace = self.namespace(tag, "h")?;
+                let port = format!("tap:eth0,addr={node}/24,host={host}/24");
+                let node = self.node(tag, "n", &[&port], series, Some(&namespace))?;
+                [self.near, self.far] = if out {
+                    [node, namespace]
+                } else {
+                    [namespace, node]
+                };
+            }
+            BedKind::VethForward => {
+                let ends = ["a", "f", "b"].map(|end| self.namespace(tag, end));
+                let [near, middle, far] = ends;
+                let (near, middle, far) = (near?, middle?, far?);
+                veth(&near, "eth0", NEAR, &middle, "eth0", MIDDLE[0])?;
+                veth(&middle, "eth1", MIDDLE[1], &far, "eth0", BEYOND)?;
+                middle.shell("sysctl -qw net.ipv4.ip_forward=1")?;
+                near.shell(&format!("ip route add default via {}", MIDDLE[0]))?;
+                far.shell(&format!("ip route add default via {}", MIDDLE[1]))?;
+                (self.near, self.far, self.addr) = (near, far, BEYOND);
+            }
+            BedKind::LinkForward => {
+                let port = |side, addr| format!("link:{tag}{side},addr={addr}/24");
+                let gw = |port: String, gw| format!("{port},gw={gw}");
+                let near = gw(port("l", NEAR), MIDDLE[0]);
+                let far = gw(port("r", BEYOND), MIDDLE[1]);
+                let middle = [port("l", MIDDLE[0]), port("r", MIDDLE[1])];
+                let middle = [middle[0].as_str(), middle[1].as_str()];
+                let middle = self.node(tag, "f", &middle, series, None)?;
+                middle.shell("sysctl -qw net.ipv4.ip_forward=1")?;
+                self.near = self.node(tag, "a", &[&near], series, None)?;
+                self.far = self.node(tag, "b", &[&far], series, None)?;
+                self.addr = BEYOND;
+            }
+        }
+        Ok(())
+    }
+
+    fn namespace(&mut self, tag: &str, end: &str) -> Result<End, String> {
+        let name = format!("{tag}-{end}");
+        tool::output(Command::new("ip").args(["netns", "add", &name]))
+            .map_err(|e| format!("{e} (the bench makes network namespaces: run it as root)"))?;
+        self.namespaces.push(name.clone());
+        let end = End::Namespace(name);
+        end.shell("ip link set lo up")?;
+        Ok(end)
+    }
+
+    /// `within`: the namespace in which the node's TAP lies.
+    fn node(
+        &mut self,
+        tag: &str,
+        end: &str,
+        ports: &[&str],
+        series: &Series,
+        within: Option<&End>,
+    ) -> Result<End, String> {
+        let name = format!("{tag}-{end}");
+        let ring3 = tool::ring3(&[]);
+        let mut words = vec![ring3.get_program().to_string_lossy().into_owned()];
+        words.extend(["up".to_string(), name.clone()]);
+        for (key, value) in SETTINGS {
+            words.extend(["--sysctl".to_string(), format!("{key}={value}")]);
+        }
+        for port in ports {
+            words.extend(["--port".to_string(), port.to_string()]);
+        }
+        words.extend(series.node.iter().cloned());
+        let mut command = match within {
+            // Its keeper makes the TAP, and looks for it in /sys: `ip netns exec` mounts
+            // the namespace's own.
+            Some(End::Namespace(namespace)) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).args(&words);
+                command
+            }
+            _ => {
+                let mut command = Command::new(&words[0]);
+                command.args(&words[1..]);
+                command
+            }
+        };
+        tool::output(&mut command)?;
+        self.nodes.push(name.clone());
+        Ok(End::Node(name))
+    }
+
+    pub fn near(&self, words: &[String]) -> Command {
+        self.near.command(&pinned(&self.near_cpus, words))
+    }
+
+    pub fn far(&self, words: &[String]) -> Command {
+        self.far.command(&pinned(&self.far_cpus, words))
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        // What fails here is said by the next bed, if it matters.
+        if !self.nodes.is_empty() {
+            let mut words = vec!["down"];
+            words.extend(self.nodes.iter().map(String::as_str));
+            let _ = tool::output(&mut tool::ring3(&words));
+        }
+        for name in &self.namespaces {
+            let _ = tool::output(Command::new("ip").args(["netns", "del", name]));
+        }
+    }
+}
+
+fn pinned(cpus: &str, words: &[String]) -> Vec<String> {
+    let mut all = Vec::new();
+    if !cpus.is_empty() {
+        all.extend(["taskset", "-c", cpus].map(String::from));
+    }
+    all.extend_from_slice(words);
+    all
+}
+
+/// A veth between two namespaces, addressed and up at both ends.
+fn veth(a: &End, a_if: &str, a_ip: &str, b: &End, b_if: &str, b_ip: &str) -> Result<(), String> {
+    let (End::Namespace(a_ns), End::Namespace(b_ns)) = (a, b) else {
+        return Err("veth joins namespaces".into());
+    };
+    let words = format!("link add {a_if} netns {a_ns} type veth peer name {b_if} netns {b_ns}");
+    tool::output(Command::new("ip").args(words.split(' ')))?;
+    for (end, interface, ip) in [(a, a_if, a_ip), (b, b_if, b_ip)] {
+        end.shell(&format!("ip addr add {ip}/24 dev {interface}"))?;
+        end.shell(&format!("ip link set {interface} up"))?;
+    }
+    Ok(())
+}

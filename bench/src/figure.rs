@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What one figure is: `figure.toml` in its folder.
+//!
+//! A figure compares series (the first is the host's kernel, the baseline) over the
+//! values of x. The words of a command may hold {addr}, {port}, {x}, {seconds},
+//! {root}, {load} and what a series adds in `vars`.
+
+use crate::tool;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Figure {
+    pub title: String,
+    /// Which figure or table of which paper; empty for our own.
+    #[serde(default)]
+    pub paper: String,
+    /// What to know when reading it.
+    #[serde(default)]
+    pub note: String,
+    #[serde(default)]
+    pub x: Axis,
+    pub load: Load,
+    pub series: Vec<Series>,
+    pub measure: Vec<Measure>,
+    #[serde(default)]
+    pub bar: Vec<Bar>,
+    #[serde(default)]
+    pub plot: Plot,
+    /// Measured by `make bench-quick` too.
+    #[serde(default)]
+    pub quick: bool,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    #[serde(default)]
+    pub name: String,
+    pub values: Vec<String>,
+    /// The values of a quick run; none: all.
+    #[serde(default)]
+    pub quick: Vec<String>,
+}
+
+impl Default for Axis {
+    fn default() -> Axis {
+        Axis {
+            name: String::new(),
+            values: vec![String::new()],
+            quick: Vec::new(),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// C programs below bench/, compiled before anything runs.
+    pub sources: Vec<String>,
+    /// The far end; none: the near end does it alone.
+    #[serde(default)]
+    pub serve: Vec<String>,
+    pub ask: Vec<String>,
+    #[serde(default)]
+    pub output: Output,
+    /// Seconds of one measurement in a full and in a quick run.
+    #[serde(default = "second")]
+    pub seconds: f64,
+    #[serde(default = "quarter")]
+    pub quick_seconds: f64,
+}
+
+fn second() -> f64 {
+    1.0
+}
+
+fn quarter() -> f64 {
+    0.25
+}
+
+/// How the asking end's output is read.
+#[derive(Debug, Default, Deserialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Output {
+    /// A line "KEY VALUE" for each figure.
+    #[default]
+    Lines,
+    /// A number, called "value".
+    Number,
+    /// What wrk --latency prints.
+    Wrk,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Series {
+    pub name: String,
+    pub bed: BedKind,
+    /// Options of `ring3 up`.
+    #[serde(default)]
+    pub node: Vec<String>,
+    /// Shell commands run on both ends once they are up.
+    #[serde(default)]
+    pub setup: Vec<String>,
+    /// CPUs the ends are pinned to, as taskset -c takes them; empty: not pinned.
+    #[serde(default)]
+    pub near_cpus: String,
+    #[serde(default)]
+    pub far_cpus: String,
+    #[serde(default)]
+    pub vars: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Deserialize, Serialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum BedKind {
+    /// Two network namespaces of the host, joined by veth.
+    Veth,
+    /// The loopback of one namespace of the host.
+    Loopback,
+    /// Two nodes, joined by a link.
+    Link,
+    /// The loopback of one node.
+    NodeLoopback,
+    /// A node asks, a namespace of the host answers, over a TAP.
+    TapOut,
+    /// A namespace of the host asks, a node answers, over a TAP.
+    TapIn,
+    /// Three namespaces in a row; the middle one forwards.
+    VethForward,
+    /// Three nodes in a row; the middle one forwards.
+    LinkForward,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    pub key: String,
+    pub name: String,
+    pub unit: String,
+    pub better: Better,
+    /// Left out of the table where the program does not print it.
+    #[serde(default)]
+    pub optional: bool,
+    /// No ratio: the baseline may well be zero.
+    #[serde(default)]
+    pub plain: bool,
+}
+
+#[derive(Debug, Deserialize, Serialize, Clone, Copy, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    Less,
+    More,
+}
+
+/// A ratio to the baseline that is to be met.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bar {
+    /// What it promises, in words.
+    pub what: String,
+    pub measure: String,
+    pub series: String,
+    #[serde(default)]
+    pub x: String,
+    pub ratio: f64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plot {
+    /// "line" or "bars".
+    #[serde(default)]
+    pub kind: String,
+    #[serde(default)]
+    pub log_x: bool,
+    #[serde(default)]
+    pub log_y: bool,
+    /// Keys of the measures to draw; none: all that are not plain.
+    #[serde(default)]
+    pub measures: Vec<String>,
+}
+
+/// Folders of bench/ that hold a figure.toml, sorted.
+pub fn all() -> Result<Vec<String>, String> {
+    let bench = tool::root().join("bench");
+    let mut names: Vec<String> = std::fs::read_dir(&bench)
+        .map_err(|e| format!("{}: {e}", bench.display()))?
+        .flatten()
+        .filter(|entry| entry.path().join("figure.toml").is_file())
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+pub fn path(name: &str) -> PathBuf {
+    tool::root().join("bench").join(name).join("figure.toml")
+}
+
+/// Reads a figure and checks what the types can't say.
+pub fn read(name: &str) -> Result<Figure, String> {
+    let path = path(name);
+    let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let figure: Figure = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    check(&figure).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(figure)
+}
+
+fn check(figure: &Figure) -> Result<(), String> {
+    if figure.series.is_empty() || figure.x.values.is_empty() || figure.measure.is_empty() {
+        return Err("needs a series, a value of x and a measure".into());
+    }
+    for bar in &figure.bar {
+        if !figure.series.iter().any(|series| series.name == bar.series) {
+            return Err(format!("bar '{}': no series '{}'", bar.what, bar.series));
+        }
+        if !figure
+            .measure
+            .iter()
+            .any(|m| m.key == bar.measure && !m.plain)
+        {
+            return Err(format!("bar '{}': no measure '{}'", bar.what, bar.measure));
+        }
+        if !figure.x.values.contains(&bar.x) {
+            return Err(format!("bar '{}': '{}' is no value of x", bar.what, bar.x));
+        }
+    }
+    if let Some(x) = figure.x.quick.iter().find(|x| !figure.x.values.contains(x)) {
+        return Err(format!("quick: '{x}' is no value of x"));
+    }
+    Ok(())
+}
+
+/// Replaces {name}; a name that is not known is an error.
+pub fn fill(word: &str, vars: &BTreeMap<String, String>) -> Result<String, String> {
+    let mut out = String::new();
+    let mut rest = word;
+    while let Some(start) = rest.find('{') {
+        let end = rest[start..]
+            .find('}')
+            .map(|end| start + end)
+            .ok_or_else(|| format!("'{word}': '{{' without '}}'"))?;
+        let name = &rest[start + 1..end];
+        let value = vars
+            .get(name)
+            .ok_or_else(|| format!("'{word}': nothing is known as '{name}'"))?;
+        out.push_str(&rest[..start]);
+        out.push_str(value);
+        rest = &rest[end + 1..];
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills() {
+        let vars = BTreeMap::from([("x".to_string(), "64".to_string())]);
+        assert_eq!(fill("a{x}b{x}", &vars), Ok("a64b64".into()));
+        assert!(fill("{y}", &vars).is_err());
+        assert!(fill("{x", &vars).is_err());
+    }
+
+    #[test]
+    fn every_figure_reads() {
+        let names = all().unwrap();
+        assert!(!names.is_empty());
+        for name in names {
+            read(&name).unwrap();
+            let run = tool::root().join("bench").join(&name).join("run");
+            assert!(run.is_file(), "{name} has no run");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+//! bench/REPORT.md: what is promised and what was measured, figure by figure.
+
+use crate::outcome::{Outcome, shown};
+use crate::tool;
+use std::fmt::Write;
+use std::process::Command;
+
+/// `others`: what the built-in benchmarks said, as (name, whether met, JSON).
+pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<(), String> {
+    let mut text = String::from("# ring3, measured\n\n");
+    let _ = writeln!(text, "{}\n", machine());
+    text.push_str(
+        "Every figure is measured on the host and on ring3 in turns, in one run; a ratio is the \
+         median of the rounds' own ratios to the host's kernel (the first series), its quartiles \
+         in brackets. The same binaries run on both, with the same TCP settings.\n\n",
+    );
+    text.push_str("## What is promised\n\n| promise | bar | measured | |\n|---|--:|--:|---|\n");
+    for outcome in outcomes {
+        for bar in &outcome.bars {
+            let sign = if bar.less_is_better { "<=" } else { ">=" };
+            let (found, word) = match (&bar.ratio, bar.met) {
+                (Some(ratio), Some(true)) => (shown(ratio), "met"),
+                (Some(ratio), _) => (shown(ratio), "**not met**"),
+                _ => ("not measured".into(), ""),
+            };
+            let anchor = &outcome.name;
+            let _ = writeln!(
+                text,
+                "| [{}](#{}) | {sign} {} | {found} | {word} |",
+                bar.what,
+                anchor.to_lowercase(),
+                bar.bar
+            );
+        }
+    }
+    for outcome in outcomes {
+        section(&mut text, outcome);
+    }
+    for (name, met, json) in others {
+        let word = if *met { "met" } else { "**not met**" };
+        let _ = writeln!(
+            text,
+            "\n## {name}\n\n`bench/run {name}`: target {word}\n\n```json\n{}\n```",
+            json.trim()
+        );
+    }
+    let path = tool::root().join("bench/REPORT.md");
+    std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn section(text: &mut String, outcome: &Outcome) {
+    let name = &outcome.name;
+    let _ = writeln!(text, "\n## {name}\n\n**{}**", outcome.title);
+    if !outcome.paper.is_empty() {
+        let _ = writeln!(text, "(paper {})", outcome.paper);
+    }
+    let _ = writeln!(
+        text,
+        "\n`{}`, {} rounds of {} s each.\n\n![{}](results/{name}.png)\n\n{}",
+        outcome.command,
+        outcome.rounds,
+        outcome.seconds,
+        outcome.title,
+        outcome.table()
+    );
+    if !outcome.note.is_empty() {
+        let _ = writeln!(text, "{}\n", outcome.note);
+    }
+    for why in &outcome.failures {
+        let _ = writeln!(text, "- failed: {why}");
+    }
+}
+
+/// The machine, its kernel, its load and the date.
+fn machine() -> String {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    let cpuinfo = read("/proc/cpuinfo");
+    let model = cpuinfo
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(':'))
+        .map_or("unknown processor", |(_, name)| name.trim());
+    let cpus = cpuinfo.matches("processor\t").count();
+    let memory = read("/proc/meminfo");
+    let kib: f64 = memory
+        .split_whitespace()
+        .nth(1)
+        .and_then(|word| word.parse().ok())
+        .unwrap_or(0.0);
+    let said = |program: &str, args: &[&str]| {
+        tool::output(Command::new(program).args(args))
+            .map(|text| text.trim().to_string())
+            .unwrap_or_else(|why| why)
+    };
+    let root = tool::root().display().to_string();
+    format!(
+        "{} · {cpus} CPUs, {model} · {:.0} GiB · host Linux {} · load before: {} · ring3 {}",
+        said("date", &["-u", "+%F %H:%M UTC"]),
+        kib / 1048576.0,
+        read("/proc/sys/kernel/osrelease").trim(),
+        read("/proc/loadavg").split(' ').next().unwrap_or("?"),
+        said("git", &["-C", &root, "describe", "--always", "--dirty"]),
+    )
+}

@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image gate command demo test storm bench bench-quick fmt lint man clean help setup
+.PHONY: all image gate command demo test storm bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -70,8 +70,11 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tests/compat .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh; do sh -n $$script || exit 1; done
+
+compat: all ## run the tests and write docs/compatibility.md anew
+	@tests/compat
 
 man: command ## write docs/ring3.1 anew
 	@bin/ring3 man >docs/ring3.1

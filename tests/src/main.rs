@@ -12,16 +12,20 @@ mod exec;
 mod known;
 mod node;
 mod oracle;
+mod page;
 mod paths;
 mod scratch;
+mod versions;
 
 use libtest_mimic::Arguments;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
     --host-only     Run the oracle programs on the host alone, print their output
     --repeat N      Run each oracle program N times a side; all must agree
+    --page T C      Print docs/compatibility.md from results: tests/compat does it
     --bless         Print the entries that tests/oracle/known.toml would need
     --long          Nightly sizes: 1,000 kills in a storm instead of 60, and so on
     --seed N        The seed of what is random; without it each run has its own
@@ -37,7 +41,10 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-fn split_options() -> Result<(Options, Vec<String>), String> {
+/// The files of `--page`: libtest's JSON, and what `tests/cpython --json` wrote.
+type Page = Option<(PathBuf, PathBuf)>;
+
+fn split_options() -> Result<(Options, Page, Vec<String>), String> {
     let mut options = Options {
         host_only: false,
         repeat: 1,
@@ -45,12 +52,17 @@ fn split_options() -> Result<(Options, Vec<String>), String> {
         long: false,
         seed: None,
     };
+    let mut page = None;
     let mut rest = Vec::new();
     let mut args = std::env::args();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
+            "--page" => match (args.next(), args.next()) {
+                (Some(tests), Some(cpython)) => page = Some((tests.into(), cpython.into())),
+                _ => return Err("--page: two files are wanted".into()),
+            },
             "--long" => options.long = true,
             "--seed" => {
                 let n = args.next().unwrap_or_default();
@@ -72,11 +84,11 @@ fn split_options() -> Result<(Options, Vec<String>), String> {
             _ => rest.push(arg),
         }
     }
-    Ok((options, rest))
+    Ok((options, page, rest))
 }
 
 fn main() -> ExitCode {
-    let (options, rest) = match split_options() {
+    let (options, page, rest) = match split_options() {
         Ok(parsed) => parsed,
         Err(message) => {
             eprintln!("tests: {message}");
@@ -96,6 +108,17 @@ fn main() -> ExitCode {
     };
     if !options.host_only {
         trials.extend(apps::trials(options));
+        let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();
+        if let Some((results, cpython)) = page {
+            return match page::print(&tests, &results, &cpython) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(message) => {
+                    eprintln!("tests: {message}");
+                    ExitCode::from(2)
+                }
+            };
+        }
+        trials.push(page::trial(&tests));
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

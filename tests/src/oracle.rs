@@ -59,6 +59,12 @@ pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
         .collect())
 }
 
+/// Programs that are known to differ, and why.
+pub fn known_reasons() -> Result<Vec<(String, String)>, String> {
+    let known = known::read(&paths::oracle().join("known.toml"))?;
+    Ok(known.into_iter().map(|k| (k.test, k.reason)).collect())
+}
+
 fn check(
     name: &str,
     source: &Path,

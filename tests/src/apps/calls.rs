@@ -5,7 +5,7 @@
 //! that counts by two getpriority() calls, which pass through to the host.
 
 use super::topology::{Pair, Topology};
-use super::{Checked, Verdict, ensure, helper, installed, trial};
+use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec;
 use crate::paths;
 use crate::scratch::Scratch;
@@ -83,8 +83,8 @@ fn crowded() -> Option<String> {
 }
 
 fn loopback() -> Checked {
-    if !installed("strace") {
-        return Ok(Verdict::Ignored("strace is not installed".into()));
+    if let Some(why) = missing(&["strace"])? {
+        return Ok(Verdict::Ignored(why));
     }
     let mut command = Command::new(paths::ring3());
     command.args(["run", "--"]).arg(helper("pairs")?);
@@ -100,8 +100,8 @@ fn loopback() -> Checked {
 }
 
 fn link() -> Checked {
-    if !installed("strace") {
-        return Ok(Verdict::Ignored("strace is not installed".into()));
+    if let Some(why) = missing(&["strace"])? {
+        return Ok(Verdict::Ignored(why));
     }
     if let Some(why) = crowded() {
         return Ok(Verdict::Ignored(why));

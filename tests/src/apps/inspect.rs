@@ -2,7 +2,7 @@
 //! Looking in: the system's own tools, run on a node by `ring3 exec` beside its programs.
 
 use super::topology::{Pair, Place, Topology};
-use super::{Checked, Verdict, ensure, installed, trial};
+use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec;
 use crate::node::{Node, SHORT};
 use libtest_mimic::Trial;
@@ -23,8 +23,8 @@ fn inspected(
     check: fn(&Pair, &Node) -> Result<(), String>,
 ) -> Trial {
     trial(format!("inspect_{name}"), move || -> Checked {
-        if !installed(tool) {
-            return Ok(Verdict::Ignored(format!("{tool} is not installed")));
+        if let Some(why) = missing(&[tool])? {
+            return Ok(Verdict::Ignored(why));
         }
         let pair = Pair::new(Topology::Link)?;
         check(&pair, node_of(&pair.server)?)?;

@@ -4,7 +4,12 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`topology`] | where the two ends of a conversation run |
-//! | [`programs`] | servers and clients over each topology |
+//! | [`scenario`] | a conversation, over each topology |
+//! | [`programs`] | one server, one client |
+//! | [`web`] | web servers with workers, reloaded under load |
+//! | [`stores`] | databases and caches |
+//! | [`languages`] | Node.js, Go, Java, musl |
+//! | [`clients`] | static programs, shells, names, captures |
 //! | [`ssh`] | OpenSSH |
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
@@ -18,18 +23,23 @@
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
+mod clients;
 mod frames;
 mod inspect;
 mod kills;
+mod languages;
 mod leaks;
 mod netns;
 mod ordinary;
 mod ports;
 mod programs;
+mod scenario;
 mod ssh;
+mod stores;
 mod storm;
 mod topology;
 mod usage;
+mod web;
 
 use crate::Options;
 use crate::compile::compile;
@@ -37,9 +47,28 @@ use crate::paths;
 use libtest_mimic::{Completion, Failed, Trial};
 use std::path::PathBuf;
 
+pub use scenario::Scenario;
+pub use topology::Topology;
+
+/// All conversations.
+const SCENARIOS: &[&[Scenario]] = &[
+    programs::SCENARIOS,
+    web::SCENARIOS,
+    stores::SCENARIOS,
+    languages::SCENARIOS,
+    clients::SCENARIOS,
+    ssh::SCENARIOS,
+];
+
+pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
+    SCENARIOS.iter().copied().flatten()
+}
+
 pub fn trials(options: Options) -> Vec<Trial> {
-    let mut all = programs::trials();
-    all.extend(ssh::trials());
+    let mut all = Vec::new();
+    for scenarios in SCENARIOS {
+        all.extend(scenario::trials(scenarios));
+    }
     all.extend(ports::trials());
     all.extend(inspect::trials());
     all.extend(netns::trials());
@@ -81,10 +110,31 @@ fn ensure(condition: bool, message: impl FnOnce() -> String) -> Result<(), Strin
     if condition { Ok(()) } else { Err(message()) }
 }
 
+/// Why a test can't run for want of a program; where everything has been installed
+/// (`tools/setup`, `CI=true`) that is a failure.
+fn missing(programs: &[&str]) -> Result<Option<String>, String> {
+    let Some(program) = programs.iter().find(|program| !installed(program)) else {
+        return Ok(None);
+    };
+    let why = format!("{program} is not installed: see tools/setup");
+    if std::env::var_os("CI").is_some() {
+        return Err(why);
+    }
+    Ok(Some(why))
+}
+
 /// Is the program installed?
 fn installed(program: &str) -> bool {
+    path_of(program).is_some()
+}
+
+/// Where the program is.
+pub fn path_of(program: &str) -> Option<String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path)
         .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|folder| folder.join(program).is_file())
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+        .map(|path| path.to_string_lossy().into_owned())
+        .or_else(|| stores::postgresql_program(program))
 }

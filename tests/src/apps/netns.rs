@@ -117,7 +117,10 @@ fn on_host(script: &str) -> Result<Outcome, String> {
     } else {
         "-rnm"
     });
-    let script = format!("mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue", with_links(script));
+    let script = format!(
+        "mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue",
+        with_links(script)
+    );
     command.args(["bash", "-c", &script]);
     exec::run(&mut command, LIMIT)
 }

@@ -4,7 +4,7 @@
 //! As root, this runs the test runner itself once more as the user `nobody`, on a subset; as
 //! somebody else all of the other tests are that already.
 
-use super::{Checked, Verdict, ensure, installed, trial};
+use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec;
 use crate::paths;
 use crate::scratch::Scratch;
@@ -47,8 +47,8 @@ fn as_nobody(filter: &str) -> Checked {
             "this user is an ordinary one already".into(),
         ));
     }
-    if !installed("setpriv") {
-        return Ok(Verdict::Ignored("setpriv is not installed".into()));
+    if let Some(why) = missing(&["setpriv"])? {
+        return Ok(Verdict::Ignored(why));
     }
     let home = Scratch::new()?;
     let open = std::fs::Permissions::from_mode(0o700);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Ports that the topologies don't use: passt, and captures on any of them.
 
-use super::{Checked, Verdict, ensure, installed, trial};
+use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec;
 use crate::node::{self, Node, ring3};
 use crate::scratch::{self, Scratch};
@@ -19,8 +19,8 @@ pub fn trials() -> Vec<Trial> {
 /// The gateway that passt shows is the host's loopback: a server there can be reached.
 fn passt_curl() -> Checked {
     for program in ["passt", "python3", "curl"] {
-        if !installed(program) {
-            return Ok(Verdict::Ignored(format!("{program} is not installed")));
+        if let Some(why) = missing(&[program])? {
+            return Ok(Verdict::Ignored(why));
         }
     }
     let folder = Scratch::new()?;
@@ -54,8 +54,8 @@ fn passt_curl() -> Checked {
 
 /// What crosses a link is in the capture, both directions, and tcpdump can read it.
 fn pcap_link() -> Checked {
-    if !installed("tcpdump") {
-        return Ok(Verdict::Ignored("tcpdump is not installed".into()));
+    if let Some(why) = missing(&["tcpdump"])? {
+        return Ok(Verdict::Ignored(why));
     }
     let folder = Scratch::new()?;
     let file = folder.file("capture.pcap");

@@ -1,56 +1,119 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Servers and clients, unmodified, over each topology.
 
+use super::ensure;
+use super::scenario::{LIMIT, Scenario, fetch, site};
 use super::topology::{Pair, Topology};
-use super::{Checked, Verdict, ensure, installed, trial};
 use crate::scratch::{self, Scratch};
-use libtest_mimic::Trial;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
-
-type Scenario = fn(&Pair) -> Result<(), String>;
-
-/// What each scenario is called, the programs it needs, how it goes.
-const SCENARIOS: &[(&str, &[&str], Scenario)] = &[
-    ("ping", &["ping"], ping),
-    ("ping6", &["ping"], ping6),
-    ("http_server_curl", &["python3", "curl"], http_server_curl),
-    ("python_client", &["python3"], python_client),
-    ("nginx_curl", &["nginx", "curl"], nginx_curl),
-    ("iperf3_tcp", &["iperf3"], iperf3_tcp),
-    ("iperf3_reverse", &["iperf3"], iperf3_reverse),
-    ("iperf3_parallel", &["iperf3"], iperf3_parallel),
-    ("iperf3_udp", &["iperf3"], iperf3_udp),
-    ("iperf3_ipv6", &["iperf3"], iperf3_ipv6),
-    ("redis", &["redis-server", "redis-benchmark"], redis),
-    ("socat_file", &["socat"], socat_file),
-    ("socat_udp", &["socat"], socat_udp),
+/// What was there from the first: one server, one client.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "ping",
+        programs: &["ping"],
+        what: "echo requests of 56 to 8000 bytes, IPv4",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: ping,
+    },
+    Scenario {
+        name: "ping6",
+        programs: &["ping"],
+        what: "the same, IPv6",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: ping6,
+    },
+    Scenario {
+        name: "http_server_curl",
+        programs: &["python3", "curl"],
+        what: "http.server; curl: 20 MB, fifty requests one after another and ten at once, IPv4 and IPv6",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: http_server_curl,
+    },
+    Scenario {
+        name: "python_client",
+        programs: &["python3"],
+        what: "http.server and urllib: 20 MB",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: python_client,
+    },
+    Scenario {
+        name: "nginx_curl",
+        programs: &["nginx", "curl"],
+        what: "one process, sendfile; curl as above",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: nginx_curl,
+    },
+    Scenario {
+        name: "iperf3_tcp",
+        programs: &["iperf3"],
+        what: "TCP, 2 s",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: iperf3_tcp,
+    },
+    Scenario {
+        name: "iperf3_reverse",
+        programs: &["iperf3"],
+        what: "TCP, the server sends",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: iperf3_reverse,
+    },
+    Scenario {
+        name: "iperf3_parallel",
+        programs: &["iperf3"],
+        what: "TCP, 8 streams",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: iperf3_parallel,
+    },
+    Scenario {
+        name: "iperf3_udp",
+        programs: &["iperf3"],
+        what: "UDP, 100 Mbit/s",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: iperf3_udp,
+    },
+    Scenario {
+        name: "iperf3_ipv6",
+        programs: &["iperf3"],
+        what: "TCP over IPv6",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: iperf3_ipv6,
+    },
+    Scenario {
+        name: "redis",
+        programs: &["redis-server", "redis-benchmark"],
+        what: "redis-cli; redis-benchmark, 50 clients and pipelines",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: redis,
+    },
+    Scenario {
+        name: "socat_file",
+        programs: &["socat"],
+        what: "a file of 5 MB over TCP, IPv6",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: socat_file,
+    },
+    Scenario {
+        name: "socat_udp",
+        programs: &["socat"],
+        what: "UDP datagrams, a child for each",
+        topologies: &Topology::ALL,
+        needs_root: None,
+        run: socat_udp,
+    },
 ];
-
-pub fn trials() -> Vec<Trial> {
-    let mut all = Vec::new();
-    for topology in Topology::ALL {
-        for &(name, programs, scenario) in SCENARIOS {
-            all.push(trial(format!("{name}_{}", topology.name()), move || {
-                run(topology, programs, scenario)
-            }));
-        }
-    }
-    all
-}
-
-fn run(topology: Topology, programs: &[&str], scenario: Scenario) -> Checked {
-    if let Some(why) = topology.obstacle() {
-        return Ok(Verdict::Ignored(why));
-    }
-    if let Some(missing) = programs.iter().find(|program| !installed(program)) {
-        return Ok(Verdict::Ignored(format!("{missing} is not installed")));
-    }
-    let pair = Pair::new(topology)?;
-    scenario(&pair)?;
-    Ok(Verdict::Passed)
-}
 
 fn ping(pair: &Pair) -> Result<(), String> {
     ping_address(pair, &pair.server4)
@@ -72,40 +135,6 @@ fn ping_address(pair: &Pair, address: &str) -> Result<(), String> {
         ensure(text.contains(" 0% packet loss"), || text.clone())?;
     }
     Ok(())
-}
-
-/// A folder with a large and a small file.
-fn site() -> Result<Scratch, String> {
-    let folder = Scratch::new()?;
-    folder.noise("large", 20 << 20)?;
-    folder.write("small", "hello\n")?;
-    Ok(folder)
-}
-
-/// Fetches the files by curl, IPv4 and IPv6, one after another and at once.
-fn fetch(pair: &Pair, folder: &Scratch, port: u16) -> Result<(), String> {
-    let got = folder.file("got");
-    let got_text = got.to_string_lossy();
-    for host in [pair.server4.clone(), format!("[{}]", pair.server6)] {
-        let url = format!("http://{host}:{port}/large");
-        pair.client
-            .must(&["curl", "-sS", "-f", "-o", &got_text, &url], LIMIT)?;
-        ensure(scratch::same(&got, &folder.file("large"))?, || {
-            format!("{url}: other bytes arrived")
-        })?;
-    }
-    let url = format!("http://{}:{port}/small?[1-50]", pair.server4);
-    let text = pair.client.must(&["curl", "-sS", "-f", &url], LIMIT)?;
-    ensure(text == "hello\n".repeat(50), || {
-        format!("fifty requests over one connection: {} bytes", text.len())
-    })?;
-    let text = pair.client.must(
-        &["curl", "-sS", "-f", "-Z", "--parallel-max", "10", &url],
-        LIMIT,
-    )?;
-    ensure(text == "hello\n".repeat(50), || {
-        format!("fifty requests, ten at once: {} bytes", text.len())
-    })
 }
 
 fn http_server_curl(pair: &Pair) -> Result<(), String> {

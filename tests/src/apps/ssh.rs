@@ -1,51 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 //! OpenSSH's server on a node: it forks, execs itself, and sandboxes a child by seccomp.
 
-use super::topology::{Pair, Topology};
-use super::{Checked, Verdict, ensure, installed, trial};
+use super::ensure;
+use super::scenario::{LIMIT, SERVED, Scenario};
+use super::topology::Pair;
 use crate::exec::End;
 use crate::scratch::{self, Scratch};
-use libtest_mimic::Trial;
 use std::path::Path;
-use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(60);
 const COPIED: usize = 100 << 20;
 /// Debian's sshd wants to chroot its unprivileged child there.
 const EMPTY_FOLDER: &str = "/run/sshd";
 
-pub fn trials() -> Vec<Trial> {
-    [Topology::Link, Topology::TapServer]
-        .into_iter()
-        .map(|topology| trial(format!("ssh_{}", topology.name()), move || ssh(topology)))
-        .collect()
-}
+pub const SCENARIOS: &[Scenario] = &[Scenario {
+    name: "ssh",
+    programs: &["sshd", "ssh", "scp", "ssh-keygen"],
+    what: "a login by key with a command; scp of 100 MB there and back",
+    topologies: SERVED,
+    needs_root: Some("sshd separates privileges as root"),
+    run: ssh,
+}];
 
-fn ssh(topology: Topology) -> Checked {
-    if let Some(why) = topology.obstacle() {
-        return Ok(Verdict::Ignored(why));
-    }
-    if !rustix::process::geteuid().is_root() {
-        return Ok(Verdict::Ignored("sshd separates privileges as root".into()));
-    }
-    if let Some(missing) = ["sshd", "ssh", "scp", "ssh-keygen"]
-        .iter()
-        .find(|program| !installed(program))
-    {
-        return Ok(Verdict::Ignored(format!("{missing} is not installed")));
-    }
+fn ssh(pair: &Pair) -> Result<(), String> {
     std::fs::create_dir_all(EMPTY_FOLDER).map_err(|e| format!("{EMPTY_FOLDER}: {e}"))?;
-    let pair = Pair::new(topology)?;
     let folder = Scratch::new()?;
     let port = pair.port(0);
-    let config = configure(&pair, &folder, port)?;
+    let config = configure(pair, &folder, port)?;
     let _server = pair
         .server
         .start(&["/usr/sbin/sshd", "-D", "-e", "-f", &config])?;
     pair.wait_for_port(port)?;
-    command(&pair, &folder, port)?;
-    copy(&pair, &folder, port)?;
-    Ok(Verdict::Passed)
+    command(pair, &folder, port)?;
+    copy(pair, &folder, port)
 }
 
 fn key(pair: &Pair, path: &Path) -> Result<(), String> {

@@ -146,7 +146,7 @@ impl Pair {
     /// Waits until something listens on the server's TCP port.
     pub fn wait_for_port(&self, port: u16) -> Result<(), String> {
         let wanted = format!(":{port:04X} ");
-        let up = exec::until(Duration::from_secs(10), || {
+        let up = exec::until(Duration::from_secs(30), || {
             // Nothing connects: servers that take one client would count that.
             ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|file| {
                 self.server

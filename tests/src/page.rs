@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+//! docs/compatibility.md: made from the results of the tests, never by hand.
+//!
+//! `tests/compat` runs everything and keeps the results below build/tests; then this
+//! module turns them into the page. Which tests there are comes from the runner itself, so
+//! that a test without a result shows; the trial `page::is_current` fails when the
+//! page lacks a test that exists, or names one that does not.
+
+use crate::apps::{self, Scenario, Topology};
+use crate::oracle;
+use crate::paths;
+use crate::versions::version;
+use libtest_mimic::{Failed, Trial};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// A line of libtest's JSON.
+#[derive(Debug, Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    name: String,
+    event: String,
+}
+
+/// What `tests/cpython --json` says of a module.
+#[derive(Debug, Deserialize)]
+struct Module {
+    python: String,
+    host: BTreeMap<String, u32>,
+    node: BTreeMap<String, u32>,
+    /// Test, result on the node, reason.
+    known: Vec<(String, String, String)>,
+    new: Vec<(String, String, String)>,
+}
+
+/// tests/limits.toml: what does not work, on purpose or not yet.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limits {
+    limit: Vec<Limit>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Limit {
+    what: String,
+    reason: String,
+    /// Tests that show it, where there are some.
+    #[serde(default)]
+    tests: Vec<String>,
+}
+
+fn file() -> PathBuf {
+    paths::root().join("docs/compatibility.md")
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+fn limits() -> Result<Vec<Limit>, String> {
+    let path = paths::root().join("tests/limits.toml");
+    let limits: Limits =
+        toml::from_str(&read(&path)?).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(limits.limit)
+}
+
+/// The trial that compares the page's tests with those that exist.
+pub fn trial(tests: &[String]) -> Trial {
+    let tests: BTreeSet<String> = tests.iter().cloned().collect();
+    Trial::test("page::is_current", move || {
+        current(&tests).map_err(Failed::from)
+    })
+}
+
+/// The page names tests by their full names in backticks.
+fn current(tests: &BTreeSet<String>) -> Result<(), String> {
+    let text = read(&file())?;
+    let named: BTreeSet<String> = text
+        .split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|word| word.starts_with("apps::") || word.starts_with("oracle::"))
+        .map(str::to_string)
+        .collect();
+    let wanted: BTreeSet<String> = tests.iter().map(|test| row(test)).collect();
+    let missing: Vec<_> = wanted.difference(&named).collect();
+    let gone: Vec<_> = named.difference(&wanted).collect();
+    if missing.is_empty() && gone.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "docs/compatibility.md is stale (`make compat` writes it anew): it lacks {missing:?}, and \
+         names {gone:?}, which are no tests"
+    ))
+}
+
+/// What stands for a test on the page: a scenario has one row for all of its topologies.
+fn row(test: &str) -> String {
+    for scenario in apps::scenarios() {
+        for &topology in scenario.topologies {
+            if test == format!("apps::{}", scenario.test(topology)) {
+                return format!("apps::{}", scenario.name);
+            }
+        }
+    }
+    test.to_string()
+}
+
+/// Test → how it went.
+struct Results(BTreeMap<String, String>);
+
+impl Results {
+    fn read(path: &Path) -> Result<Results, String> {
+        let mut all = BTreeMap::new();
+        for line in read(path)?.lines().filter(|line| line.starts_with('{')) {
+            let event: Event =
+                serde_json::from_str(line).map_err(|e| format!("{}: {e}", path.display()))?;
+            let how = match event.event.as_str() {
+                _ if event.kind != "test" => continue,
+                "ok" => "works".to_string(),
+                "failed" => "**fails**".to_string(),
+                "ignored" => "not run".to_string(),
+                _ => continue,
+            };
+            all.insert(event.name, how);
+        }
+        Ok(Results(all))
+    }
+
+    fn of(&self, test: &str) -> &str {
+        self.0.get(test).map_or("**no result**", String::as_str)
+    }
+}
+
+/// The page. `tests` are all there are, `results` libtest's JSON, `cpython` the comparison's.
+pub fn print(tests: &[String], results: &Path, cpython: &Path) -> Result<(), String> {
+    let results = Results::read(results)?;
+    let mut page = String::from(
+        "# Compatibility\n\n\
+         Written by `make compat` from the results of the tests, on Debian 12; not edited by hand. \
+         `make test` runs the same tests, and fails if this page lacks one of them.\n",
+    );
+    programs(&mut page, &results);
+    others(&mut page, tests, &results);
+    semantics(&mut page, tests, &results)?;
+    python(&mut page, cpython)?;
+    limitations(&mut page)?;
+    print!("{page}");
+    Ok(())
+}
+
+fn programs(page: &mut String, results: &Results) {
+    page.push_str(
+        "\n## Programs, unmodified\n\n\
+         *link*: both sides on nodes, joined by shared memory. *Serves the host*: the server on a \
+         node, the client on the host, over a TAP. *Uses the host*: the other way round.\n\n\
+         | program | version | what was exercised | link | serves the host | uses the host | tests |\n\
+         | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    for scenario in apps::scenarios() {
+        let cell = |topology: Topology| -> String {
+            if !scenario.topologies.contains(&topology) {
+                return "-".into();
+            }
+            results
+                .of(&format!("apps::{}", scenario.test(topology)))
+                .to_string()
+        };
+        let Scenario {
+            name,
+            programs,
+            what,
+            ..
+        } = scenario;
+        let _ = writeln!(
+            page,
+            "| {} | {} | {what} | {} | {} | {} | `apps::{name}` |",
+            programs[0],
+            version(programs[0]),
+            cell(Topology::Link),
+            cell(Topology::TapServer),
+            cell(Topology::TapClient),
+        );
+    }
+}
+
+/// The other tests with programs, together by the first word of their names.
+fn others(page: &mut String, tests: &[String], results: &Results) {
+    page.push_str(
+        "\n## Tools, mistakes, ends\n\n\
+         | about | works | does not | tests |\n| --- | --- | --- | --- |\n",
+    );
+    let mut groups: BTreeMap<&str, Vec<&String>> = BTreeMap::new();
+    for test in tests {
+        let Some(name) = test.strip_prefix("apps::") else {
+            continue;
+        };
+        if row(test) == *test {
+            let group = name.split('_').next().unwrap_or(name);
+            groups.entry(group).or_default().push(test);
+        }
+    }
+    for (group, tests) in groups {
+        let works = tests.iter().filter(|t| results.of(t) == "works").count();
+        let not: Vec<String> = tests
+            .iter()
+            .filter(|t| results.of(t) != "works")
+            .map(|t| format!("{}: {}", t.trim_start_matches("apps::"), results.of(t)))
+            .collect();
+        let names: Vec<String> = tests.iter().map(|t| format!("`{t}`")).collect();
+        let _ = writeln!(
+            page,
+            "| {group} | {works} of {} | {} | {} |",
+            tests.len(),
+            not.join("; "),
+            names.join(" ")
+        );
+    }
+}
+
+/// The programs that run on the host and on a node.
+fn semantics(page: &mut String, tests: &[String], results: &Results) -> Result<(), String> {
+    page.push_str(
+        "\n## The same answers as Linux\n\n\
+         Each program runs on the host and on a node; what it prints and how it ends is equal, but for \
+         the lines that its reason excuses.\n\n\
+         | what | result | reason of a difference | program |\n| --- | --- | --- | --- |\n",
+    );
+    let known = oracle::known_reasons()?;
+    for test in tests {
+        let Some(name) = test.strip_prefix("oracle::") else {
+            continue;
+        };
+        let source = read(&paths::oracle().join(format!("{name}.c")))?;
+        let reason = known
+            .iter()
+            .filter(|(test, _)| test == name)
+            .map(|(_, reason)| line(reason))
+            .collect::<Vec<_>>()
+            .join(" ");
+        let result = match results.of(test) {
+            "works" if reason.is_empty() => "equal",
+            "works" => "differs as known",
+            other => other,
+        };
+        let _ = writeln!(
+            page,
+            "| {} | {result} | {reason} | `{test}` |",
+            about(&source)
+        );
+    }
+    Ok(())
+}
+
+/// The comment that a program begins with.
+fn about(source: &str) -> String {
+    let comment = source
+        .split_once("/*")
+        .and_then(|(_, rest)| Some(rest.split_once("*/")?.0))
+        .unwrap_or_default();
+    let words: Vec<&str> = comment.split_whitespace().filter(|w| *w != "*").collect();
+    line(&words.join(" "))
+}
+
+/// One cell of a table.
+fn line(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").replace('|', "\\|")
+}
+
+fn python(page: &mut String, path: &Path) -> Result<(), String> {
+    let modules: BTreeMap<String, Module> =
+        serde_json::from_str(&read(path)?).map_err(|e| format!("{}: {e}", path.display()))?;
+    let versions: BTreeSet<&str> = modules.values().map(|m| m.python.as_str()).collect();
+    let versions: Vec<&str> = versions.into_iter().collect();
+    let _ = write!(
+        page,
+        "\n## CPython's own tests\n\n\
+         Python {}; `tests/cpython` compares. Tests that fail on the host too don't count.\n\n\
+         | module | pass on the host | pass on a node | skipped there | pass on the host only |\n\
+         | --- | --- | --- | --- | --- |\n",
+        versions.join(", ")
+    );
+    let mut reasons = String::new();
+    for (name, module) in &modules {
+        let count = |side: &BTreeMap<String, u32>, what: &str| side.get(what).copied().unwrap_or(0);
+        let _ = writeln!(
+            page,
+            "| {name} | {} | {} | {} | {} |",
+            count(&module.host, "ok"),
+            count(&module.node, "ok"),
+            count(&module.node, "skip"),
+            module.known.len() + module.new.len(),
+        );
+        for (test, result, why) in module.known.iter().chain(&module.new) {
+            let _ = writeln!(reasons, "- `{test}`: {result}. {}", line(why));
+        }
+    }
+    if !reasons.is_empty() {
+        let _ = write!(page, "\n{reasons}");
+    }
+    Ok(())
+}
+
+fn limitations(page: &mut String) -> Result<(), String> {
+    page.push_str("\n## Known limitations\n\n| what | why | shown by |\n| --- | --- | --- |\n");
+    for limit in limits()? {
+        let shown: Vec<String> = limit.tests.iter().map(|t| format!("`{t}`")).collect();
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} |",
+            line(&limit.what),
+            line(&limit.reason),
+            shown.join(" ")
+        );
+    }
+    Ok(())
+}

@@ -175,6 +175,7 @@ void sud_call(struct ucontext *uc)
 
 	gate_thread()->gate[RING3_STAT_TRAPPED]++;
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	WRITE_ONCE(tcb->uctx, uc);
 	if (unlikely(seccomp_active(tcb)))
 		does = seccomp_judge(&r, sc->rip, &ret, &trap);
 	if (likely(does == SECCOMP_DOES_CALL))
@@ -186,6 +187,7 @@ void sud_call(struct ucontext *uc)
 	 */
 	signal_block_all();
 	tcb = gate_tcb();	/* a fork child has another */
+	WRITE_ONCE(tcb->uctx, NULL);
 	uc->uc_stack = tcb_altstack(tcb);
 	if (unlikely(does == SECCOMP_DOES_TRAP)) {
 		signal_deliver_one(uc, &trap);	/* rax is still the number, as Linux has it */

@@ -51,9 +51,12 @@ struct gate_tcb {
 	u32 parked;		/* stop.c: does so */
 	u32 restart_node;	/* restart_syscall belongs to the node */
 	stack_t alt;		/* the program's sigaltstack */
+	struct ucontext *uctx;	/* of the call that the SIGSYS handler runs, for trace.c */
 	struct gate_sighand *sighand;
 	struct gate_filter *filters;	/* seccomp, newest first */
 	u32 strict;		/* SECCOMP_MODE_STRICT */
+	u32 borrowed;		/* a vfork child: the memory is its parent's */
+	u32 traceme;		/* ... that wants to be traced from its exec on */
 	u32 pad;
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;
@@ -63,6 +66,7 @@ struct gate_tcb {
 	struct ring3_thread *thread;
 };
 
+#define GATE_STACK_BYTES	(64UL << 10)
 #define ALTSTACK_BYTES	(96UL << 10)
 /*
  * The lower part serves while the SIGSYS handler runs a call: the image's stacks are not
@@ -146,6 +150,7 @@ long gate_enter_raw(long nr, long a, long b, long c, long d, long e, long f,
 void gate_restorer(void);
 void gate_resume(struct ucontext *uc) __attribute__((noreturn));
 void gate_jump(u64 entry, u64 sp) __attribute__((noreturn));
+extern u8 gate_debugged;	/* a debugger sets it: trap before the program starts */
 long gate_clone_raw(long nr, long a, long b, long c, long d, long e, void *child);
 void gate_exit_raw(int code, u32 *busy) __attribute__((noreturn));
 
@@ -198,6 +203,7 @@ void stop_others(void);				/* see there */
 void stop_undo(void);
 void stop_park(void);
 bool stop_signal(const siginfo_t *info);
+bool stop_is_mark(const siginfo_t *info);
 void stop_forked(void);
 
 /* seccomp.c */
@@ -245,6 +251,8 @@ void patch_hide_eintr(struct sigcontext *sc);
 void patch_look_closer(void);			/* all stubs call the gate from now on */
 u64 patch_stub_site(u64 stub);			/* where to do the call again */
 u64 patch_stub_return(u64 stub);		/* ... and where it returns to */
+/* As that, of another process: the word to read there, and what to add. */
+const u64 *patch_stub_return_word(u64 stub, u32 *add);
 void patch_threads(void);			/* the address space has a second thread now */
 
 /* exec.c */

@@ -457,7 +457,7 @@ void patch_trap(u64 rip, u64 nr)
 {
 	u32 i = (rip * 0x9e3779b97f4a7c15UL) >> (64 - SEEN_BITS);
 
-	if (!table_ready)
+	if (!table_ready || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
 	if (seen[i].rip != rip) {	/* a collision only delays */
 		seen[i].rip = rip;
@@ -612,10 +612,18 @@ u64 patch_stub_site(u64 stub)
 	return places[site_of_stub(stub)].addr;
 }
 
-/* As the program sees it; the byte there may be a trap of ours, see patch_fault. */
-u64 patch_stub_return(u64 stub)
+const u64 *patch_stub_return_word(u64 stub, u32 *add)
 {
 	u32 site = site_of_stub(stub);
 
-	return site < PATCH_SITES ? patch_sites[site].back : places[site].addr + 2;
+	*add = site < PATCH_SITES ? 0 : 2;
+	return site < PATCH_SITES ? &patch_sites[site].back : &places[site].addr;
+}
+
+/* As the program sees it; the byte there may be a trap of ours, see patch_fault. */
+u64 patch_stub_return(u64 stub)
+{
+	u32 add;
+
+	return *patch_stub_return_word(stub, &add) + add;
 }

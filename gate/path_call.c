@@ -41,8 +41,11 @@ long do_path(struct gate_regs *r)
 	char buf[PATH_BUF];
 
 	if (path_owner(AT_FDCWD, r->a[0], buf) == PATH_HOST) {
-		if (likely(!path_is_exe(r->a[0], buf)))
+		if (likely(!path_is_exe(r->a[0], buf))) {
+			if (r->nr == __NR_readlink)
+				return proc_exe_link(r->a[0], r->a[1], r->a[2], gate_host_regs(r));
 			return gate_host_regs(r);
+		}
 		if (r->nr == __NR_readlink)
 			return read_exe_link(r->a[1], r->a[2]);
 		if (r->nr == __NR_lstat)
@@ -74,8 +77,11 @@ long do_path_at(struct gate_regs *r)
 	default:
 		break;
 	}
-	if (likely(!path_is_exe(r->a[1], buf)))
+	if (likely(!path_is_exe(r->a[1], buf))) {
+		if (r->nr == __NR_readlinkat)
+			return proc_exe_link(r->a[1], r->a[2], r->a[3], gate_host_regs(r));
 		return gate_host_regs(r);
+	}
 	if (r->nr == __NR_readlinkat)
 		return read_exe_link(r->a[2], r->a[3]);
 	if ((r->nr == __NR_newfstatat && (r->a[3] & AT_SYMLINK_NOFOLLOW)) ||

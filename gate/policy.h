@@ -232,8 +232,17 @@ enum path_owner {
 enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf);
 void path_cwd_changed(void);
 
+/* trace.c */
+long do_wait4(struct gate_regs *r);
+long do_waitid(struct gate_regs *r);
+long do_ptrace(struct gate_regs *r);
+void trace_fork(enum gate_fork_phase phase);
+
 /* proc_fd.c */
 bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
+
+/* proc_exe.c */
+long proc_exe_link(u64 user_path, u64 user, u64 size, long ret);
 
 /* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */

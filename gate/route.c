@@ -161,6 +161,9 @@ static const gate_handler handlers[512] = {
 	[__NR_exit] = do_exit,
 	[__NR_exit_group] = gate_exit_group,
 	[__NR_prctl] = gate_prctl,
+	[__NR_wait4] = do_wait4,
+	[__NR_waitid] = do_waitid,
+	[__NR_ptrace] = do_ptrace,
 	[__NR_seccomp] = gate_seccomp,
 	[__NR_arch_prctl] = gate_arch_prctl,
 };
@@ -228,6 +231,7 @@ void policy_start(bool fresh)
 void policy_fork(enum gate_fork_phase phase)
 {
 	if (phase == GATE_FORK_PREPARE) {
+		trace_fork(phase);
 		ep_fork_lock();
 		feed_fork_lock();
 		return;
@@ -240,4 +244,5 @@ void policy_fork(enum gate_fork_phase phase)
 	}
 	feed_fork_unlock();
 	ep_fork_unlock();
+	trace_fork(phase);
 }

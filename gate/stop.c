@@ -56,13 +56,18 @@ void stop_park(void)
 	WRITE_ONCE(tcb->parked, 0);
 }
 
+bool stop_is_mark(const siginfo_t *info)
+{
+	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == (void *)MARK;
+}
+
 /* The SIGSYS handler: is this one ours? */
 bool stop_signal(const siginfo_t *info)
 {
 	struct ring3_thread *t = gate_thread();
 	struct gate_tcb *tcb = gate_tcb();
 
-	if (info->si_code != SI_QUEUE || info->si_value.sival_ptr != (void *)MARK)
+	if (!stop_is_mark(info))
 		return false;
 	if (!READ_ONCE(t->inside)) {
 		stop_park();

@@ -16,10 +16,9 @@
 #include <linux/prctl.h>
 
 #define AREA_BYTES	(256UL << 10)
-#define STACK_BYTES	(64UL << 10)
 #define TCB_BYTES	(2 * GATE_PAGE)
 #define AREAS_MAX	32768
-#define SIGNAL_BYTES	(AREA_BYTES - STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
+#define SIGNAL_BYTES	(AREA_BYTES - GATE_STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
 #define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_NEWNET | CLONE_NEWNS)
 #ifndef CLONE_CLEAR_SIGHAND
@@ -52,7 +51,7 @@ static struct gate_tcb *area_map(void)
 	if (!area)
 		return NULL;
 	host_syscall3(__NR_mprotect, (long)area + TCB_BYTES, GATE_PAGE, PROT_NONE);
-	host_syscall3(__NR_mprotect, (long)area + AREA_BYTES - STACK_BYTES - GATE_PAGE, GATE_PAGE,
+	host_syscall3(__NR_mprotect, (long)area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE, GATE_PAGE,
 		      PROT_NONE);
 	return (struct gate_tcb *)area;
 }
@@ -84,7 +83,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t)
 	if (!tcb)
 		return NULL;
 	area = (char *)tcb;
-	tcb->altstack = area + AREA_BYTES - STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
+	tcb->altstack = area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
 	tcb->stack_top = area + AREA_BYTES - REGS_ABOVE;
 	memset(tcb->stack_top, 0, REGS_ABOVE);
 	tcb->alt.ss_flags = SS_DISABLE;
@@ -319,6 +318,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
 	ctcb->forced_mask = tcb->forced_mask;
+	ctcb->borrowed = !(flags & CLONE_THREAD);
 	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)
 		ctcb->alt = tcb->alt;

@@ -21,10 +21,11 @@ _start:
 
 /*
  * void gate_jump(u64 entry, u64 sp): starts the program, all registers zero as
- * after the host's execve. thread->gate[WORD_RESUME] carries the entry.
+ * after the host's execve. thread->gate[WORD_RESUME] carries the entry. Traps
+ * before that when a debugger has asked for it (trace.c).
  */
-	.globl	gate_jump
-	.hidden	gate_jump
+	.globl	gate_jump, gate_jump_stop
+	.hidden	gate_jump, gate_jump_stop
 gate_jump:
 	movq	%rdi, %gs:GATE_WORD(WORD_RESUME)
 	movq	%rsi, %rsp
@@ -43,6 +44,10 @@ gate_jump:
 	xorl	%r13d, %r13d
 	xorl	%r14d, %r14d
 	xorl	%r15d, %r15d
+	cmpb	$0, gate_debugged(%rip)
+	je	gate_jump_stop
+	int3
+gate_jump_stop:
 	jmpq	*%gs:GATE_WORD(WORD_RESUME)
 
 /* The restorer of the gate's own handlers. */
@@ -103,6 +108,13 @@ gate_exit_raw:
 	movl	$0, (%rsi)
 	syscall
 	hlt
+
+	.data
+	.balign	8
+	.globl	gate_debugged
+	.hidden	gate_debugged
+gate_debugged:
+	.quad	0
 
 	.bss
 	.balign	4096

@@ -14,6 +14,7 @@
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
+//! | [`trace`] | gdb, strace, valgrind |
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
@@ -38,6 +39,7 @@ mod ssh;
 mod stores;
 mod storm;
 mod topology;
+mod trace;
 mod usage;
 mod web;
 
@@ -72,6 +74,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(ports::trials());
     all.extend(inspect::trials());
     all.extend(netns::trials());
+    all.extend(trace::trials());
     all.extend(usage::trials());
     all.extend(leaks::trials());
     all.extend(kills::trials());

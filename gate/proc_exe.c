@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * proc_exe.c - which program another process of a node runs
+ *
+ * For the host all of them run the gate, which is what /proc/PID/exe says. A debugger that
+ * attaches (gdb -p) takes its symbols from there. What a gate runs stands at
+ * the same address in all processes of the same gate: ours is where to look.
+ */
+#include "policy.h"
+#include "internal.h"
+
+static char gate_file[256];	/* what the host shows in place of a program */
+static u32 gate_file_len;	/* 0: not looked up yet */
+
+static u32 gate_file_length(void)
+{
+	char link[40];
+	long n;
+
+	if (likely(READ_ONCE(gate_file_len)))
+		return gate_file_len;
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_SELF));
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_file,
+			  sizeof(gate_file));
+	if (n > 0)
+		WRITE_ONCE(gate_file_len, n);
+	return n > 0 ? n : 0;
+}
+
+/* N of /proc/N/exe, or 0. */
+static s32 pid_of(const char *path)
+{
+	const char *end;
+	u64 pid;
+
+	if (strncmp(path, "/proc/", 6) || path[6] < '1' || path[6] > '9')
+		return 0;
+	pid = gate_strtou(path + 6, 10, &end);
+	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
+}
+
+/* The host's readlink has put ret bytes into user: mends them where they name the gate. */
+long proc_exe_link(u64 user_path, u64 user, u64 size, long ret)
+{
+	char path[32], text[sizeof(gate_file)], exe[sizeof(gate.exe)];
+	struct iovec here = { .iov_base = exe, .iov_len = sizeof(exe) };
+	struct iovec there = { .iov_base = gate.exe, .iov_len = sizeof(exe) };
+	s32 pid;
+	u64 len;
+
+	if (likely(ret <= 0 || ret != (long)gate_file_length()))
+		return ret;
+	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) < 0 ||
+	    gate_copy_in(text, user_ptr(user), ret) || memcmp(text, gate_file, ret))
+		return ret;
+	pid = pid_of(path);
+	if (!pid || host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1,
+				  0) != sizeof(exe))
+		return ret;
+	len = strnlen(exe, sizeof(exe));
+	if (exe[0] != '/' || len == sizeof(exe))
+		return ret;
+	if (len > size)
+		len = size;
+	return gate_copy_out(user_ptr(user), exe, len) ? -EFAULT : (long)len;
+}

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * trace.c - debuggers and tracers on a node, of programs on a node
+ *
+ * Theory of operation
+ * -------------------
+ * The gate makes signals of its own in a program: SIGSYS for each call that is not
+ * rewritten yet, SIGSEGV for a bad pointer. A tracer is told of each before the program
+ * is; gdb would stop there and ask. A tracer that runs on a node itself has a gate as
+ * well, which sees its wait4(), and goes on for it where the stop is our own business
+ * (trace_hides): with the request that the tracer made last, and with the signal.
+ *
+ * - A single step into the gate goes on to its end: a call is one step, as on Linux.
+ * - exec is announced late. The host announces it when nothing but the gate is in memory; a
+ *   debugger looks for the program there. So the new gate is told by a poke into its memory
+ *   (gate_debugged), traps before it jumps to the program, and that trap is shown as the exec.
+ *   Not to those who trace calls: they would miss the exec's end.
+ * - PTRACE_TRACEME in a vfork child waits until its exec: the child's first SIGSYS would stop
+ *   it, while its parent, the tracer, can't wait for it since vfork has not returned.
+ *
+ * - Registers of a thread that is in a call are shown as the program has them (trace_view.c). For
+ *   that a program that was started by a debugger gets no rewritten sites.
+ *
+ * All of that holds for children that share our gate's file, which is how exec works (exec.c).
+ * A tracer outside the node sees everything, gates included. One on a node that does not wait for
+ * its child holds that up.
+ */
+#include "policy.h"
+#include "signals.h"
+#include "trace.h"
+
+#include <linux/futex.h>
+#include <linux/ptrace.h>
+#include <linux/wait.h>
+
+#define TRACEES		1024
+#define SYS_DISPATCH	2	/* si_code: SYS_USER_DISPATCH */
+#define CODE_TRAPPED	4	/* CLD_TRAPPED */
+
+static struct tracee {
+	s32 tid;		/* 0: free */
+	u32 request;		/* that made it go on */
+	s32 exec;		/* it is between exec and the program: the status to tell, or 0 */
+} tracees[TRACEES];
+static u32 used;		/* entries behind have never been */
+static struct gate_mutex lock;
+
+extern const char _start[], gate_jump_stop[];
+
+static long ptrace(u32 request, s32 tid, u64 addr, u64 data)
+{
+	return host_syscall4(__NR_ptrace, request, tid, addr, data);
+}
+
+/* NULL only where the table is full: then nothing is remembered. */
+static struct tracee *tracee_of(s32 tid)
+{
+	struct tracee *free = NULL, *t;
+
+	for (t = tracees; t < tracees + used; t++) {
+		if (t->tid == tid)
+			return t;
+		if (!t->tid && !free)
+			free = t;
+	}
+	if (!free && used < TRACEES)
+		free = &tracees[used++];
+	if (free)
+		*free = (struct tracee){ .tid = tid, .request = PTRACE_CONT };
+	return free;
+}
+
+static void remember(s32 tid, u32 request)
+{
+	struct tracee *t;
+
+	gate_lock(&lock);
+	t = tracee_of(tid);
+	if (t)
+		t->request = request;
+	gate_unlock(&lock);
+}
+
+static void forget(s32 tid)
+{
+	struct tracee *t;
+
+	if (!READ_ONCE(used))
+		return;
+	gate_lock(&lock);
+	for (t = tracees; t < tracees + used; t++)
+		if (t->tid == tid)
+			t->tid = 0;
+	gate_unlock(&lock);
+}
+
+void trace_fork(enum gate_fork_phase phase)
+{
+	if (phase == GATE_FORK_PREPARE)
+		gate_lock(&lock);
+	else
+		gate_unlock(&lock);
+}
+
+/* ---- exec ---- */
+
+/* The tracee is at the first instruction of a gate: have it trap again at its end. */
+static bool exec_begins(struct tracee *t, s32 status, const struct trace_regs *regs)
+{
+	u64 at = (u64)&gate_debugged, word;
+
+	if (regs->rip != (u64)_start || t->request == PTRACE_SYSCALL)
+		return false;
+	if (ptrace(PTRACE_PEEKDATA, t->tid, at & ~7UL, (u64)&word))
+		return false;
+	word |= 1UL << (at & 7) * 8;
+	if (ptrace(PTRACE_POKEDATA, t->tid, at & ~7UL, word))
+		return false;
+	t->exec = status;
+	return true;
+}
+
+/* It is about to jump to the program: make it look as if the host had started that. */
+static void exec_ends(struct tracee *t, s32 *status, struct trace_regs *regs)
+{
+	siginfo_t info;
+
+	*status = t->exec;
+	t->exec = 0;
+	if (!ptrace(PTRACE_PEEKDATA, t->tid, regs->gs_base + GATE_WORD(WORD_RESUME),
+		    (u64)&regs->rip))
+		ptrace(PTRACE_SETREGS, t->tid, 0, (u64)regs);
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGTRAP;
+	info.si_pid = t->tid;
+	ptrace(PTRACE_SETSIGINFO, t->tid, 0, (u64)&info);
+}
+
+/* ---- stops ---- */
+
+/* The hexadecimal number behind `name` in /proc/TID/status; ~0: none. */
+static u64 status_word(s32 tid, const char *name)
+{
+	char path[32], text[2048], *line, *next;
+	u64 n = strlen(name);
+	const char *end;
+	long fd, len;
+
+	gate_format(path, sizeof(path), "/proc/%d/status", tid);
+	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return ~0UL;
+	len = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, fd);
+	text[len > 0 ? len : 0] = 0;
+	for (line = text; (next = strchr(line, '\n')); line = next + 1)
+		if (!strncmp(line, name, n))
+			return gate_strtou(line + n, 16, &end);
+	return ~0UL;
+}
+
+/*
+ * A gate catches every signal that may kill or stop, until it lets the default happen:
+ * then it raises it once more (sigframe.c), which the tracer has been told of already.
+ */
+static bool raised_again(s32 tid, u32 sig, const struct trace_regs *regs)
+{
+	return sig != SIGTRAP && (default_is_death(sig) || default_is_stop(sig)) &&
+	       in_ring3(regs->gs_base) && !(status_word(tid, "SigCgt:\t") & SIGBIT(sig)) &&
+	       !(status_word(tid, "SigIgn:\t") & SIGBIT(sig));
+}
+
+/* A stop by a signal that only the gate is concerned with. */
+static bool signal_is_ours(const siginfo_t *info, const struct trace_regs *regs)
+{
+	switch (info->si_signo) {
+	case SIGSYS:
+		return info->si_code == SYS_DISPATCH || stop_is_mark(info);
+	case SIGSEGV:
+	case SIGBUS:
+		return info->si_code > 0 && in_ring3(regs->rip);
+	}
+	return false;
+}
+
+static bool step_is_ours(const struct tracee *t, const siginfo_t *info, const struct trace_regs *regs)
+{
+	if (t->request != PTRACE_SINGLESTEP || info->si_signo != SIGTRAP || !in_ring3(regs->rip))
+		return false;
+	/* An int3 and a breakpoint of the processor's were put there on purpose. */
+	return info->si_code != SI_KERNEL && info->si_code != TRAP_HWBKPT;
+}
+
+/*
+ * tid has stopped with *status. True: it goes on already. Else *status is what to
+ * tell the program.
+ */
+static bool stop_hides(struct tracee *t, s32 *status)
+{
+	u32 sig = *status >> 8 & 0xff, event = *status >> 16;
+	struct trace_regs regs;
+	siginfo_t info;
+
+	if (event && event != PTRACE_EVENT_EXEC)
+		return false;
+	if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, (u64)&info) ||
+	    ptrace(PTRACE_GETREGS, t->tid, 0, (u64)&regs))
+		return false;		/* not ours to trace, or a stop of the group */
+	if (t->exec && sig == SIGTRAP && regs.rip == (u64)gate_jump_stop) {
+		exec_ends(t, status, &regs);
+		return false;
+	}
+	if (t->exec)
+		return !ptrace(PTRACE_CONT, t->tid, 0, sig == SIGTRAP ? 0 : sig);
+	if (sig == SIGTRAP && exec_begins(t, *status, &regs))
+		return !ptrace(PTRACE_CONT, t->tid, 0, 0);
+	if (!event && (signal_is_ours(&info, &regs) || raised_again(t->tid, sig, &regs)))
+		return !ptrace(t->request, t->tid, 0, sig);
+	return step_is_ours(t, &info, &regs) && !ptrace(PTRACE_SINGLESTEP, t->tid, 0, 0);
+}
+
+static bool trace_hides(s32 tid, s32 *status)
+{
+	struct tracee *t;
+	bool hidden = false;
+
+	if ((*status & 0xff) != 0x7f) {
+		forget(tid);		/* if it was one */
+		return false;
+	}
+	gate_lock(&lock);
+	t = tracee_of(tid);
+	if (t)
+		hidden = stop_hides(t, status);
+	gate_unlock(&lock);
+	return hidden;
+}
+
+/* ---- registers ---- */
+
+/* Calls are traced: then the host's are what the tracer wants to see. */
+static bool traces_calls(s32 tid)
+{
+	struct tracee *t;
+	bool calls;
+
+	gate_lock(&lock);
+	t = tracee_of(tid);
+	calls = !t || t->request == PTRACE_SYSCALL;
+	gate_unlock(&lock);
+	return calls;
+}
+
+static long get_regs(struct gate_regs *r)
+{
+	struct trace_regs regs;
+	long ret = ptrace(PTRACE_GETREGS, r->a[1], 0, (u64)&regs);
+
+	if (ret)
+		return ret;
+	if (!traces_calls(r->a[1]))
+		trace_view(r->a[1], &regs);
+	return gate_copy_out(user_ptr(r->a[3]), &regs, sizeof(regs));
+}
+
+/* What is only a view can't be changed. Writing back what was read is fine. */
+static long set_regs(struct gate_regs *r)
+{
+	struct trace_regs regs, wanted;
+
+	if (ptrace(PTRACE_GETREGS, r->a[1], 0, (u64)&regs) || traces_calls(r->a[1]) ||
+	    !trace_view(r->a[1], &regs))
+		return gate_host_regs(r);
+	if (gate_copy_in(&wanted, user_ptr(r->a[3]), sizeof(wanted)))
+		return -EFAULT;
+	return memcmp(&regs, &wanted, sizeof(regs)) ? -EIO : 0;
+}
+
+/* ---- the tracer's calls ---- */
+
+long do_wait4(struct gate_regs *r)
+{
+	s32 status = 0;
+	long ret;
+
+	do {
+		ret = gate_host(r->nr, r->a[0], (long)&status, r->a[2], r->a[3], 0, 0);
+	} while (ret > 0 && trace_hides(ret, &status));
+	if (ret > 0 && r->a[1] && gate_copy_out(user_ptr(r->a[1]), &status, sizeof(status)))
+		return -EFAULT;
+	return ret;
+}
+
+long do_waitid(struct gate_regs *r)
+{
+	siginfo_t info;
+	s32 status;
+	long ret;
+
+	if (r->a[3] & WNOWAIT)
+		return gate_host_regs(r);
+	for (;;) {
+		memset(&info, 0, sizeof(info));
+		ret = gate_host(r->nr, r->a[0], r->a[1], (long)&info, r->a[3], r->a[4], 0);
+		if (ret || !info.si_pid)
+			break;
+		/* As wait4() has it; an end only has to be no stop. */
+		status = info.si_code == CODE_TRAPPED ? info.si_status << 8 | 0x7f : 0;
+		if (info.si_code == CODE_TRAPPED || info.si_code < CODE_TRAPPED) {
+			if (trace_hides(info.si_pid, &status))
+				continue;
+			if (info.si_code == CODE_TRAPPED)
+				info.si_status = status >> 8;
+		}
+		break;
+	}
+	if (!ret && r->a[2] && gate_copy_out(user_ptr(r->a[2]), &info, sizeof(info)))
+		return -EFAULT;
+	return ret;
+}
+
+long do_ptrace(struct gate_regs *r)
+{
+	u32 request = r->a[0];
+	s32 tid = r->a[1];
+
+	switch (request) {
+	case PTRACE_TRACEME:
+		if (!gate_tcb()->borrowed)
+			break;
+		gate_tcb()->traceme = 1;
+		return 0;
+	case PTRACE_CONT:
+	case PTRACE_SINGLESTEP:
+	case PTRACE_SINGLEBLOCK:
+	case PTRACE_SYSCALL:
+	case PTRACE_SYSEMU:
+	case PTRACE_SYSEMU_SINGLESTEP:
+		remember(tid, request);
+		break;
+	case PTRACE_GETREGS:
+		return get_regs(r);
+	case PTRACE_SETREGS:
+		return set_regs(r);
+	case PTRACE_DETACH:
+		forget(tid);
+		break;
+	}
+	return gate_host_regs(r);
+}

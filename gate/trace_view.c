@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * trace_view.c - a thread inside the gate or the node's kernel, as its debugger should see it
+ *
+ * Such a thread is in a call of the program's. It is shown at the program's own instruction, with
+ * the program's stack, so that backtraces lead to it.
+ */
+#include "policy.h"
+#include "trace.h"
+
+static bool peek(s32 tid, const void *at, void *to, size_t n)
+{
+	struct iovec here = { .iov_base = to, .iov_len = n };
+	struct iovec there = { .iov_base = (void *)at, .iov_len = n };
+
+	return host_syscall6(__NR_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0) ==
+	       (long)n;
+}
+
+static void show(struct trace_regs *regs, const struct gate_regs *call, u64 ip, u64 sp)
+{
+	regs->rip = regs->rcx = ip;
+	regs->rsp = sp;
+	regs->rax = -ERESTARTSYS;	/* as a call that is cut short by the stop */
+	regs->orig_rax = call->nr;
+	regs->rdi = call->a[0];
+	regs->rsi = call->a[1];
+	regs->rdx = call->a[2];
+	regs->r10 = call->a[3];
+	regs->r8 = call->a[4];
+	regs->r9 = call->a[5];
+}
+
+/* By the SIGSYS handler: the whole context is there. */
+static bool view_trapped(s32 tid, const struct ucontext *uctx, struct trace_regs *regs)
+{
+	struct sigcontext sc;
+	struct gate_regs call;
+
+	if (!peek(tid, &uctx->uc_mcontext, &sc, sizeof(sc)))
+		return false;
+	call = (struct gate_regs){
+		.nr = sc.rax,
+		.a = { sc.rdi, sc.rsi, sc.rdx, sc.r10, sc.r8, sc.r9 },
+	};
+	show(regs, &call, sc.rip, sc.rsp);
+	regs->rbx = sc.rbx;
+	regs->rbp = sc.rbp;
+	regs->r12 = sc.r12;
+	regs->r13 = sc.r13;
+	regs->r14 = sc.r14;
+	regs->r15 = sc.r15;
+	regs->r11 = regs->eflags = sc.eflags;
+	return true;
+}
+
+/* By a rewritten site. Registers that a call preserves are somewhere on our stacks: not shown. */
+static bool view_stub(s32 tid, const struct ring3_thread *t, const struct gate_tcb *tcb,
+		      struct trace_regs *regs)
+{
+	struct gate_regs call;
+	u64 back;
+	u32 add;
+
+	if (!t->inside && ((u64)tcb->stack_top < regs->rsp ||
+			   (u64)tcb->stack_top - regs->rsp > GATE_STACK_BYTES))
+		return false;
+	if (!peek(tid, tcb->stack_top - REGS_BYTES, &call, REGS_BYTES) ||
+	    call.stub < (u64)patch_stubs || call.stub >= (u64)patch_stubs_end ||
+	    !peek(tid, patch_stub_return_word(call.stub, &add), &back, sizeof(back)))
+		return false;
+	show(regs, &call, back + add, t->gate[WORD_SP]);
+	return true;
+}
+
+/* A stub that makes the host's call itself has the program's registers but for rip. */
+static bool view_direct(s32 tid, const struct gate_tcb *tcb, struct trace_regs *regs)
+{
+	u64 back;
+	u32 add;
+
+	if (regs->rip < (u64)patch_stubs || regs->rip >= (u64)patch_stubs_end ||
+	    (u64)tcb->stack_top - regs->rsp <= GATE_STACK_BYTES ||
+	    !peek(tid, patch_stub_return_word(regs->rip, &add), &back, sizeof(back)))
+		return false;
+	regs->rip = regs->rcx = back + add;
+	return true;
+}
+
+bool trace_view(s32 tid, struct trace_regs *regs)
+{
+	struct ring3_thread thread;
+	struct gate_tcb tcb;
+
+	if (!in_ring3(regs->rip) || !in_ring3(regs->gs_base) ||
+	    !peek(tid, (void *)regs->gs_base, &thread, sizeof(thread)) ||
+	    thread.self != regs->gs_base ||
+	    !peek(tid, (void *)thread.gate[WORD_TCB], &tcb, sizeof(tcb)))
+		return false;
+	if (tcb.uctx)
+		return view_trapped(tid, tcb.uctx, regs);
+	if (view_direct(tid, &tcb, regs))
+		return true;
+	return view_stub(tid, &thread, &tcb, regs);
+}

@@ -145,16 +145,17 @@ fn ss(pair: &Pair, node: &Node) -> Result<(), String> {
     holds(&node.output(&["ss", "-lnt"])?, &["LISTEN"]).or(Ok(()))
 }
 
-/// A process of the node that holds a socket, and a tool's view of who that is. The test is
-/// passed the process's pid, port and the tool's output (both streams).
+/// A process of the node that holds a socket with a child of its, and a tool's view of who that is.
+/// The test is passed the port, both pids and the tool's output (both streams).
 fn owner(
     node: &Node,
     tool: &[&str],
-    check: fn(&str, &str, &str) -> Result<(), String>,
+    check: fn(&str, [&str; 2], &str) -> Result<(), String>,
 ) -> Result<(), String> {
     let script = "import socket, sys, os\n\
                   s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()\n\
-                  print(os.getpid(), s.getsockname()[1], flush=True)\n\
+                  child = os.fork()\n\
+                  if child: print(os.getpid(), s.getsockname()[1], child, flush=True)\n\
                   sys.stdin.read()";
     let mut command = node.command(["python3", "-c", script]);
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -163,60 +164,75 @@ fn owner(
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line)
         .map_err(|e| e.to_string())?;
-    let (pid, port) = line.trim().split_once(' ').ok_or("no pid")?;
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [pid, port, child] = words[..] else {
+        return Err(format!("the program said '{line}'"));
+    };
     let argv: Vec<&str> = tool
         .iter()
         .map(|word| if *word == "PORT" { port } else { *word })
         .collect();
     let outcome = node.exec(&argv)?;
     check(
-        pid,
         port,
+        [pid, child],
         &format!("{}\n{}", outcome.stdout, outcome.stderr),
     )
     .map_err(|why| format!("{why}\n{}", outcome.report()))
 }
 
 fn owners_ss(_: &Pair, node: &Node) -> Result<(), String> {
-    owner(node, &["ss", "-tlnp"], |pid, port, text| {
+    owner(node, &["ss", "-tlnp"], |port, [pid, child], text| {
         let line = text
             .lines()
             .find(|line| line.contains(&format!(":{port} ")))
             .ok_or("no such socket")?;
         holds(
             line,
-            &[&format!("users:((\"python3\",pid={pid},fd=3))"), "LISTEN"],
+            &[
+                "LISTEN",
+                &format!("(\"python3\",pid={pid},fd=3)"),
+                &format!("(\"python3\",pid={child},fd=3)"),
+            ],
         )
     })
 }
 
 fn owners_lsof(_: &Pair, node: &Node) -> Result<(), String> {
-    owner(node, &["lsof", "-nPi"], |pid, port, text| {
-        let line = text
-            .lines()
-            .find(|line| line.contains(&format!("TCP 127.0.0.1:{port} (LISTEN)")))
-            .ok_or("no such socket")?;
-        ensure(line.split_whitespace().take(2).eq(["python3", pid]), || {
-            format!("not process {pid}")
-        })
+    owner(node, &["lsof", "-nPi"], |port, pids, text| {
+        for pid in pids {
+            let listens = text
+                .lines()
+                .filter(|line| line.contains(&format!("TCP 127.0.0.1:{port} (LISTEN)")))
+                .any(|line| line.split_whitespace().take(2).eq(["python3", pid]));
+            ensure(listens, || format!("not process {pid}"))?;
+        }
+        Ok(())
     })
 }
 
 fn owners_netstat(_: &Pair, node: &Node) -> Result<(), String> {
-    owner(node, &["netstat", "-tlnp"], |pid, port, text| {
+    owner(node, &["netstat", "-tlnp"], |port, pids, text| {
         let line = text
             .lines()
             .find(|line| line.contains(&format!(":{port} ")))
             .ok_or("no such socket")?;
-        holds(line, &[&format!("{pid}/python3")])
+        ensure(
+            pids.iter()
+                .any(|pid| line.contains(&format!(" {pid}/python3"))),
+            || format!("neither of {pids:?}"),
+        )
     })
 }
 
 fn owners_fuser(_: &Pair, node: &Node) -> Result<(), String> {
-    owner(node, &["fuser", "-n", "tcp", "PORT"], |pid, _, text| {
-        ensure(text.split_whitespace().any(|word| word == pid), || {
-            format!("not process {pid}")
-        })
+    owner(node, &["fuser", "-n", "tcp", "PORT"], |_, pids, text| {
+        for pid in pids {
+            ensure(text.split_whitespace().any(|word| word == pid), || {
+                format!("not process {pid}")
+            })?;
+        }
+        Ok(())
     })
 }
 

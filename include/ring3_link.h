@@ -48,6 +48,7 @@ struct ring3_side {
 	r3_u32 waiting;		/* this side waits for room: ring when there is some */
 	r3_u32 up;		/* this side is there: carrier */
 	r3_s32 pid;		/* its keeper, to see it die */
+	r3_u32 cpu;		/* of the host, where it last ran, plus 1; 0: unknown */
 };
 
 struct ring3_link {

@@ -143,6 +143,7 @@ layout! {
         waiting = waiting @ 8,
         up = up @ 12,
         pid = pid @ 16,
+        cpu = cpu @ 20,
     }
     ring3_link: 448 {
         magic = magic @ 0,

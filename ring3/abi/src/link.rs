@@ -37,6 +37,7 @@ pub struct ring3_side {
     pub waiting: AtomicU32,
     pub up: AtomicU32,
     pub pid: AtomicI32,
+    pub cpu: AtomicU32,
 }
 
 #[allow(non_camel_case_types)]

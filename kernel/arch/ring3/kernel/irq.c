@@ -15,6 +15,7 @@
 #include <linux/kernel.h>
 #include <linux/seq_file.h>
 #include <asm/irq_regs.h>
+#include <asm/ring3_poll.h>
 #include <asm/ring3.h>
 #include "vcpu.h"
 
@@ -28,6 +29,8 @@ static struct {
 static struct {
 	const u32 *head, *tail;
 	u32 *armed, *doorbell;
+	u32 *cpu;		/* see ring3_poll_cpus() */
+	const u32 *peer_cpu;
 	u32 rung;		/* doorbell as last looked at */
 	u32 used;
 } polls[RING3_PORTS_MAX];
@@ -105,6 +108,7 @@ int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
 	polls[port].tail = tail;
 	polls[port].armed = armed;
 	polls[port].doorbell = doorbell;
+	polls[port].cpu = NULL;
 	host_store(&polls[port].used, 1);
 	if (polls_max < port + 1)
 		host_store(&polls_max, port + 1);
@@ -120,6 +124,40 @@ void ring3_poll_del(unsigned int port)
 	host_store(&polls[port].used, 0);
 	host_add(&ring3_region.kick, 1);
 	ring3_host_futex_wake(&ring3_region.kick, 1);
+}
+
+void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs)
+{
+	polls[port].peer_cpu = theirs;
+	host_store(&polls[port].cpu, ours);
+}
+
+/* The host's CPU that this thread runs on, plus 1: IA32_TSC_AUX is cpu | node << 12. */
+static u32 host_cpu(void)
+{
+	u32 aux;
+
+	asm volatile("rdtscp" : "=c" (aux) : : "rax", "rdx");
+	return (aux & 0xfff) + 1;
+}
+
+/* Tells peers where we run; true if one of them runs here, where it can't while we do. */
+bool ring3_poll_beside_peer(void)
+{
+	u32 i, n = READ_ONCE(polls_max), here = host_cpu();
+	bool beside = false;
+
+	for (i = 0; i < n; i++) {
+		u32 *cpu = host_load(&polls[i].cpu);
+
+		if (!polls[i].used || !cpu)
+			continue;
+		if (READ_ONCE(*cpu) != here)
+			WRITE_ONCE(*cpu, here);
+		if (READ_ONCE(*polls[i].peer_cpu) == here)
+			beside = true;
+	}
+	return beside;
 }
 
 /*

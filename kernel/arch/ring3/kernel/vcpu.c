@@ -40,6 +40,8 @@
 #define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
 #define SPIN_WAIT		100
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
+#define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
+#define CROWDED_FOR_NS		10000000ULL
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
@@ -289,9 +291,10 @@ static int host_poll(struct ring3_thread *tb)
 {
 	u32 mine = tb->tid | RING3_OWNER_POLLING;
 	static u64 gave_up;		/* when the last spin found nothing; 0: it did */
-	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
+	static u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
+	u64 start, now, back, cap = READ_ONCE(ring3_region.spin_ns);
+	bool event = false, beside_peer;
 	u32 ready, o;
-	bool event = false;
 
 	start = ring3_clock();
 	/*
@@ -304,7 +307,10 @@ static int host_poll(struct ring3_thread *tb)
 		gave_up = 0;
 	}
 	spin_ns = clamp(spin_ns, min(cap, SPIN_MIN_NS), cap);
+	if (start < crowded_until)
+		spin_ns = min(cap, SPIN_MIN_NS);
 	ring3_poll_disarm();
+	beside_peer = ring3_poll_beside_peer();
 	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
 
 	o = host_load(&ring3_vcpu->owner);
@@ -337,7 +343,24 @@ static int host_poll(struct ring3_thread *tb)
 			gave_up = now;
 			break;
 		}
-		cpu_relax();
+		if (!beside_peer) {
+			cpu_relax();
+			continue;
+		}
+		/*
+		 * What we wait for wants this very CPU: the host's scheduler likes to put a
+		 * thread beside the one that woke it. If others with more to do want it
+		 * too it is better to sleep and be woken.
+		 */
+		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+		back = ring3_clock();
+		if (back - now > CROWDED_NS)
+			crowded_until = back + CROWDED_FOR_NS;
+		if (back < crowded_until) {
+			gave_up = back;
+			break;
+		}
+		beside_peer = ring3_poll_beside_peer();
 	}
 	do {
 		o = host_load(&ring3_vcpu->owner);

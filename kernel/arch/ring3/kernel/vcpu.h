@@ -59,6 +59,7 @@ static inline void ring3_deadline_check(void)
 }
 
 bool ring3_poll_unarmed(void);
+bool ring3_poll_beside_peer(void);
 void ring3_settle(bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);

@@ -16,6 +16,7 @@
  * A far side that has no room and never says that it has some again (it may be stopped in a
  * debugger, or hostile) is looked at now and then, at growing intervals.
  */
+#include <asm/ring3_poll.h>
 #include "link.h"
 
 /* Period of the look at the far side's keeper, jiffies ... */
@@ -37,8 +38,12 @@ void link_attach(struct link_port *link)
 
 int link_watch(struct ring3_port *port, struct link_port *link)
 {
-	return ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
-			      &link->self->armed, &link->self->doorbell);
+	int err = ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
+				 &link->self->armed, &link->self->doorbell);
+
+	if (!err)
+		ring3_poll_cpus(port->index, &link->self->cpu, &link->peer->cpu);
+	return err;
 }
 
 void link_unwatch(struct ring3_port *port, struct link_port *link)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef _ASM_RING3_POLL_H
+#define _ASM_RING3_POLL_H
+
+#include <linux/types.h>
+
+/*
+ * The two ends of a polled port tell each other on which of the host's CPUs they run
+ * (plus one; 0: unknown). To be called after ring3_poll_add().
+ */
+void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs);
+
+#endif

@@ -280,6 +280,22 @@ fn a_program_does_not_outlive_its_node() {
 }
 
 #[test]
+fn a_daemon_ends_with_its_node() {
+    let place = Place::new();
+    place.ok(&["up", "a"]);
+    let script = "sleep 1000 >/dev/null 2>&1 & echo $!";
+    let pid = place.ok(&["exec", "a", "--", "sh", "-c", script]);
+    let proc = PathBuf::from(format!("/proc/{}/exe", pid.trim()));
+    assert!(
+        fs::read_link(&proc).is_ok(),
+        "{pid} outlives the shell that started it"
+    );
+    place.ok(&["down", "a"]);
+    // A zombie, where nobody reaps, has no program any more.
+    eventually("the daemon is gone", || fs::read_link(&proc).is_err());
+}
+
+#[test]
 fn a_node_that_stays() {
     let place = Place::new();
     assert_eq!(

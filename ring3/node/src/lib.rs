@@ -34,6 +34,7 @@ mod control;
 mod drivers;
 mod elf;
 mod error;
+mod farewell;
 mod fault;
 mod handle;
 mod image;

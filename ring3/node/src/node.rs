@@ -49,7 +49,7 @@ use crate::ports::Port;
 use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
-use crate::{configure, pcap};
+use crate::{configure, farewell, pcap};
 
 /// How long a node may take to end in good order.
 const ORDERLY_END: Duration = Duration::from_secs(2);
@@ -250,6 +250,9 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::Release);
         self.captures_stop.store(true, Ordering::Release);
+        if self.region.state() == RING3_UP {
+            farewell::end_programs(&self.region);
+        }
         let mut ended = self.remove_ports();
         self.region.set_down();
         ended &= self.port_watch.take().is_none_or(PortWatch::end);

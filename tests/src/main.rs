@@ -25,7 +25,7 @@ const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
     --host-only     Run the oracle programs on the host alone, print their output
     --repeat N      Run each oracle program N times a side; all must agree
-    --page T C      Print docs/compatibility.md from results: tests/compat does it
+    --page EVENTS   Write docs/compatibility.md, with libtest's JSON of a run: tests/compat does it
     --bless         Print the entries that tests/oracle/known.toml would need
     --long          Nightly sizes: 1,000 kills in a storm instead of 60, and so on
     --seed N        The seed of what is random; without it each run has its own
@@ -41,8 +41,8 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-/// The files of `--page`: libtest's JSON, and what `tests/cpython --json` wrote.
-type Page = Option<(PathBuf, PathBuf)>;
+/// The file of `--page`: libtest's JSON.
+type Page = Option<PathBuf>;
 
 fn split_options() -> Result<(Options, Page, Vec<String>), String> {
     let mut options = Options {
@@ -59,10 +59,7 @@ fn split_options() -> Result<(Options, Page, Vec<String>), String> {
         match arg.as_str() {
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
-            "--page" => match (args.next(), args.next()) {
-                (Some(tests), Some(cpython)) => page = Some((tests.into(), cpython.into())),
-                _ => return Err("--page: two files are wanted".into()),
-            },
+            "--page" => page = Some(args.next().ok_or("--page: a file is wanted")?.into()),
             "--long" => options.long = true,
             "--seed" => {
                 let n = args.next().unwrap_or_default();
@@ -109,8 +106,8 @@ fn main() -> ExitCode {
     if !options.host_only {
         trials.extend(apps::trials(options));
         let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();
-        if let Some((results, cpython)) = page {
-            return match page::print(&tests, &results, &cpython) {
+        if let Some(events) = page {
+            return match page::write(&tests, &events) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => {
                     eprintln!("tests: {message}");

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 //! docs/compatibility.md: made from the results of the tests, never by hand.
 //!
-//! `tests/compat` runs everything and keeps the results below build/tests; then this
-//! module turns them into the page. Which tests there are comes from the runner itself, so
-//! that a test without a result shows; the trial `page::is_current` fails when the
-//! page lacks a test that exists, or names one that does not.
+//! `tests/compat` runs the tests, or those of one word; their results are merged into
+//! tests/results, which is committed, and the page is made of that. Which tests there are comes from
+//! the runner itself, so that a test without a result shows; the trial `page::is_current` fails
+//! when the page lacks a test that exists, or names one that does not.
 
 use crate::apps::{self, Scenario, Topology};
 use crate::oracle;
 use crate::paths;
 use crate::versions::version;
 use libtest_mimic::{Failed, Trial};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -111,35 +111,73 @@ fn row(test: &str) -> String {
     test.to_string()
 }
 
-/// Test → how it went.
-struct Results(BTreeMap<String, String>);
+/// What is known of earlier runs.
+#[derive(Debug, Default, Deserialize, Serialize)]
+struct Results {
+    /// Test → how it went.
+    tests: BTreeMap<String, String>,
+    /// Program → its version when its tests ran.
+    versions: BTreeMap<String, String>,
+}
 
 impl Results {
-    fn read(path: &Path) -> Result<Results, String> {
-        let mut all = BTreeMap::new();
-        for line in read(path)?.lines().filter(|line| line.starts_with('{')) {
-            let event: Event =
-                serde_json::from_str(line).map_err(|e| format!("{}: {e}", path.display()))?;
-            let how = match event.event.as_str() {
-                _ if event.kind != "test" => continue,
-                "ok" => "works".to_string(),
-                "failed" => "**fails**".to_string(),
-                "ignored" => "not run".to_string(),
-                _ => continue,
-            };
-            all.insert(event.name, how);
-        }
-        Ok(Results(all))
+    fn of(&self, test: &str) -> &str {
+        self.tests.get(test).map_or("**no result**", String::as_str)
     }
 
-    fn of(&self, test: &str) -> &str {
-        self.0.get(test).map_or("**no result**", String::as_str)
+    /// Takes over a run's events.
+    fn merge(&mut self, events: &Path) -> Result<(), String> {
+        let mut ran = BTreeSet::new();
+        for line in read(events)?.lines().filter(|line| line.starts_with('{')) {
+            let event: Event =
+                serde_json::from_str(line).map_err(|e| format!("{}: {e}", events.display()))?;
+            let how = match event.event.as_str() {
+                _ if event.kind != "test" => continue,
+                "ok" => "works",
+                "failed" => "**fails**",
+                "ignored" => "not run",
+                _ => continue,
+            };
+            ran.insert(row(&event.name));
+            self.tests.insert(event.name, how.to_string());
+        }
+        for scenario in apps::scenarios() {
+            if ran.contains(&format!("apps::{}", scenario.name)) {
+                let program = scenario.programs[0];
+                self.versions.insert(program.to_string(), version(program));
+            }
+        }
+        Ok(())
     }
 }
 
-/// The page. `tests` are all there are, `results` libtest's JSON, `cpython` the comparison's.
-pub fn print(tests: &[String], results: &Path, cpython: &Path) -> Result<(), String> {
-    let results = Results::read(results)?;
+/// Where the results are: of the runner, and of `tests/cpython --json`.
+fn results_file(name: &str) -> PathBuf {
+    paths::root().join("tests/results").join(name)
+}
+
+/// The results of earlier runs and of this one.
+fn updated(tests: &[String], events: &Path) -> Result<Results, String> {
+    let path = results_file("tests.json");
+    let mut results: Results = match std::fs::read_to_string(&path) {
+        Ok(text) => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
+        Err(_) => Results::default(),
+    };
+    results.merge(events)?;
+    results.tests.retain(|test, _| tests.contains(test));
+    let programs: BTreeSet<&str> = apps::scenarios().map(|s| s.programs[0]).collect();
+    results
+        .versions
+        .retain(|program, _| programs.contains(program.as_str()));
+    let mut text = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())?;
+    text.push('\n');
+    std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(results)
+}
+
+/// Writes the page. `tests` are all there are, `events` libtest's JSON of a run.
+pub fn write(tests: &[String], events: &Path) -> Result<(), String> {
+    let results = updated(tests, events)?;
     let mut page = String::from(
         "# Compatibility\n\n\
          Written by `make compat` from the results of the tests, on Debian 12; not edited by hand. \
@@ -148,10 +186,9 @@ pub fn print(tests: &[String], results: &Path, cpython: &Path) -> Result<(), Str
     programs(&mut page, &results);
     others(&mut page, tests, &results);
     semantics(&mut page, tests, &results)?;
-    python(&mut page, cpython)?;
+    python(&mut page, &results_file("cpython.json"))?;
     limitations(&mut page)?;
-    print!("{page}");
-    Ok(())
+    std::fs::write(file(), page).map_err(|e| format!("{}: {e}", file().display()))
 }
 
 fn programs(page: &mut String, results: &Results) {
@@ -181,7 +218,10 @@ fn programs(page: &mut String, results: &Results) {
             page,
             "| {} | {} | {what} | {} | {} | {} | `apps::{name}` |",
             programs[0],
-            version(programs[0]),
+            results
+                .versions
+                .get(programs[0])
+                .map_or("?", String::as_str),
             cell(Topology::Link),
             cell(Topology::TapServer),
             cell(Topology::TapClient),

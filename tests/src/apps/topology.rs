@@ -162,7 +162,11 @@ impl Pair {
         if up {
             Ok(())
         } else {
-            Err(format!("nothing listens on port {port} of the server"))
+            let look = self.server.run(&["ss", "-atnp"], Duration::from_secs(5));
+            let look = look.map_or_else(|why| why, |outcome| outcome.report());
+            Err(format!(
+                "nothing listens on port {port} of the server; there: {look}"
+            ))
         }
     }
 }

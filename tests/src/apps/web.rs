@@ -103,12 +103,23 @@ fn nginx_workers(pair: &Pair) -> Result<(), String> {
     let program = path_of("nginx").ok_or("nginx is not installed")?;
     let nginx = |extra: &[&str]| {
         let log = format!("{prefix}/log");
-        let mut argv = vec![program.as_str(), "-p", &prefix, "-c", &config, "-e", &log];
+        let mut argv = vec![
+            "setsid",
+            "-w",
+            program.as_str(),
+            "-p",
+            &prefix,
+            "-c",
+            &config,
+            "-e",
+            &log,
+        ];
         argv.extend(extra);
         pair.server.must(&argv, LIMIT)
     };
     nginx_config(pair, &folder, port, 1)?;
-    // Without "daemon off", it returns when it listens.
+    // Without "daemon off", it returns when it listens. What it leaves in its process group is
+    // killed then, and its child may be there still: hence setsid.
     nginx(&[])?;
     fetch(pair, &folder, port)?;
 
@@ -205,14 +216,17 @@ impl<'a> Apache<'a> {
             config: config.to_string_lossy().into_owned(),
         };
         apache.control("start")?;
-        pair.wait_for_port(port)?;
+        pair.wait_for_port(port).map_err(|why| {
+            let log = std::fs::read_to_string(folder.file("log")).unwrap_or_default();
+            format!("{why}\n--- Apache's log\n{log}")
+        })?;
         Ok(apache)
     }
 
     fn control(&self, what: &str) -> Result<String, String> {
-        self.pair
-            .server
-            .must(&["apache2", "-f", &self.config, "-k", what], LIMIT)
+        // As with nginx.
+        let argv = ["setsid", "-w", "apache2", "-f", &self.config, "-k", what];
+        self.pair.server.must(&argv, LIMIT)
     }
 }
 
@@ -319,10 +333,10 @@ fn haproxy(pair: &Pair) -> Result<(), String> {
         "haproxy.cfg",
         format!(
             "global\n nbthread 2\n maxconn 500\n\
-             defaults\n mode http\n retries 3\n option redispatch\n timeout connect 5s\n \
+             defaults\n mode http\n retries 3\n option redispatch 1\n timeout connect 5s\n \
              timeout client 20s\n timeout server 20s\n\
              listen web\n bind {}:{port}\n bind [{}]:{port}\n balance roundrobin\n \
-             server a 127.0.0.1:{} check inter 500ms\n server b 127.0.0.1:{} check inter 500ms\n",
+             server a 127.0.0.1:{} check inter 3s fall 4\n server b 127.0.0.1:{} check inter 3s fall 4\n",
             pair.server4, pair.server6, behind[0], behind[1]
         ),
     )?;

@@ -146,8 +146,9 @@ long gate_execve(struct gate_regs *r)
 		host_syscall1(__NR_close, gate_fd(GATE_FD_PROGRAM));
 		return filters;
 	}
-	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%s",
-		    (unsigned long)gate_thread()->self, gate_fd_base, (u32)filters, path);
+	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%lx:%s",
+		    (unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
+		    (unsigned long)gate.links, path);
 	ret = build_env(r, variable, &env, &size);
 	if (!ret) {
 		/* In a vfork child this memory is the parent's, who frees it. */

@@ -116,6 +116,7 @@ struct gate_state {
 	u64 text_start, text_end;	/* addresses of the image's text */
 	u64 enter;
 	u64 (*fixup)(u64 rip);
+	u64 links;			/* ports whose memory is mapped, a bit each */
 	u32 threads;			/* live threads in this address space */
 	char exe[4096];			/* path of the running program */
 	bool exe_native;
@@ -166,6 +167,8 @@ struct program {
 	u64 start_code, end_code, start_data, end_data, brk;
 	bool exec_stack;
 	u64 sp;
+	u64 interp_key;		/* which file it is, for patch.c; 0: there is none */
+	u64 interp_text, interp_text_end;
 };
 
 /* loader.c */
@@ -173,7 +176,7 @@ struct program {
 #define WHY_BYTES	160
 long program_probe(int fd, const char *path, char why[WHY_BYTES]);
 /* Follows #! lines; may change argv. */
-long program_resolve(struct program *p, char why[WHY_BYTES]);
+long program_resolve(struct program *p, bool probed, char why[WHY_BYTES]);
 void program_map(struct program *p);
 /* stack.c: builds argv, envp and the auxiliary vector on the host's stack at sp. */
 void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
@@ -182,7 +185,7 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
 /* Joins the node at `path` or dies; returns the thread block. */
 struct ring3_thread *node_join(const char *path);
 /* Takes over what the gate before exec left. */
-struct ring3_thread *node_inherit(u64 thread);
+struct ring3_thread *node_inherit(u64 thread, u64 links);
 
 /* thread.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t);
@@ -242,7 +245,7 @@ void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
 /* patch.c */
-void patch_start(void);
+void patch_start(const struct program *p);
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };
 enum patch_fault patch_fault(struct ucontext *uc);

@@ -55,6 +55,7 @@ static void map_link(u32 index, int fd)
 		gate_die(125, "port %u came without its memory", index);
 	map_at(base + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE, page_align(st.st_size),
 	       REGION_PROT, fd, 0, false);
+	gate.links |= 1UL << index;
 }
 
 static void check_up(const char *name)
@@ -169,27 +170,22 @@ struct ring3_thread *node_join(const char *path)
 	return t;
 }
 
-struct ring3_thread *node_inherit(u64 thread)
+/* A word of the region's head; to read all of that would touch 66 pages. */
+#define HEAD_WORDS	(offsetof(struct ring3_region, tsc_khz) / 8)
+#define HEAD(head, field)	((head)[offsetof(struct ring3_region, field) / 8])
+
+struct ring3_thread *node_inherit(u64 thread, u64 links)
 {
-	struct ring3_region *head = gate_alloc(sizeof(*head));
-	struct ring3_proc *proc;
-	struct ring3_thread *t;
-	long flags;
+	u64 head[HEAD_WORDS];
 	u32 i;
 
-	if (!head || host_syscall4(__NR_pread64, gate_fd(GATE_FD_REGION), (long)head,
-				   sizeof(*head), 0) != sizeof(*head))
+	if (host_syscall4(__NR_pread64, gate_fd(GATE_FD_REGION), (long)head, sizeof(head), 0) !=
+	    sizeof(head))
 		gate_die(125, "the node's memory did not come through exec");
-	map_region(head->base, head->size, head->text_start, head->text_end);
-	gate_free(head);
+	map_region(HEAD(head, base), HEAD(head, size), HEAD(head, text_start), HEAD(head, text_end));
 	check_up(gate.region->node_name);
-	t = (struct ring3_thread *)thread;
-	proc = (struct ring3_proc *)t->proc;
-	for (i = 0; i < RING3_PORTS_MAX; i++) {
-		/* A slot without a port has a placeholder (fd.c). */
-		flags = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PORT + i), F_GETFL, 0);
-		if (proc->port_fd[i] < 0 && flags >= 0 && !(flags & O_PATH))
+	for (i = 0; i < RING3_PORTS_MAX; i++)
+		if (links >> i & 1)
 			map_link(i, gate_fd(GATE_FD_PORT + i));
-	}
-	return t;
+	return (struct ring3_thread *)thread;
 }

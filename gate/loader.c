@@ -219,9 +219,10 @@ static char *copy_string(const char *s)
 	return memcpy(p, s, strlen(s) + 1);
 }
 
-long program_resolve(struct program *p, char why[WHY_BYTES])
+/* probed: program_probe() has been happy with it a moment ago. */
+long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 {
-	long ret = program_probe(p->fd, p->path, why);
+	long ret = probed ? 0 : program_probe(p->fd, p->path, why);
 	char line[SCRIPT_LINE + 1], *interp, *arg, **argv;
 
 	if (ret)
@@ -399,6 +400,25 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias)
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
 
+/* For patch_start(): the first executable segment, and which file and version of it this is. */
+static void note_interp(struct program *p, const struct image_file *f, int fd)
+{
+	struct stat st;
+	int i;
+
+	for (i = 0; i < f->eh.e_phnum && !p->interp_text; i++) {
+		const Elf64_Phdr *ph = &f->ph[i];
+
+		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && !(ph->p_flags & PF_W)) {
+			p->interp_text = ph->p_vaddr + p->interp_base;
+			p->interp_text_end = p->interp_text + ph->p_filesz;
+		}
+	}
+	if (p->interp_text && !host_syscall2(__NR_fstat, fd, (long)&st))
+		p->interp_key = (((st.st_dev * 31 + st.st_ino) * 31 + st.st_size) * 31 +
+				 st.st_mtime) * 1000003 + st.st_mtime_nsec + 1;
+}
+
 void program_map(struct program *p)
 {
 	struct image_file *f = gate_pages(sizeof(*f));
@@ -420,6 +440,7 @@ void program_map(struct program *p)
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
 		p->interp_base = map_elf(fd, interp, f, 0);
 		p->entry = f->eh.e_entry + p->interp_base;
+		note_interp(p, f, fd);
 		host_syscall1(__NR_close, fd);
 	}
 	gate_pages_free(f, sizeof(*f));

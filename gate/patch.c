@@ -32,6 +32,7 @@
  * output or the gate. What can't be rewritten stays with the backstop.
  */
 #include "internal.h"
+#include "ring3_sites.h"
 #include <linux/membarrier.h>
 
 #define TABLE		0x7ff40000UL	/* 2 * PATCH_SITES words: 64 KiB */
@@ -41,7 +42,8 @@
 #define NEAR_AREAS	64
 #define SLOT_BYTES	32
 #define SYSCALL_BYTES	2U
-#define FORM_A_SYSCALL	5	/* where the `syscall' was */
+#define FORM_A_SYSCALL	5U	/* where the `syscall' was */
+#define FORM_A_BYTES	7U
 #define REACH		0x7fff0000UL
 #define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		(1u << 30)
@@ -440,16 +442,99 @@ static bool rewrite_b(u64 addr, u64 nr)
 	return true;
 }
 
+/* ---- the dynamic linker: ring3_sites.h ---- */
+
+static struct {
+	u64 key, start, end;
+} interp;
+
+static u64 *interp_words(void)
+{
+	return gate.region ? gate.region->init_thread.gate : NULL;
+}
+
+static bool is_form_a(u64 addr, u32 nr)
+{
+	const u8 *at = (const u8 *)addr;
+	u32 imm;
+
+	memcpy(&imm, at + 1, 4);
+	return at[0] == 0xb8 && imm == nr && at[5] == 0x0f && at[6] == 0x05 &&
+	       (at[-1] & 0xf0) != 0x40;
+}
+
+/* A trap: is it of the interpreter, and of form A? Then the node's next program need not trap there. */
+static void interp_note(u64 syscall_at, u64 nr)
+{
+	u64 addr = syscall_at - FORM_A_SYSCALL, entry = nr << 32 | (addr - interp.start), free;
+	u64 *words = interp_words();
+	u32 i;
+
+	if (!interp.key || !words || addr <= interp.start || syscall_at + 2 > interp.end ||
+	    nr >= GATE_STRAIGHT_NR || !is_form_a(addr, nr))
+		return;
+	free = 0;
+	__atomic_compare_exchange_n(&words[RING3_SITES_FILE], &free, interp.key, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	if (READ_ONCE(words[RING3_SITES_FILE]) != interp.key)
+		return;
+	for (i = RING3_SITES_FIRST; i < RING3_SITES_END; i++) {
+		free = 0;
+		if (READ_ONCE(words[i]) == entry ||
+		    __atomic_compare_exchange_n(&words[i], &free, entry, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST) || free == entry)
+			return;
+	}
+}
+
+/* Before the first instruction of the program runs: no need to mind other threads. */
+static void interp_rewrite(void)
+{
+	const u64 *words = interp_words();
+	u64 start = page_start(interp.start), end = page_align(interp.end);
+	u32 i;
+
+	if (!interp.key || !words || READ_ONCE(words[RING3_SITES_FILE]) != interp.key ||
+	    host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC))
+		return;
+	for (i = RING3_SITES_FIRST; i < RING3_SITES_END; i++) {
+		u64 entry = READ_ONCE(words[i]), addr = interp.start + (u32)entry;
+		u32 nr = entry >> 32, word;
+		int site;
+
+		if (!entry)
+			break;
+		if (addr <= interp.start || addr + FORM_A_BYTES > interp.end || !is_form_a(addr, nr))
+			continue;
+		site = find_place(0, addr);
+		if (site < 0)
+			break;
+		publish(site, addr, addr + FORM_A_BYTES, nr);
+		word = table_word(site);
+		memcpy((void *)addr, (u8[]){ 0xff, 0x24, 0x25 }, 3);
+		memcpy((void *)(addr + 3), &word, 4);
+		places[site].done = 1;
+		count(COUNT_SITES);
+	}
+	host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
+}
+
 /* ---- when ---- */
 
-void patch_start(void)
+void patch_start(const struct program *p)
 {
-	long p = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	long at = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 
-	table_ready = (u64)p == TABLE;
-	if (!table_ready)
+	table_ready = (u64)at == TABLE;
+	if (!table_ready) {
 		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
+		return;
+	}
+	interp.key = p->interp_key;
+	interp.start = p->interp_text;
+	interp.end = p->interp_text_end;
+	interp_rewrite();
 }
 
 /* The site that traps with rip behind it. */
@@ -459,6 +544,7 @@ void patch_trap(u64 rip, u64 nr)
 
 	if (!table_ready || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
+	interp_note(rip - SYSCALL_BYTES, nr);
 	if (seen[i].rip != rip) {	/* a collision only delays */
 		seen[i].rip = rip;
 		seen[i].hits = 0;

@@ -24,7 +24,9 @@ long gate_sigaction(struct gate_regs *r)
 	if (r->a[1]) {
 		act.mask &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
 		sh->action[sig] = act;
-		signal_host_install(sh, sig);
+		/* posix_spawn() sets all 64 to what they are. */
+		if (!signal_host_same(&old, &act, sig))
+			signal_host_install(sh, sig);
 	}
 	gate_unlock(&sh->lock);
 	if (r->a[2] && gate_copy_out((void *)r->a[2], &old, sizeof(old)))

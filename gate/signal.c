@@ -289,9 +289,9 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 /* ---- dispositions ---- */
 
-u64 signal_host_install(struct gate_sighand *sh, int sig)
+/* What the host is told where the program wants *want. */
+static struct host_sigaction host_action(const struct host_sigaction *want, int sig)
 {
-	struct host_sigaction old = { 0 }, *want = &sh->action[sig];
 	struct host_sigaction act = {
 		.handler = (u64)on_signal,
 		.flags = SA_SIGINFO | SA_ONSTACK | SA_RESTORER | (want->flags & SA_KEPT),
@@ -315,8 +315,26 @@ u64 signal_host_install(struct gate_sighand *sh, int sig)
 	} else if (want->handler == (u64)SIG_DFL) {
 		act.flags |= SA_RESTART;
 	}
+	return act;
+}
+
+u64 signal_host_install(struct gate_sighand *sh, int sig)
+{
+	struct host_sigaction act = host_action(&sh->action[sig], sig), old = { 0 };
+
 	host_syscall4(__NR_rt_sigaction, sig, (long)&act, (long)&old, 8);
 	return old.handler;
+}
+
+/*
+ * Is the host to be told the same for both? Not of signals that it ignores: to be told once more
+ * makes it forget those that are pending.
+ */
+bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig)
+{
+	struct host_sigaction x = host_action(a, sig), y = host_action(b, sig);
+
+	return x.handler > (u64)SIG_IGN && !memcmp(&x, &y, sizeof(x));
 }
 
 void signal_install(struct gate_sighand *sh)

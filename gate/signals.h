@@ -57,6 +57,7 @@ static inline void host_default(int sig)
 /* signal.c */
 /* Makes the host's disposition what sh says; returns the handler it had before. */
 u64 signal_host_install(struct gate_sighand *sh, int sig);
+bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig);
 
 /* sigframe.c */
 /* Context uc is the program's: runs its handler there, or does what the default is. */

@@ -6,8 +6,8 @@
  *   (any argv)			with RING3_EXEC in it: goes on after an exec
  *
  * RING3_EXEC is made by gate_execve() and removed here:
- *   THREAD:FD_BASE:FILTERS:PATH (hexadecimal numbers); the program is open at GATE_FD_PROGRAM,
- *   and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
+ *   THREAD:FD_BASE:FILTERS:LINKS:PATH (hexadecimal numbers); the program is open at
+ *   GATE_FD_PROGRAM, LINKS are the ports with memory, and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
 #include "internal.h"
@@ -133,7 +133,7 @@ void gate_start(u64 *sp)
 	struct ring3_thread *t;
 	struct gate_tcb *tcb;
 	char why[WHY_BYTES];
-	u64 *auxv, thread = 0, filters = 0;
+	u64 *auxv, thread = 0, filters = 0, links = 0;
 	long ret;
 
 	for (auxv = (u64 *)envp; *auxv; auxv++)
@@ -145,6 +145,7 @@ void gate_start(u64 *sp)
 		thread = gate_strtou(after, 16, &after);
 		fds_start(gate_strtou(after + 1, 16, &after));
 		filters = gate_strtou(after + 1, 16, &after);
+		links = gate_strtou(after + 1, 16, &after);
 		env_remove(envp, "RING3_EXEC");
 		p.path = p.execfn = after + 1;
 		p.fd = gate_fd(GATE_FD_PROGRAM);
@@ -158,7 +159,7 @@ void gate_start(u64 *sp)
 		fresh_program(&p, envp);
 	}
 	exec_set_program(p.path, p.fd);
-	ret = program_resolve(&p, why);
+	ret = program_resolve(&p, after, why);	/* gate_execve() has probed it */
 	if (ret)
 		cannot_run(p.path, ret, why);
 	if (p.path != p.execfn)
@@ -166,10 +167,10 @@ void gate_start(u64 *sp)
 
 #ifdef GATE_NO_NODE
 	t = null_thread_new();
-	(void)thread;
+	(void)thread, (void)links;
 #else
 	if (after)
-		t = node_inherit(thread);
+		t = node_inherit(thread, links);
 	else
 		t = node_join(env_value(envp, RING3_ENV_NODE));
 #endif
@@ -190,7 +191,7 @@ void gate_start(u64 *sp)
 	host_syscall1(__NR_close, p.fd);
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);
-	patch_start();
+	patch_start(&p);
 	sud_arm();
 	gate_jump(p.entry, p.sp);
 }

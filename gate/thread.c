@@ -177,12 +177,15 @@ static void procs_changed(void)
 	host_syscall3(__NR_futex, (long)&gate.region->procs_gen, FUTEX_WAKE, 0x7fffffff);
 }
 
-/* The first thing that a new process says. */
+/*
+ * A new process. In all but odd cases the host has written its pid, see own_parent_tid(), and
+ * its parent says so: to wake the keeper takes a while, which is better not the child's.
+ */
 static void proc_started(struct ring3_thread *t)
 {
-	/* See own_parent_tid(): in all but odd cases the host has written it. */
-	if (!READ_ONCE(proc_of(t)->pid))
-		WRITE_ONCE(proc_of(t)->pid, host_syscall0(__NR_getpid));
+	if (READ_ONCE(proc_of(t)->pid))
+		return;
+	WRITE_ONCE(proc_of(t)->pid, host_syscall0(__NR_getpid));
 	procs_changed();
 }
 
@@ -445,7 +448,7 @@ long gate_clone(struct gate_regs *r)
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));
 	}
-	/* The child says it too, but one that is killed at once never gets there. */
+	/* If we are killed before we get here, the keeper looks because of that. */
 	if (ret > 0 && !(flags & CLONE_THREAD))
 		procs_changed();
 	return ret;

@@ -236,11 +236,15 @@ impl Watch {
         Ok(())
     }
 
-    /// The pidfd of entry `index` is readable.
+    /// The pidfd of entry `index` is readable. What it may have meant to say, about children, it
+    /// says no more: look.
     fn died(&mut self, index: usize) {
         if let Some(watched) = self.watched.remove(&index) {
             let pid = watched.pid;
             self.bury(Dead { index, pid });
+            if let Err(error) = self.look() {
+                log::warn!("{error}");
+            }
         }
     }
 

@@ -50,9 +50,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include "ring3_link.h"
+#ifndef link_load		/* a fuzzer changes the words between two loads */
 #define link_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
-#define link_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define link_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
+#endif
+#define link_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define link_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #ifndef link_mb			/* a sanitizer that knows no fences brings its own */
 #define link_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)

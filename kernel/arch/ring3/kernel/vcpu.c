@@ -29,6 +29,7 @@
  */
 #include <linux/errno.h>
 #include <uapi/linux/futex.h>
+#include <uapi/linux/poll.h>
 #include <linux/kernel.h>
 #include <linux/processor.h>
 #include <linux/time64.h>
@@ -283,6 +284,35 @@ int ring3_host_leave(struct ring3_thread *tb)
 	return 0;
 }
 
+/* The descriptors of the node's ports in this process. */
+static int fd_ports(struct ring3_thread *tb, struct pollfd *fds, u32 *bits)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+	int i, n = 0;
+
+	for (i = 0; proc && i < RING3_PORTS_MAX; i++) {
+		if (proc->port_fd[i] < 0)
+			continue;
+		bits[n] = RING3_IRQ_PORT(i);
+		fds[n++] = (struct pollfd) { proc->port_fd[i], POLLIN, 0 };
+	}
+	return n;
+}
+
+/* Those that have something; one that has an error besides is left to the keeper. */
+static u32 fd_ports_ready(struct pollfd *fds, const u32 *bits, int n)
+{
+	u32 ready = 0;
+	int i;
+
+	if (ring3_host_syscall(__NR_poll, (long)fds, n, 0, 0, 0, 0) <= 0)
+		return 0;
+	for (i = 0; i < n; i++)
+		if (fds[i].revents == POLLIN)
+			ready |= bits[i];
+	return ready;
+}
+
 /*
  * The idle task is parked and this thread's call waits: look at what memory
  * shows, without a system call. Returns as host_wait(); 1 also when it gives up.
@@ -293,6 +323,9 @@ static int host_poll(struct ring3_thread *tb)
 	static u64 gave_up;		/* when the last spin found nothing; 0: it did */
 	static u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
 	u64 start, now, back, cap = READ_ONCE(ring3_region.spin_ns);
+	struct pollfd fds[RING3_PORTS_MAX];
+	u32 fd_bits[RING3_PORTS_MAX];
+	int n_fds = fd_ports(tb, fds, fd_bits);
 	bool event = false, beside_peer;
 	u32 ready, o;
 
@@ -329,6 +362,8 @@ static int host_poll(struct ring3_thread *tb)
 			break;
 		}
 		ready = ring3_poll_ready();
+		if (!ready && n_fds)
+			ready = fd_ports_ready(fds, fd_bits, n_fds);
 		if (ready) {
 			host_or(&ring3_region.pending, ready);
 			event = true;
@@ -343,12 +378,13 @@ static int host_poll(struct ring3_thread *tb)
 			gave_up = now;
 			break;
 		}
-		if (!beside_peer) {
+		if (!beside_peer && !n_fds) {
 			cpu_relax();
 			continue;
 		}
 		/*
-		 * What we wait for wants this very CPU: the host's scheduler likes to put a
+		 * What we wait for wants this very CPU (or may want it: nobody tells where
+		 * the far end of a host's device is): the host's scheduler likes to put a
 		 * thread beside the one that woke it. If others with more to do want it
 		 * too it is better to sleep and be woken.
 		 */

@@ -4,12 +4,6 @@
  */
 #include "signals.h"
 
-static bool is_restart(long ret)
-{
-	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
-	       ret == -ERESTART_RESTARTBLOCK;
-}
-
 #ifdef GATE_NO_NODE
 /* The test build has no image: tasks come from the heap, nothing else exists. */
 static long image_enter(long nr, long a, long b, long c, long d, long e, long f,

@@ -228,7 +228,7 @@ long do_epoll_wait(struct gate_regs *r)
 		}
 		ret = ep ? ep_wait_one_side(ep, &plain) : image_pass(&plain);
 		if (masked)
-			gate_sigmask_end();
+			gate_sigmask_end(ret);
 		if (ret != -EAGAIN)
 			return ret;
 		return do_epoll_wait(r);	/* it is mixed now, for good */
@@ -241,6 +241,6 @@ long do_epoll_wait(struct gate_regs *r)
 		gate_sigmask_begin(set);
 	ret = ep_wait_mixed(ep, epfd, r->a[1], (s32)r->a[2], deadline);
 	if (masked)
-		gate_sigmask_end();
+		gate_sigmask_end(ret);
 	return ret;
 }

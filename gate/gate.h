@@ -183,10 +183,11 @@ long gate_fd_keep(int fd, int slot);
 
 /*
  * Around a call of the node that has a signal mask of its own (ppoll, pselect6,
- * epoll_pwait): begin installs *set, end puts the old mask back.
+ * epoll_pwait): begin installs *set, end puts the old mask back. ret is the call's result: a
+ * signal that has only been let in by the mask runs its handler when it ended the call.
  */
 void gate_sigmask_begin(u64 set);
-void gate_sigmask_end(void);
+void gate_sigmask_end(long ret);
 
 /* ---- program (exec.c) ---- */
 

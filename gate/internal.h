@@ -227,6 +227,13 @@ void seccomp_fork(enum gate_fork_phase phase);
 long seccomp_save(void);			/* before exec: 1 if there is something to restore */
 void seccomp_restore(void);
 
+/* call.c, sigcall.c */
+static inline bool is_restart(long ret)
+{
+	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
+	       ret == -ERESTART_RESTARTBLOCK;
+}
+
 /* sud.c */
 void sud_arm(void);
 void sud_call(struct ucontext *uc);	/* handles the call that uc is at the end of */

@@ -201,8 +201,8 @@ long mixed_mask_begin(u64 user, u64 size, bool *masked)
 	return 0;
 }
 
-void mixed_mask_end(bool masked)
+void mixed_mask_end(bool masked, long ret)
 {
 	if (masked)
-		gate_sigmask_end();
+		gate_sigmask_end(ret);
 }

@@ -2,9 +2,10 @@
 /*
  * owner.c - who gets SIGIO and SIGURG of a node's descriptor
  *
- * The program names processes by the host's pids, the node knows its own. The one
- * that programs name is themselves: translated both ways. Others of the node
- * would need a table; they are answered with ESRCH.
+ * The program names processes by the host's pids. The node's tasks have the same, as a rule
+ * (task.c in the port); the caller's own are translated both ways in any case. Process groups and
+ * sessions are the host's business; the node's follow so that it can find a group's
+ * members. One that was made outside the node is there as the caller alone.
  */
 #include "policy.h"
 
@@ -15,17 +16,16 @@ struct owner_ex {		/* struct f_owner_ex, asm-generic/fcntl.h */
 	s32 pid;
 };
 
-/* What a program's number means on the node; 0 stays "nobody", -ESRCH: unknown there. */
+/* What a program's number means on the node; 0 stays "nobody". */
 static long to_node(s32 type, s32 pid)
 {
 	if (!pid)
 		return 0;
 	if (type == F_OWNER_TID && pid == host_syscall0(__NR_gettid))
 		return image_call0(__NR_gettid);
-	if (type == F_OWNER_PGRP ? pid == host_syscall1(__NR_getpgid, 0) :
-				   pid == host_syscall0(__NR_getpid))
+	if (type == F_OWNER_PID && pid == host_syscall0(__NR_getpid))
 		return image_call0(__NR_getpid);
-	return -ESRCH;
+	return pid > 0 ? pid : -ESRCH;
 }
 
 static s32 to_host(s32 type, s32 pid)
@@ -37,19 +37,40 @@ static s32 to_host(s32 type, s32 pid)
 	return pid;
 }
 
-/*
- * All ways lead through F_SETOWN_EX and F_GETOWN_EX. A process group of the program is
- * its own process on the node, whose signals reach the whole group by the host no more.
- */
+/* All ways lead through F_SETOWN_EX and F_GETOWN_EX. */
 static long set_owner(u32 fd, s32 type, s32 pid)
 {
-	struct owner_ex ex = { .type = type == F_OWNER_PGRP ? F_OWNER_PID : type };
-	long there = to_node(type, pid);
+	struct owner_ex ex = { .type = type };
+	long there = to_node(type, pid), ret;
 
 	if (there < 0)
 		return there;
 	ex.pid = there;
+	ret = image_call3(__NR_fcntl, fd, F_SETOWN_EX, &ex);
+	if (ret != -ESRCH || type != F_OWNER_PGRP || pid != host_syscall0(__NR_getpgrp))
+		return ret;
+	ex.type = F_OWNER_PID;
+	ex.pid = image_call0(__NR_getpid);
 	return image_call3(__NR_fcntl, fd, F_SETOWN_EX, &ex);
+}
+
+/* The node refuses where the host did not only for groups that it does not have. */
+long do_setpgid(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (!ret)
+		image_pass(r);
+	return ret;
+}
+
+long do_setsid(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (ret >= 0)
+		image_pass(r);
+	return ret;
 }
 
 static long get_owner(u32 fd, struct owner_ex *ex)
@@ -80,7 +101,7 @@ long owner_fcntl(struct gate_regs *r)
 		return set_owner_signed(fd, r->a[2]);
 	case F_GETOWN:
 		ret = get_owner(fd, &ex);
-		return ret ? ret : ex.pid;
+		return ret ? ret : ex.type == F_OWNER_PGRP ? -ex.pid : ex.pid;
 	case F_SETOWN_EX:
 		if (gate_copy_in(&ex, user, sizeof(ex)))
 			return -EFAULT;
@@ -107,5 +128,8 @@ long owner_ioctl(struct gate_regs *r)
 		return set_owner_signed(fd, pid);
 	}
 	ret = get_owner(fd, &ex);
-	return ret ? ret : gate_copy_out(user, &ex.pid, sizeof(ex.pid));
+	if (ret)
+		return ret;
+	pid = ex.type == F_OWNER_PGRP ? -ex.pid : ex.pid;
+	return gate_copy_out(user, &pid, sizeof(pid));
 }

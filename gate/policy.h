@@ -145,6 +145,8 @@ long do_pidfd_send_signal(struct gate_regs *r);
 /* owner.c: on node descriptors only */
 long owner_fcntl(struct gate_regs *r);
 long owner_ioctl(struct gate_regs *r);
+long do_setpgid(struct gate_regs *r);
+long do_setsid(struct gate_regs *r);
 
 /* map.c */
 long do_mmap(struct gate_regs *r);
@@ -168,7 +170,7 @@ u32 mixed_owner(s32 fd);
 /* tmp has room for n + 1 entries; may is NULL or the bits that count, for each entry. */
 long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u64 deadline);
 long mixed_mask_begin(u64 user, u64 size, bool *masked);
-void mixed_mask_end(bool masked);
+void mixed_mask_end(bool masked, long ret);
 
 /* poll.c, select.c */
 long do_poll(struct gate_regs *r);		/* poll, ppoll */

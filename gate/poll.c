@@ -41,7 +41,7 @@ static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 	if (ret)
 		return ret;
 	ret = mixed_wait(fds, fds + n, n, NULL, deadline);
-	mixed_mask_end(masked);
+	mixed_mask_end(masked, ret);
 	if (timed)
 		wait_give_back(r->a[2], deadline);
 	if (ret >= 0 && put_revents(r->a[0], fds, n))
@@ -62,7 +62,7 @@ static long poll_in_node(struct gate_regs *r)
 		plain.a[3] = 0;
 	}
 	ret = image_pass(&plain);
-	mixed_mask_end(masked);
+	mixed_mask_end(masked, ret);
 	return ret;
 }
 

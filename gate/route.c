@@ -164,6 +164,8 @@ static const gate_handler handlers[512] = {
 	[__NR_wait4] = do_wait4,
 	[__NR_waitid] = do_waitid,
 	[__NR_ptrace] = do_ptrace,
+	[__NR_setpgid] = do_setpgid,
+	[__NR_setsid] = do_setsid,
 	[__NR_seccomp] = gate_seccomp,
 	[__NR_arch_prctl] = gate_arch_prctl,
 };

@@ -198,7 +198,7 @@ static long select_timed(struct gate_regs *r, struct select_set *s)
 	if (ret)
 		return ret;
 	ret = select_mixed(r, s, deadline);
-	mixed_mask_end(masked);
+	mixed_mask_end(masked, ret);
 	if (p)
 		wait_give_back(r->a[4], deadline);
 	else
@@ -222,7 +222,7 @@ static long select_in_node(struct gate_regs *r)
 		plain.a[5] = 0;
 	}
 	ret = image_pass(&plain);
-	mixed_mask_end(masked);
+	mixed_mask_end(masked, ret);
 	return ret;
 }
 

@@ -162,12 +162,38 @@ void gate_sigmask_begin(u64 set)
 	gate_host(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, 0, sizeof(set), 0, 0);
 }
 
-void gate_sigmask_end(void)
+/*
+ * The call has a result in spite of noted signals: those that the old mask blocks stay pending. All
+ * signals are blocked since the first was noted.
+ */
+static void put_back(struct gate_tcb *tcb)
+{
+	u32 i, kept = 0;
+
+	for (i = 0; i < tcb->npending; i++) {
+		siginfo_t *info = &tcb->pending[i];
+
+		if (!(tcb->temp_orig & SIGBIT(info->si_signo)))
+			tcb->pending[kept++] = *info;
+		else if (from_outside(info) && info->si_code != SI_TKILL)
+			host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid),
+				      info->si_signo, (long)info);
+		else
+			raise_info(info);
+	}
+	tcb->npending = kept;
+	if (!kept)
+		signal_quiet(tcb);
+}
+
+void gate_sigmask_end(long ret)
 {
 	struct gate_tcb *tcb = gate_tcb();
 
 	if (!tcb->temp_active)
 		return;
+	if (unlikely(READ_ONCE(tcb->npending)) && ret != -EINTR && !is_restart(ret))
+		put_back(tcb);
 	/* With a noted signal, all stay blocked until it is delivered. */
 	gate_host(__NR_rt_sigprocmask, SIG_SETMASK, (long)&tcb->temp_orig, 0, sizeof(u64), 0, 0);
 	barrier();

@@ -165,6 +165,14 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 	}
 }
 
+void signal_quiet(struct gate_tcb *tcb)
+{
+	struct ring3_thread *t = tcb->thread;
+
+	WRITE_ONCE(t->sigpending, 0);
+	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+}
+
 /*
  * Are there noted signals that mean something to the program? Drops the others (their
  * disposition has changed since) and gives the mask back.
@@ -183,8 +191,7 @@ bool signal_pending(struct gate_tcb *tcb)
 		if (handler == (u64)SIG_DFL && default_is_stop(sig))
 			signal_stop_process(sig);
 	}
-	WRITE_ONCE(t->sigpending, 0);
-	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	signal_quiet(tcb);
 	if (tcb->npending) {
 		tcb->npending = 0;
 		signal_set_mask(tcb->saved_mask);

@@ -59,6 +59,8 @@ static inline void host_default(int sig)
 u64 signal_host_install(struct gate_sighand *sh, int sig);
 bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig);
 
+void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
+
 /* sigframe.c */
 /* Context uc is the program's: runs its handler there, or does what the default is. */
 void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);

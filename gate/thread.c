@@ -190,8 +190,8 @@ static void proc_started(struct ring3_thread *t)
 }
 
 /*
- * ... and its first call, any: with that its task gets the process's number (kernel/task.c),
- * so that the parent can name it to the node. A vfork child has exec's for that.
+ * ... and its first call, any: with that its task gets the number of the process or thread (kernel/task.c),
+ * so that others can name it to the node. A vfork child has exec's for that.
  */
 static void proc_number(void)
 {
@@ -221,8 +221,8 @@ void gate_child_start(void *arg)
 		proc_started(t);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
-	if (!(child->flags & (CLONE_THREAD | CLONE_VFORK)))
-		proc_number();
+	if (!(child->flags & CLONE_VFORK))
+		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
 	sud_arm();
 	stop_park();
 	gate_resume(uc);

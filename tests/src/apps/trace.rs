@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Debuggers and tracers, on a node and from outside, of programs on a node.
 
-use super::{Checked, Verdict, ensure, helper, installed, trial};
+use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec::{self, End, Group};
 use crate::node::{Node, SHORT};
 use crate::scratch::Scratch;
@@ -15,8 +15,8 @@ fn with_node(
     check: fn(&Node, &str) -> Result<(), String>,
 ) -> Trial {
     trial(format!("trace_{name}"), move || -> Checked {
-        if !installed(tool) {
-            return Ok(Verdict::Ignored(format!("{tool} is not installed")));
+        if let Some(why) = missing(&[tool])? {
+            return Ok(Verdict::Ignored(why));
         }
         let program = helper("debugged")?;
         check(&Node::up(&[])?, &program.to_string_lossy())?;

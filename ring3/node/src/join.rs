@@ -75,11 +75,13 @@ fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String
     set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(fail)?;
     let peer = socket_peercred(socket).map_err(fail)?;
     let mut bytes = [0; size_of::<ring3_join_request>() + 1];
-    let (len, _) = rustix::net::recv(socket, &mut bytes[..], RecvFlags::empty()).map_err(fail)?;
     if peer.uid != rustix::process::geteuid() {
+        // Not waited for; but what lies there unread would cost the asker our answer.
+        let _ = rustix::net::recv(socket, &mut bytes[..], RecvFlags::DONTWAIT);
         let uid = peer.uid.as_raw();
         return Err((-libc::EPERM, format!("user {uid} is not this node's user")));
     }
+    let (len, _) = rustix::net::recv(socket, &mut bytes[..], RecvFlags::empty()).map_err(fail)?;
     if len != size_of::<ring3_join_request>() {
         return Err((-libc::EPROTO, "the request has a wrong length".into()));
     }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use ring3_abi::{RING3_BOOTING, RING3_DOWN, RING3_LOADED, RING3_UP};
 use rustix::event::{poll, PollFd, PollFlags};
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
 
 use crate::control::{self, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
@@ -120,6 +122,14 @@ fn accept(listener: &UnixListener, quit: &OwnedFd, context: &Context) {
             continue;
         };
         let facts = &context.facts;
+        // The folder lets nobody else come so far; should that be undone, this still holds.
+        if !socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid()) {
+            log::warn!(
+                "node {}: another user asked at its control socket",
+                facts.name
+            );
+            continue;
+        }
         let context = context.clone();
         let started = Driver::start("ring3-answer", move || {
             if let Err(error) = context.serve(&stream) {

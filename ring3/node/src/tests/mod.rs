@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Tests of the keeper as a whole: `keeper` on a fake image that a C compiler makes here,
-//! `kernel` on the real one where it is built.
+//! `kernel` on the real one where it is built. `hostile` is about who may not come in.
 
+mod hostile;
 mod join_client;
 mod keeper;
 mod kernel;

@@ -16,7 +16,7 @@
 
 use std::ffi::c_void;
 use std::ops::Range;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use ring3_abi::{RING3_ALIAS_OFFSET, RING3_SLOTS, RING3_SLOT_SIZE, RING3_SPACE_BASE};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -172,4 +172,40 @@ fn reserve_slot(size: u64) -> Result<u64> {
         }
     }
     Err(Error::NoSlot { slots: RING3_SLOTS })
+}
+
+/// Has the host put the first `len` bytes of the memory into huge pages, so that a process that
+/// maps it has one page fault where it had many. The host may refuse (before Linux 6.1, or
+/// where huge pages in shared memory are denied): then all is as it was.
+pub(crate) fn make_huge(memory: BorrowedFd<'_>, len: u64) -> rustix::io::Result<()> {
+    const HUGE: usize = 2 << 20;
+    let len = len as usize & !(HUGE - 1);
+    // SAFETY: new mappings at addresses that the kernel chooses; the second replaces a part of the
+    // first, and all of it is unmapped below. What the memory holds stays the same.
+    unsafe {
+        let room = mmap_anonymous(
+            std::ptr::null_mut(),
+            len + HUGE,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE,
+        )?;
+        let at = (room as usize).next_multiple_of(HUGE) as *mut c_void;
+        let result = mmap(
+            at,
+            len,
+            ProtFlags::READ | ProtFlags::WRITE,
+            MapFlags::SHARED | MapFlags::FIXED,
+            memory,
+            0,
+        )
+        .and_then(|at| match libc::madvise(at, len, libc::MADV_COLLAPSE) {
+            0 => Ok(()),
+            _ => Err(
+                rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())
+                    .unwrap_or(rustix::io::Errno::INVAL),
+            ),
+        });
+        let _ = munmap(room, len + HUGE);
+        result
+    }
 }

@@ -36,6 +36,8 @@ use crate::vcpu::Grip;
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
 /// How often to look at the vCPU while a dead process's entry is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
+/// With so many processes it is worth while to make each start of one cheaper.
+const MANY: usize = 16;
 
 /// Tokens of the epoll set; a process's is its index in procs[].
 const STOP: u64 = u64::MAX;
@@ -75,6 +77,7 @@ impl Deaths {
             set: epoll::create(epoll::CreateFlags::CLOEXEC)
                 .map_err(Error::host("watch a node's processes"))?,
             watched: HashMap::new(),
+            seen: 0,
             unburied: Vec::new(),
             tell,
             bell: bell.clone(),
@@ -157,6 +160,8 @@ struct Watch {
     set: OwnedFd,
     /// By index into procs[].
     watched: HashMap<usize, Watched>,
+    /// Processes ever watched.
+    seen: usize,
     unburied: Vec<Unburied>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
@@ -225,6 +230,13 @@ impl Watch {
                         _pidfd: pidfd,
                     };
                     self.watched.insert(entry.index, watched);
+                    self.seen += 1;
+                    if self.seen == MANY {
+                        let region = region.clone();
+                        let _ = std::thread::Builder::new()
+                            .name("ring3-huge".into())
+                            .spawn(move || region.make_huge());
+                    }
                 }
                 Err(rustix::io::Errno::SRCH) => self.bury(Dead {
                     index: entry.index,

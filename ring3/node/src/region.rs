@@ -153,6 +153,18 @@ impl Region {
         self.memory.as_fd()
     }
 
+    /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 4 MiB.
+    pub fn make_huge(&self) {
+        /// Beside the image, what the kernel set up at boot: the memory map, first slabs.
+        const BOOT_BYTES: u64 = 6 << 20;
+        // SAFETY: the region is mapped and starts with this struct; the image wrote the field.
+        let image = unsafe { &*(self.base as *const ring3_region) }.image_size;
+        let len = (image + BOOT_BYTES).min(self.size);
+        if let Err(why) = load::make_huge(self.memory(), len) {
+            log::info!("no huge pages for the node's memory: {why}");
+        }
+    }
+
     /// Bytes of host memory that the region holds.
     pub fn resident(&self) -> u64 {
         rustix::fs::fstat(&self.memory).map_or(0, |stat| stat.st_blocks as u64 * 512)

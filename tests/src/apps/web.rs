@@ -236,9 +236,10 @@ fn apache_prefork(pair: &Pair) -> Result<(), String> {
 }
 
 fn apache_event(pair: &Pair) -> Result<(), String> {
-    // Threads for all of the load in each process: with fewer, Apache shuts connections that
-    // are kept alive when its workers are busy, and a request on its way is lost.
-    let processes = "StartServers 2\nThreadsPerChild 32\nMaxRequestWorkers 64\n";
+    // More threads a process than there are clients: where all are busy, it closes connections
+    // that clients keep, and a request may be on its way just then.
+    let processes = "StartServers 2\nServerLimit 2\nThreadsPerChild 32\nMaxRequestWorkers 64\n\
+                     MinSpareThreads 1\nMaxSpareThreads 64\n";
     apache(pair, "mpm_event", processes)
 }
 
@@ -361,12 +362,29 @@ fn haproxy(pair: &Pair) -> Result<(), String> {
 }
 
 fn gunicorn(pair: &Pair) -> Result<(), String> {
+    let folder = Scratch::new()?;
+    served_by_gunicorn(pair, &folder.file("log").to_string_lossy()).map_err(|why| {
+        let log = std::fs::read_to_string(folder.file("log")).unwrap_or_default();
+        format!("{why}\n--- gunicorn's log\n{}", exec::tail(&log, 40))
+    })
+}
+
+fn served_by_gunicorn(pair: &Pair, log: &str) -> Result<(), String> {
     let port = pair.port(0);
     let bind = format!("{}:{port}", pair.server4);
     let chdir = paths::root().join("tests/apps");
     let chdir = chdir.to_string_lossy();
     let _server = pair.server.start(&[
-        "gunicorn", "-w", "4", "-b", &bind, "--chdir", &chdir, "wsgi:app",
+        "gunicorn",
+        "-w",
+        "4",
+        "-b",
+        &bind,
+        "--chdir",
+        &chdir,
+        "--log-file",
+        log,
+        "wsgi:app",
     ])?;
     pair.wait_for_port(port)?;
     let url = format!("http://{bind}/");

@@ -245,6 +245,7 @@ struct exit_action gate_exit_work(struct gate_regs *r, long ret);
 struct exit_action gate_call(struct gate_regs *r);
 /* Pending signals onto a context of the program. */
 void signal_deliver(struct ucontext *uc);
+void oops_trace(const struct ucontext *uc);	/* says where the node's kernel was */
 bool signal_pending(struct gate_tcb *tcb);	/* something to deliver? */
 bool signal_wants_restart(struct gate_tcb *tcb, long ret);
 u64 signal_block_all(void);			/* returns the mask before */

@@ -253,8 +253,11 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	}
 	if (in_image(rip)) {
+		bool was_well = READ_ONCE(gate.region->state) < RING3_POISONED;
 		u64 to = gate.fixup(rip);
 
+		if (was_well && READ_ONCE(gate.region->state) == RING3_POISONED)
+			oops_trace(uc);
 		if (!to)
 			crash(info, uc, "the node's kernel", (u64)gate.region);
 		sc->rip = to;

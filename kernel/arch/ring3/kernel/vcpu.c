@@ -39,6 +39,7 @@
 #include "vcpu.h"
 
 #define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
+#define SPIN_ACQUIRE_NS		50000ULL	/* of such turns with the CPU given away between */
 #define SPIN_WAIT		100
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
@@ -180,12 +181,26 @@ static bool take_from_dead(void)
 }
 
 /*
+ * Gives the CPU to whoever wants it, for what we wait for may have to run here. False:
+ * somebody took it for long, and to sleep is better than to come back again and again.
+ */
+static bool yielded_briefly(u64 now)
+{
+	ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	return ring3_clock() - now <= CROWDED_NS;
+}
+
+/*
+ * A holder lets go within microseconds, mostly, and a sleep and a wake-up take ten times that.
+ * Two threads that both sleep for each other's calls would form a convoy.
+ *
  * Returns 1 with the vCPU, 0 if the node is poisoned, -1 if meanwhile the thread's
  * word got one of `bits` (its call was finished or handed over).
  */
 static int host_acquire(struct ring3_thread *tb, u32 bits)
 {
 	u32 waiters = 0;
+	u64 now, until = 0;
 	u32 o;
 	int i;
 
@@ -202,6 +217,15 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 		o = host_load(&ring3_vcpu->owner);
 		if (!o || (o & RING3_OWNER_POLLING))
 			continue;
+		now = ring3_clock();
+		if (!until)
+			until = now + SPIN_ACQUIRE_NS;
+		if (now < until) {
+			if (!yielded_briefly(now))
+				until = now;
+			continue;
+		}
+		until = 0;
 		if (!(o & RING3_OWNER_WAITERS) &&
 		    !host_cas(&ring3_vcpu->owner, o, o | RING3_OWNER_WAITERS))
 			continue;
@@ -322,7 +346,7 @@ static int host_poll(struct ring3_thread *tb)
 	u32 mine = tb->tid | RING3_OWNER_POLLING;
 	static u64 gave_up;		/* when the last spin found nothing; 0: it did */
 	static u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
-	u64 start, now, back, cap = READ_ONCE(ring3_region.spin_ns);
+	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
@@ -388,12 +412,10 @@ static int host_poll(struct ring3_thread *tb)
 		 * thread beside the one that woke it. If others with more to do want it
 		 * too it is better to sleep and be woken.
 		 */
-		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
-		back = ring3_clock();
-		if (back - now > CROWDED_NS)
-			crowded_until = back + CROWDED_FOR_NS;
-		if (back < crowded_until) {
-			gave_up = back;
+		if (!yielded_briefly(now))
+			crowded_until = ring3_clock() + CROWDED_FOR_NS;
+		if (now < crowded_until) {
+			gave_up = ring3_clock();
 			break;
 		}
 		beside_peer = ring3_poll_beside_peer();

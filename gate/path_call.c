@@ -92,6 +92,18 @@ long do_path_at(struct gate_regs *r)
 	return gate_host_regs(&node);
 }
 
+/* A file of the host; what is not a program's own /proc/self/exe may be another's. */
+static long open_host(struct gate_regs *r, u64 path)
+{
+	struct gate_regs host = *r;
+	char exe[PROC_EXE_BYTES];
+
+	if (likely(!proc_exe_path(path, exe)))
+		return gate_host_regs(r);
+	host.a[r->nr == __NR_openat] = (u64)exe;
+	return gate_host_regs(&host);
+}
+
 static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64 mode)
 {
 	struct gate_regs host = *r;
@@ -106,8 +118,10 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 	default:
 		break;
 	}
-	if (likely((flags & O_NOFOLLOW) || !path_is_exe(path, buf)))
+	if (unlikely(flags & O_NOFOLLOW))
 		return gate_host_regs(r);
+	if (likely(!path_is_exe(path, buf)))
+		return open_host(r, path);
 	host.a[r->nr == __NR_openat] = (u64)gate_exe_path();
 	return gate_host_regs(&host);
 }

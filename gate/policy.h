@@ -244,7 +244,9 @@ void trace_fork(enum gate_fork_phase phase);
 bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
 
 /* proc_exe.c */
+#define PROC_EXE_BYTES	4096
 long proc_exe_link(u64 user_path, u64 user, u64 size, long ret);
+bool proc_exe_path(u64 user_path, char *exe);
 
 /* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */

@@ -3,11 +3,13 @@
  * proc_exe.c - which program another process of a node runs
  *
  * For the host all of them run the gate, which is what /proc/PID/exe says. A debugger that
- * attaches (gdb -p) takes its symbols from there. What a gate runs stands at
+ * attaches (gdb -p, ltrace) takes its symbols from there. What a gate runs stands at
  * the same address in all processes of the same gate: ours is where to look.
  */
 #include "policy.h"
 #include "internal.h"
+
+_Static_assert(sizeof(gate.exe) == PROC_EXE_BYTES, "policy.h");
 
 static char gate_file[256];	/* what the host shows in place of a program */
 static u32 gate_file_len;	/* 0: not looked up yet */
@@ -39,12 +41,40 @@ static s32 pid_of(const char *path)
 	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
 }
 
+/* The program of a process that runs our gate, of PROC_EXE_BYTES; its length or 0. */
+static u64 program_of(s32 pid, char *exe)
+{
+	struct iovec here = { .iov_base = exe, .iov_len = sizeof(gate.exe) };
+	struct iovec there = { .iov_base = gate.exe, .iov_len = sizeof(gate.exe) };
+	u64 len;
+
+	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
+	    sizeof(gate.exe))
+		return 0;
+	len = strnlen(exe, sizeof(gate.exe));
+	return exe[0] == '/' && len < sizeof(gate.exe) ? len : 0;
+}
+
+/* Is user_path /proc/PID/exe of another process of a node? Its program's path, then. */
+bool proc_exe_path(u64 user_path, char *exe)
+{
+	char path[32], link[sizeof(gate_file)];
+	s32 pid;
+
+	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) < 0)
+		return false;
+	pid = pid_of(path);
+	if (likely(!pid))
+		return false;
+	return host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link)) ==
+		       (long)gate_file_length() &&
+	       !memcmp(link, gate_file, gate_file_length()) && program_of(pid, exe);
+}
+
 /* The host's readlink has put ret bytes into user: mends them where they name the gate. */
 long proc_exe_link(u64 user_path, u64 user, u64 size, long ret)
 {
-	char path[32], text[sizeof(gate_file)], exe[sizeof(gate.exe)];
-	struct iovec here = { .iov_base = exe, .iov_len = sizeof(exe) };
-	struct iovec there = { .iov_base = gate.exe, .iov_len = sizeof(exe) };
+	char path[32], text[sizeof(gate_file)], exe[PROC_EXE_BYTES];
 	s32 pid;
 	u64 len;
 
@@ -54,11 +84,8 @@ long proc_exe_link(u64 user_path, u64 user, u64 size, long ret)
 	    gate_copy_in(text, user_ptr(user), ret) || memcmp(text, gate_file, ret))
 		return ret;
 	pid = pid_of(path);
-	if (!pid || host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1,
-				  0) != sizeof(exe))
-		return ret;
-	len = strnlen(exe, sizeof(exe));
-	if (exe[0] != '/' || len == sizeof(exe))
+	len = pid ? program_of(pid, exe) : 0;
+	if (!len)
 		return ret;
 	if (len > size)
 		len = size;

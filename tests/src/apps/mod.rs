@@ -14,7 +14,7 @@
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
-//! | [`trace`] | gdb, strace, valgrind |
+//! | [`trace`] | gdb, strace, ltrace, valgrind |
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |

@@ -33,6 +33,7 @@ pub fn trials() -> Vec<Trial> {
         with_node("strace_on_node", "strace", strace_on_node),
         with_node("strace_outside", "strace", strace_outside),
         with_node("strace_attach", "strace", strace_attach),
+        with_node("ltrace", "ltrace", ltrace),
         with_node("valgrind", "valgrind", valgrind),
     ]
 }
@@ -210,6 +211,17 @@ fn strace_attach(node: &Node, program: &str) -> Result<(), String> {
         )?;
     }
     Ok(())
+}
+
+/// It reads the program's symbols from /proc/PID/exe.
+fn ltrace(node: &Node, program: &str) -> Result<(), String> {
+    let outcome = node.exec(&["ltrace", program])?;
+    ensure(
+        outcome.stderr.matches("recv(").count() == 20
+            && outcome.stderr.contains("exited (status 5)")
+            && outcome.stdout == "total 250\n",
+        || outcome.report(),
+    )
 }
 
 fn valgrind(node: &Node, program: &str) -> Result<(), String> {

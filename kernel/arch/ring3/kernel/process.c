@@ -118,6 +118,10 @@ void ring3_service(void)
 	struct ring3_thread *tb = ring3_driver;
 	unsigned long request = r3t_request(tb);
 
+	if (unlikely(host_load(&tb->word) & RING3_WORD_COME)) {
+		host_andnot(&tb->word, RING3_WORD_COME);
+		wake_up_process((struct task_struct *)tb->task);
+	}
 	if (request) {
 		struct task_struct *task = (struct task_struct *)tb->task;
 

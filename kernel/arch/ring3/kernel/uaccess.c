@@ -18,7 +18,9 @@ bool ring3_proc_dead(struct ring3_proc *proc)
 
 /*
  * The driver is not the task's own thread. Another thread of the same process
- * sees the same memory; otherwise the task moves to its own.
+ * sees the same memory; otherwise the task moves to its own. One that is awake is
+ * handed the vCPU. One that sleeps needs 10 to 30 us till it is there: it is called,
+ * and the driver, often the sender of what is to be copied, goes on meanwhile.
  */
 bool ring3_user_reach(void)
 {
@@ -30,7 +32,12 @@ bool ring3_user_reach(void)
 	while (ring3_driver->proc != (unsigned long)current->thread.proc) {
 		if (ring3_proc_dead(current->thread.proc))
 			return false;
-		ring3_park(R3_PARK_HANDOVER, tb);
+		if (faulthandler_disabled() || irqs_disabled() || !ring3_thread_call(tb)) {
+			ring3_park(R3_PARK_HANDOVER, tb);
+			continue;
+		}
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		schedule();
 	}
 	return true;
 }

@@ -89,6 +89,18 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
 }
 
 /*
+ * Calls a thread that sleeps, for its task needs it; false: it is awake. When it drives,
+ * ring3_service() wakes the task.
+ */
+bool ring3_thread_call(struct ring3_thread *tb)
+{
+	if (!(host_load(&tb->word) & RING3_WORD_SLEEPING))
+		return false;
+	ring3_thread_notify(tb, RING3_WORD_COME);
+	return true;
+}
+
+/*
  * What has to be seen to before the vCPU is let go. KEEP must know a deadline that
  * is nearer than the one it sleeps for. A node that goes idle arms its links, so
  * that peers ring from then on. A thread that merely goes home doesn't: while
@@ -252,27 +264,28 @@ static int host_wait(struct ring3_thread *tb)
 	for (;;) {
 		w = host_load(&tb->word);
 		if (w & RING3_WORD_BATON) {
-			host_andnot(&tb->word, RING3_WORD_BATON);
+			host_andnot(&tb->word, RING3_WORD_BATON | RING3_WORD_COME);
 			return 1;
 		}
 		if (w & RING3_WORD_DONE) {
-			host_andnot(&tb->word, RING3_WORD_DONE);
+			host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME);
 			return 0;
 		}
-		if (w & RING3_WORD_SIGNAL) {
+		if (w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) {
 			int got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 
 			if (got == 0)
 				return fail(tb);
 			if (got < 0)
 				continue;
-			host_andnot(&tb->word, RING3_WORD_SIGNAL);
+			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
 			/* Whoever finished the call did so before we got the vCPU. */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
 				release(false);
 				continue;
 			}
-			r3t_request(tb) |= R3_REQ_SIGNAL;
+			if (w & RING3_WORD_SIGNAL)
+				r3t_request(tb) |= R3_REQ_SIGNAL;
 			return 1;
 		}
 		if (poisoned())

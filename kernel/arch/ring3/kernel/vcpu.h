@@ -24,6 +24,7 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 
 /* Internal bit of thread->word: its owner is in futex_wait. */
 #define RING3_WORD_SLEEPING	(1u << 31)
+#define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
 
 /* vcpu.polled is what the way out of a call has to do; bits. */
 #define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
@@ -44,6 +45,7 @@ extern u32 ring3_drive_wanted;
 extern bool ring3_keep_watches;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
+bool ring3_thread_call(struct ring3_thread *tb);
 bool ring3_clock_sync_now(void);
 void ring3_take_number(struct ring3_thread *tb);
 

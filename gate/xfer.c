@@ -114,6 +114,29 @@ static bool node_fd_is_socket(u32 fd)
 	return !image_call2(__NR_fstat, fd, &st) && (st.st_mode & S_IFMT) == S_IFSOCK;
 }
 
+/*
+ * The buffer that bytes pass through between host and node. One is kept, since mapping it,
+ * faulting its pages in and unmapping it costs more than a small file's whole way. Threads
+ * that transfer at once have one each for as long as that takes.
+ */
+static char *spare_bounce;
+
+static char *bounce_get(void)
+{
+	char *buf = __atomic_exchange_n(&spare_bounce, NULL, __ATOMIC_ACQUIRE);
+
+	return buf ? buf : gate_alloc(BOUNCE);
+}
+
+static void bounce_put(char *buf)
+{
+	char *none = NULL;
+
+	if (!__atomic_compare_exchange_n(&spare_bounce, &none, buf, false, __ATOMIC_RELEASE,
+					 __ATOMIC_RELAXED))
+		gate_free(buf);
+}
+
 long do_sendfile(struct gate_regs *r)
 {
 	u32 out = r->a[0], in = r->a[1];
@@ -135,7 +158,7 @@ long do_sendfile(struct gate_regs *r)
 	if (pos < 0)
 		return -EINVAL;
 	start = pos;
-	buf = gate_alloc(BOUNCE);
+	buf = bounce_get();
 	if (!buf)
 		return -ENOMEM;
 	if (count > MAX_COUNT)
@@ -144,7 +167,7 @@ long do_sendfile(struct gate_regs *r)
 		ret = send_node_file(out, in, buf, &pos, count);
 	else
 		ret = send_host_file(out, in, buf, &pos, count);
-	gate_free(buf);
+	bounce_put(buf);
 	if (pos != start && put_offset(in_node, in, user, pos))
 		return -EFAULT;
 	return ret;
@@ -292,7 +315,7 @@ long do_splice(struct gate_regs *r)
 		return -ESPIPE;
 	if (in_node ? r->a[1] : r->a[3])
 		return -EINVAL;
-	buf = gate_alloc(BOUNCE);
+	buf = bounce_get();
 	if (!buf)
 		return -ENOMEM;
 	if (in_node) {
@@ -307,7 +330,7 @@ long do_splice(struct gate_regs *r)
 			total += ret;
 		}
 	}
-	gate_free(buf);
+	bounce_put(buf);
 	if (total && interrupted(ret))
 		return total;
 	return total ? total : ret;

@@ -55,6 +55,7 @@ impl Driver {
             .spawn(|| {
                 fault::prepare_thread();
                 sys::exact_timers();
+                sys::short_turns();
                 body();
             })
             .map_err(Error::io(format!("start thread {name}")))?;

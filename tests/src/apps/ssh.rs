@@ -63,7 +63,7 @@ fn configure(pair: &Pair, folder: &Scratch, port: u16) -> Result<String, String>
         "config",
         format!(
             "ListenAddress {}\nPort {port}\nHostKey {path}/host\nPidFile none\nUsePAM no\n\
-             AuthorizedKeysFile {path}/id.pub\nStrictModes no\nPermitRootLogin yes\n\
+             AuthorizedKeysFile {path}/id.pub\nStrictModes no\nPermitRootLogin yes\nSetEnv HOME={path}\n\
              Subsystem sftp internal-sftp\n",
             pair.server4
         ),

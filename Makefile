@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image gate command demo test storm bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image gate command demo test storm fuzz bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -57,6 +57,10 @@ bench-quick: ## the promised ratios only, in 3 minutes
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory all
 	@bench/run quick
+
+fuzz: ## random system calls on a node for half an hour; tests/run --long --seed N repeats
+	@$(MAKE) --no-print-directory all
+	@tests/run --long --exact apps::fuzz_calls
 
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all

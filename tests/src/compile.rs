@@ -52,8 +52,11 @@ fn modified(path: &Path) -> Option<SystemTime> {
 
 /// When the source or any header of the oracle's changed last.
 fn newest(source: &Path) -> SystemTime {
-    let headers = std::fs::read_dir(paths::oracle())
+    let folders = [Some(paths::oracle()), source.parent().map(Path::to_owned)];
+    let headers = folders
         .into_iter()
+        .flatten()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
         .flatten()
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.extension().is_some_and(|e| e == "h"));

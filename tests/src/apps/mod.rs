@@ -18,6 +18,8 @@
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
+//! | [`faults`] | what the host may do to a node |
+//! | [`fuzz`] | random system calls |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`calls`] | counting host calls |
 //! | [`frames`] | corrupt frames |
@@ -25,7 +27,9 @@
 
 mod calls;
 mod clients;
+mod faults;
 mod frames;
+mod fuzz;
 mod inspect;
 mod kills;
 mod languages;
@@ -79,6 +83,8 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(leaks::trials());
     all.extend(kills::trials());
     all.extend(storm::trials(options));
+    all.extend(fuzz::trials(options));
+    all.extend(faults::trials());
     all.extend(calls::trials());
     all.extend(frames::trials());
     all.extend(ordinary::trials());

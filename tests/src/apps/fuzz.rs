@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Random system calls on a node: the program is `tests/fuzz/calls.c`.
+//!
+//! Neither the node nor a process of it may crash or hang. The host is kept out of it by a network
+//! namespace of its own. 30 seconds, 30 minutes with `--long`.
+
+use super::{Checked, Verdict, ensure, trial};
+use crate::Options;
+use crate::compile::compile;
+use crate::exec;
+use crate::node::{self, Node, SHORT};
+use crate::paths;
+use libtest_mimic::Trial;
+use std::time::Duration;
+
+const SECONDS: u64 = 30;
+const SECONDS_LONG: u64 = 1800;
+/// What the kernel says when it finds itself in a state that must not be.
+const BAD: [&str; 6] = [
+    "BUG:",
+    "WARNING:",
+    "Oops",
+    "general protection",
+    "UBSAN:",
+    "refcount_t:",
+];
+
+/// At nights only, as long as there are findings: `ring3_host_park()` may leave a stale DONE.
+pub fn trials(options: Options) -> Vec<Trial> {
+    let test = trial("fuzz_calls".into(), move || calls(options));
+    vec![test.with_ignored_flag(!options.long)]
+}
+
+fn calls(options: Options) -> Checked {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored(
+            "a network namespace of its own needs root".into(),
+        ));
+    }
+    let program = compile(&paths::root().join("tests/fuzz/calls.c"))?;
+    let seconds = if options.long { SECONDS_LONG } else { SECONDS };
+    let seed = options.seed.unwrap_or(u64::from(std::process::id()));
+    let node = Node::up(&[])?;
+    let inside = node.command([program.as_os_str()]);
+    let mut command = std::process::Command::new("unshare");
+    command
+        .args(["--net", "--"])
+        .arg(inside.get_program())
+        .args(inside.get_args())
+        .args(["--seed", &seed.to_string()])
+        .args(["--seconds", &seconds.to_string()]);
+    let limit = Duration::from_secs(seconds + 120);
+    let outcome = exec::run(&mut command, limit)?;
+    println!("{}", outcome.stdout.lines().last().unwrap_or_default());
+    ensure(outcome.ok(), || {
+        format!(
+            "seed {seed}, `tests/run apps::fuzz_calls --seed {seed}`: {}",
+            outcome.report()
+        )
+    })?;
+    let log = exec::run(&mut node::ring3(["log", &node.name]), SHORT)?;
+    let found: Vec<&str> = log
+        .stdout
+        .lines()
+        .filter(|line| BAD.iter().any(|word| line.contains(word)))
+        .collect();
+    ensure(found.is_empty(), || {
+        format!("seed {seed}, the kernel's log: {}", found.join("\n"))
+    })?;
+    Ok(Verdict::Passed)
+}

@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image gate command demo test storm fuzz bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit gate command demo test storm fuzz bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -22,6 +22,10 @@ setup: ## install what is missing (as root), or say what is
 image: ## bin/ring3-up.image: Linux as one relocatable object
 	@tools/setup build
 	@kernel/build up
+
+kunit: command gate ## bin/ring3-kunit.image: the kernel with its own unit tests, for `ring3 kunit`
+	@tools/setup build
+	@kernel/build kunit
 
 gate: ## bin/ring3-gate: what runs in front of a program
 	@tools/setup build
@@ -74,7 +78,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tests/compat .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh; do sh -n $$script || exit 1; done
 
 compat: all ## run the tests and write docs/compatibility.md anew

@@ -2,7 +2,7 @@
 //! The one test runner.
 //!
 //! `oracle::*` run small C programs on the host and on a node and compare the
-//! outputs. `apps::*` run real programs. Everything is a libtest-mimic trial,
+//! outputs. `apps::*` run real programs, `kunit::*` the kernel's own tests. Everything is a libtest-mimic trial,
 //! so filters, `--list`, `--skip`, `--exact` and `--format json` work as with any
 //! Rust test.
 
@@ -10,6 +10,7 @@ mod apps;
 mod compile;
 mod exec;
 mod known;
+mod kunit;
 mod node;
 mod oracle;
 mod page;
@@ -104,6 +105,7 @@ fn main() -> ExitCode {
         }
     };
     if !options.host_only {
+        trials.extend(kunit::trials());
         trials.extend(apps::trials(options));
         let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();
         if let Some(events) = page {

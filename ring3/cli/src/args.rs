@@ -36,6 +36,9 @@ pub enum Verb {
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
     Stat(Stat),
+    /// Run the kernel's own unit tests on a node of their own
+    #[command(after_help = help::KUNIT)]
+    Kunit(Kunit),
     /// Show what this host offers and what ring3 will therefore do
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -140,6 +143,34 @@ pub struct Stat {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Kunit {
+    /// Run only suites, or SUITE.CASE, that match
+    #[arg(short, long, value_name = "GLOB", value_parser = help::glob)]
+    pub suite: Option<String>,
+    /// Print the results as JSON, once all are there
+    #[arg(long, conflicts_with_all = ["quiet", "log"])]
+    pub json: bool,
+    /// Print the sum only
+    #[arg(short, long, conflicts_with = "log")]
+    pub quiet: bool,
+    /// Print all that the kernel says, not the report alone
+    #[arg(short, long)]
+    pub log: bool,
+    /// Memory of the node [default: 512M]
+    #[arg(short, long, value_name = "SIZE")]
+    pub mem: Option<String>,
+    /// Stop the node after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    pub limit: u64,
+    /// Use this kernel image instead of ring3-kunit.image beside the command
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
+    /// Read the log of another kernel that ran its tests, or - for standard input; no node is made
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["suite", "mem", "image"])]
+    pub from: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

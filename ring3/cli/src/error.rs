@@ -38,6 +38,19 @@ pub enum Failure {
     #[error("no gate: looked for {}; build it with `make`", looked.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
     GateMissing { looked: Vec<PathBuf> },
 
+    #[error("no kernel with tests: looked for {}; build it with `make kunit`", looked.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
+    KunitImageMissing { looked: Vec<PathBuf> },
+
+    #[error("the kernel ended in suite {suite} of {of}: {words}; `--log` shows what it said")]
+    KunitEnded {
+        suite: usize,
+        of: usize,
+        words: String,
+    },
+
+    #[error("no test was run: no suite matches, or the kernel has none")]
+    KunitNothing,
+
     #[error("{command}: not found in PATH")]
     CommandNotFound { command: String },
 

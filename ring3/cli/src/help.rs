@@ -41,6 +41,21 @@ Example:
 
 A SPEC is KIND[:NAME][,key=value]...: `ring3 run --help` lists the kinds and keys.";
 
+pub const KUNIT: &str = "\
+Example:
+  ring3 kunit --suite 'mptcp*'
+
+The report is KTAP. Exit status: 0 if all passed or were skipped, 1 if one failed or the
+kernel ended before the last. The image is built by `make kunit`.";
+
+/// A filter becomes a word of the kernel's command line, so it has to be one.
+pub fn glob(text: &str) -> Result<String, String> {
+    match text.is_empty() || text.contains(|c: char| c.is_whitespace() || c == '"') {
+        true => Err("one word, such as 'mptcp*' or 'hash.*'".into()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 pub const UP: &str = "\
 Example:
   ring3 up web --port tap:r3tap0,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24

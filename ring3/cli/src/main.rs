@@ -8,6 +8,7 @@
 //! | [`program`] | the program to run, and the gate in front of it |
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
 //! | [`leaf`] | everything unsafe |
 
@@ -15,6 +16,7 @@ mod args;
 mod doctor;
 mod error;
 mod help;
+mod kunit;
 mod leaf;
 mod logger;
 mod man;
@@ -61,6 +63,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Stat(args) => nodes::stat(&args),
         Verb::Log(args) => node_log::log(&args),
+        Verb::Kunit(args) => kunit::kunit(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Completion(args) => {
             clap_complete::generate(

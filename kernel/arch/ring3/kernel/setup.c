@@ -5,6 +5,7 @@
 #include <linux/initrd.h>
 #include <linux/memblock.h>
 #include <linux/mm.h>
+#include <linux/of_fdt.h>
 #include <linux/pfn.h>
 #include <linux/random.h>
 #include <linux/sched.h>
@@ -44,6 +45,8 @@ void __init setup_arch(char **cmdline_p)
 	high_memory = __va(ring3_region.size);
 	zones[ZONE_NORMAL] = pages;
 	free_area_init(zones);
+	/* Nothing without CONFIG_OF; the kunit flavour's tests need a tree, be it an empty one. */
+	unflatten_device_tree();
 
 	add_bootloader_randomness(ring3_region.seed, sizeof(ring3_region.seed));
 	memzero_explicit(ring3_region.seed, sizeof(ring3_region.seed));

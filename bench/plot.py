@@ -93,7 +93,10 @@ def draw_bars(axes, result, key):
             axes.annotate(number(s["median"]), (x, s["quartiles"][1]), ha="center",
                           va="bottom", fontsize=7, xytext=(0, 2), textcoords="offset points")
     axes.set_xticks(range(len(result["points"])))
-    axes.set_xticklabels([p["x"] for p in result["points"]])
+    names = [p["x"] for p in result["points"]]
+    crowded = sum(map(len, names)) > 32
+    axes.set_xticklabels(names, fontsize=8, rotation=25 if crowded else 0,
+                         ha="right" if crowded else "center")
     axes.set_xlabel(result["x"])
     axes.margins(y=0.12)
 

@@ -15,6 +15,9 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
          median of the rounds' own ratios to the host's kernel (the first series), its quartiles \
          in brackets. The same binaries run on both, with the same TCP settings.\n\n",
     );
+    if !outcomes.iter().all(|outcome| outcome.failures.is_empty()) {
+        text.push_str("Some measurements failed: see their figures.\n\n");
+    }
     text.push_str("## What is promised\n\n| promise | bar | measured | |\n|---|--:|--:|---|\n");
     for outcome in outcomes {
         for bar in &outcome.bars {

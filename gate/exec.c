@@ -143,7 +143,7 @@ long gate_execve(struct gate_regs *r)
 		return ret;
 	filters = seccomp_save();
 	if (filters < 0) {
-		host_syscall1(__NR_close, gate_fd(GATE_FD_PROGRAM));
+		fd_slot_idle(GATE_FD_PROGRAM);
 		return filters;
 	}
 	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%lx:%s",
@@ -166,6 +166,6 @@ long gate_execve(struct gate_regs *r)
 	}
 	if (env)
 		gate_pages_free(env, size);
-	host_syscall1(__NR_close, gate_fd(GATE_FD_PROGRAM));
+	fd_slot_idle(GATE_FD_PROGRAM);
 	return ret;
 }

@@ -8,6 +8,7 @@
  * stay open over exec.
  */
 #include "internal.h"
+#include "policy.h"
 
 /* Not quite at the top of 1024: without 1000, a number that programs like to dup2() to. */
 #define ROW_BELOW	63
@@ -53,4 +54,13 @@ long gate_fd_keep(int fd, int slot)
 	if (!HOST_IS_ERR(ret))
 		host_syscall1(__NR_close, fd);
 	return ret;
+}
+
+/* A slot is done with: its number may not become the program's (see fd_start()). */
+void fd_slot_idle(int slot)
+{
+	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), F_DUPFD, 0);
+
+	if (fd < 0 || gate_fd_keep(fd, slot) < 0)
+		host_syscall1(__NR_close, gate_fd(slot));	/* no number is left to give away */
 }

@@ -178,6 +178,7 @@ static inline int gate_fd(int slot)
 
 /* Moves fd to a reserved slot, kept over exec; returns the new number or -errno. */
 long gate_fd_keep(int fd, int slot);
+void fd_slot_idle(int slot);
 
 /* ---- signals (signal.c) ---- */
 

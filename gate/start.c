@@ -188,7 +188,10 @@ void gate_start(u64 *sp)
 		seccomp_restore();
 	policy_start(!after);
 	program_map(&p);
-	host_syscall1(__NR_close, p.fd);
+	if (p.fd == gate_fd(GATE_FD_PROGRAM))
+		fd_slot_idle(GATE_FD_PROGRAM);
+	else
+		host_syscall1(__NR_close, p.fd);
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);
 	patch_start(&p);

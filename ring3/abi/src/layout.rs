@@ -152,6 +152,9 @@ layout! {
         ring = ring @ 64,
         side = side @ 320,
     }
+    ring3_ticket: 8 {
+        key = key @ 0,
+    }
     ring3_join_request: 16 {
         magic = magic @ 0,
         abi = abi @ 8,

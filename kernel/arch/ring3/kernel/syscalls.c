@@ -8,6 +8,7 @@
 #include <asm/ring3.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
+#include "park.h"
 
 SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
 		unsigned long, flags, unsigned long, fd, unsigned long, off)
@@ -91,6 +92,12 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_mmap(a[0], a[1], a[2], a[3], a[4]);
 	case RING3_NR_AT:
 		return ring3_sys_at(a[0], a[1], a[2], a[3], a[4], a[5]);
+	case RING3_NR_PARK:
+		return ring3_sys_park(a[0], a[1]);
+	case RING3_NR_UNPARK:
+		return ring3_sys_unpark(a[0], a[1], a[2]);
+	case RING3_NR_GRAB:
+		return ring3_sys_grab(a[0], a[1], a[2]);
 	}
 	return -ENOSYS;
 }

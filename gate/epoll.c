@@ -73,6 +73,11 @@ static bool has_twin(u32 fd)
 	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
 }
 
+bool ep_is(u32 fd)
+{
+	return READ_ONCE(ep_at[fd]) || has_twin(fd);
+}
+
 /* NULL: not ours to know, or no epoll at all. */
 struct ep *ep_get(u32 fd)
 {
@@ -313,6 +318,11 @@ static long ep_joined(u32 epfd, u32 side)
 	if ((sides & (EP_HOST | EP_NODE)) != (EP_HOST | EP_NODE))
 		return 0;
 	return ep_mix(ep, epfd);
+}
+
+long ep_share(u32 epfd)
+{
+	return ep_joined(epfd, EP_HOST | EP_NODE);
 }
 
 /* An epoll inside an epoll: inner twin into outer twin, and the same in the node. */

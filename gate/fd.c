@@ -35,7 +35,7 @@ static long placeholder_make(void)
 	char path[sizeof(proc) + 12];
 	long mem, fd;
 
-	mem = host_syscall2(__NR_memfd_create, (long)"ring3:node", 1 /* MFD_CLOEXEC */);
+	mem = host_syscall2(__NR_memfd_create, (long)PLACEHOLDER_NAME, 1 /* MFD_CLOEXEC */);
 	if (mem < 0)
 		return mem;
 	gate_format(path, sizeof(path), "%s%ld", proc, mem);

@@ -160,7 +160,8 @@ enum {
 	GATE_FD_REGION = 0,
 	GATE_FD_SELF = 1,	/* the gate's own executable, for exec */
 	GATE_FD_PROGRAM = 2,	/* a program on its way through exec */
-	GATE_FD_POLICY = 3,	/* 3..14: the policy's */
+	GATE_FD_KEEPER = 3,	/* a socket to the keeper (ticket.c) */
+	GATE_FD_POLICY = 4,	/* 4..14: the policy's */
 	GATE_FD_FILTERS = 15,	/* seccomp filters on their way through exec */
 	GATE_FD_PORT = 16,	/* + index: a port's descriptor */
 };

@@ -14,6 +14,7 @@
 #define HOST_SOCK_SEQPACKET	5
 #define HOST_SOL_SOCKET		1
 #define HOST_SCM_RIGHTS		1
+#define FDS_BEFORE_PORTS	2	/* the region, the socket to the keeper */
 #define HOST_MSG_CMSG_CLOEXEC	0x40000000
 
 static void map_at(u64 at, u64 size, int prot, int fd, u64 offset, bool replace)
@@ -85,11 +86,12 @@ static long connect_to(const char *path)
 	return fd;
 }
 
-static int receive(int sock, struct ring3_join_reply *reply, int fds[RING3_PORTS_MAX + 1])
+static int receive(int sock, struct ring3_join_reply *reply,
+		   int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX])
 {
 	union {
 		struct host_cmsghdr head;
-		char space[sizeof(struct host_cmsghdr) + (RING3_PORTS_MAX + 2) * 4];
+		char space[sizeof(struct host_cmsghdr) + (FDS_BEFORE_PORTS + RING3_PORTS_MAX + 1) * 4];
 	} control;
 	struct iovec iov = { .iov_base = reply, .iov_len = sizeof(*reply) };
 	struct host_msghdr msg = {
@@ -109,8 +111,8 @@ static int receive(int sock, struct ring3_join_reply *reply, int fds[RING3_PORTS
 	if (msg.controllen >= sizeof(control.head) && control.head.level == HOST_SOL_SOCKET &&
 	    control.head.type == HOST_SCM_RIGHTS)
 		count = (control.head.len - sizeof(control.head)) / 4;
-	if (count > RING3_PORTS_MAX + 1)
-		count = RING3_PORTS_MAX + 1;
+	if (count > FDS_BEFORE_PORTS + RING3_PORTS_MAX)
+		count = FDS_BEFORE_PORTS + RING3_PORTS_MAX;
 	memcpy(fds, &control.head + 1, count * 4);
 	return count;
 }
@@ -127,7 +129,7 @@ struct ring3_thread *node_join(const char *path)
 {
 	struct ring3_join_request request = { .magic = RING3_JOIN_MAGIC, .abi = RING3_ABI };
 	struct ring3_join_reply reply;
-	int fds[RING3_PORTS_MAX + 1];
+	int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX];
 	struct ring3_proc *proc;
 	struct ring3_thread *t;
 	long sock, ret;
@@ -142,13 +144,14 @@ struct ring3_thread *node_join(const char *path)
 		gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
 	ret = receive(sock, &reply, fds);
 	host_syscall1(__NR_close, sock);
-	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + 1)
+	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + FDS_BEFORE_PORTS)
 		gate_die(125, "the node sent %ld descriptors for %u ports", ret, reply.nports);
 	if (reply.base < RING3_SPACE_BASE || reply.base + RING3_SLOT_SIZE > RING3_SPACE_END)
 		gate_die(125, "the node's address 0x%lx is outside ring3's range",
 			 (unsigned long)reply.base);
 
 	keep(fds[0], GATE_FD_REGION);
+	keep(fds[1], GATE_FD_KEEPER);
 	map_region(reply.base, reply.size, reply.text_start, reply.text_end);
 	check_up(reply.node);
 	t = (struct ring3_thread *)reply.thread;
@@ -161,7 +164,7 @@ struct ring3_thread *node_join(const char *path)
 
 		if (index >= RING3_PORTS_MAX)
 			gate_die(125, "the node has a port of number %u", index);
-		keep(fds[i + 1], GATE_FD_PORT + index);
+		keep(fds[FDS_BEFORE_PORTS + i], GATE_FD_PORT + index);
 		if (reply.ports[i].kind == RING3_PORT_LINK)
 			map_link(index, gate_fd(GATE_FD_PORT + index));
 		else

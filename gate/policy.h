@@ -115,6 +115,7 @@ static inline void *user_ptr(u64 p)
 }
 
 /* fd.c */
+#define PLACEHOLDER_NAME	"ring3:node"
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_adopt(long host_fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_placeholder(bool cloexec);
@@ -159,8 +160,26 @@ long do_socket(struct gate_regs *r);
 long do_socketpair(struct gate_regs *r);
 long do_accept(struct gate_regs *r);
 long do_getsockopt(struct gate_regs *r);
+
+/* pass.c */
 long do_sendmsg(struct gate_regs *r);
 long do_sendmmsg(struct gate_regs *r);
+long do_recvmsg(struct gate_regs *r);
+long do_recvmmsg(struct gate_regs *r);
+long do_pidfd_getfd(struct gate_regs *r);
+
+/* ticket.c: what stands for a node descriptor in a message of the host */
+struct ticket {
+	struct ticket *next;	/* of those that this process has open */
+	u64 key;		/* what the node knows it by */
+	u64 fdmap;		/* file table that fd belongs to */
+	s32 fd;			/* the host's */
+};
+
+long ticket_make(u32 fd, struct ticket *t);
+void ticket_end(struct ticket *t, bool sent);
+long ticket_take(s32 fd, u32 flags);	/* RING3_UNPARK_*; 0: done, or no ticket at all */
+void ticket_fork(enum gate_fork_phase phase);
 
 /* mixed.c */
 #define OURS_NODE	1u
@@ -205,6 +224,8 @@ long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */
 long ep_polled(u32 fd);		/* fd itself is, or is about to be, in a set that is waited for */
 void ep_fired(u32 index);	/* feeder: the twin of this epoll became readable */
 void ep_dup(u32 from, u32 to);
+bool ep_is(u32 fd);		/* this descriptor of the node is an epoll */
+long ep_share(u32 fd);		/* another process gets it, and may add what it likes */
 void ep_close(u32 fd);
 void ep_forked(void);
 void ep_fork_lock(void);

@@ -48,7 +48,7 @@ static const gate_handler handlers[512] = {
 	[__NR_sendto] = by_fd,
 	[__NR_recvfrom] = by_fd,
 	[__NR_sendmsg] = do_sendmsg,
-	[__NR_recvmsg] = by_fd,
+	[__NR_recvmsg] = do_recvmsg,
 	[__NR_shutdown] = by_fd,
 	[__NR_bind] = by_fd,
 	[__NR_listen] = by_fd,
@@ -129,7 +129,7 @@ static const gate_handler handlers[512] = {
 	[__NR_dup3] = do_dup3,
 	[__NR_preadv] = by_fd,
 	[__NR_pwritev] = by_fd,
-	[__NR_recvmmsg] = by_fd,
+	[__NR_recvmmsg] = do_recvmmsg,
 	[__NR_syncfs] = by_fd,
 	[__NR_sendmmsg] = do_sendmmsg,
 	[__NR_setns] = do_setns,
@@ -143,6 +143,7 @@ static const gate_handler handlers[512] = {
 	[__NR_io_uring_register] = no_such_call,
 	[__NR_close_range] = do_close_range,
 	[__NR_openat2] = do_openat2,
+	[__NR_pidfd_getfd] = do_pidfd_getfd,
 	[__NR_faccessat2] = do_path_at,
 	[__NR_epoll_pwait2] = do_epoll_wait,
 
@@ -234,6 +235,7 @@ void policy_fork(enum gate_fork_phase phase)
 {
 	if (phase == GATE_FORK_PREPARE) {
 		trace_fork(phase);
+		ticket_fork(phase);
 		ep_fork_lock();
 		feed_fork_lock();
 		return;
@@ -246,5 +248,6 @@ void policy_fork(enum gate_fork_phase phase)
 	}
 	feed_fork_unlock();
 	ep_fork_unlock();
+	ticket_fork(phase);
 	trace_fork(phase);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sock.c - sockets: which family is whose, and calls that pass descriptors
+ * sock.c - sockets: which family is whose, and calls that make one
  */
 #include "policy.h"
 
@@ -13,13 +13,9 @@
 #define SOCK_CLOEXEC		O_CLOEXEC
 #define SOCK_NONBLOCK		O_NONBLOCK
 #define SOCK_TYPES		0xf
-#define SOL_SOCKET		1
-#define SCM_RIGHTS		1
 #define SOL_SCTP		132
 #define SCTP_PEELOFF		102
 #define SCTP_PEELOFF_FLAGS	122
-
-#define UIO_MAXIOV		1024	/* linux/uio.h: most messages of sendmmsg */
 
 /*
  * The host's: local to the machine, or no network at all. Everything else is
@@ -108,73 +104,4 @@ long do_getsockopt(struct gate_regs *r)
 		return fd;
 	sd = fd;
 	return gate_copy_out(user_ptr(r->a[3] + 4), &sd, sizeof(sd)) ? : fd;
-}
-
-/*
- * Does this message pass a descriptor of the node? An answer of 0 also stands
- * for a message that makes no sense: the host says so better than we could.
- */
-static long passes_node_fd(u64 user_msg)
-{
-	struct host_cmsghdr cmsg;
-	struct host_msghdr msg;
-	u64 pos, end, at;
-	s32 fd;
-
-	if (gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)))
-		return 0;
-	pos = (u64)msg.control;
-	if (!pos || msg.controllen < sizeof(cmsg))
-		return 0;
-	end = pos + msg.controllen;
-	while (end - pos >= sizeof(cmsg)) {
-		if (gate_copy_in(&cmsg, user_ptr(pos), sizeof(cmsg)))
-			return 0;
-		if (cmsg.len < sizeof(cmsg) || cmsg.len > end - pos)
-			return 0;
-		if (cmsg.level == SOL_SOCKET && cmsg.type == SCM_RIGHTS) {
-			for (at = pos + sizeof(cmsg); at + sizeof(fd) <= pos + cmsg.len;
-			     at += sizeof(fd)) {
-				if (gate_copy_in(&fd, user_ptr(at), sizeof(fd)))
-					return 0;
-				if (fd_is_node(fd)) {
-					gate_warn("SCM_RIGHTS: passing node descriptor %d to another "
-						  "process is not supported yet", fd);
-					return -EOPNOTSUPP;
-				}
-				if (reserved_fd(fd))
-					return -EBADF;
-			}
-		}
-		if (((cmsg.len + 7) & ~7ull) >= end - pos)
-			return 0;
-		pos += (cmsg.len + 7) & ~7ull;
-	}
-	return 0;
-}
-
-long do_sendmsg(struct gate_regs *r)
-{
-	long ret;
-
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	ret = passes_node_fd(r->a[1]);
-	return ret ? : gate_host_regs(r);
-}
-
-long do_sendmmsg(struct gate_regs *r)
-{
-	u32 i, n = r->a[2] < UIO_MAXIOV ? r->a[2] : UIO_MAXIOV;
-	long ret;
-
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	/* struct mmsghdr is a msghdr and a length, 64 bytes. */
-	for (i = 0; i < n; i++) {
-		ret = passes_node_fd(r->a[1] + i * 64ull);
-		if (ret)
-			return ret;
-	}
-	return gate_host_regs(r);
 }

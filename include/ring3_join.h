@@ -6,8 +6,9 @@
  * (mode 0600, and SO_PEERCRED must show the node's own user). A gate that
  * starts without a thread block connects to the path in the environment
  * variable RING3_NODE, sends one ring3_join_request and receives one
- * ring3_join_reply with SCM_RIGHTS: first the region, then the descriptors
- * that `ports` announces, in the order of `ports`. One exchange, then close.
+ * ring3_join_reply with SCM_RIGHTS: first the region, then a socket to the
+ * keeper (ring3_park.h), then the descriptors that `ports` announces, in the
+ * order of `ports`. One exchange, then close.
  *
  * The gate maps the region (all RW, then text_start..text_end R-X over it, then
  * the alias RW), each link's memfd RW at base + RING3_LINK_OFFSET + index *
@@ -19,7 +20,7 @@
 
 #include "ring3.h"
 
-#define RING3_JOIN_MAGIC	0x6e696f6a3367ULL
+#define RING3_JOIN_MAGIC	0x326e696f6a3367ULL
 #define RING3_ENV_NODE		"RING3_NODE"	/* path of the node's socket */
 
 struct ring3_join_request {

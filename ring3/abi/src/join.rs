@@ -3,7 +3,7 @@
 
 use crate::RING3_PORTS_MAX;
 
-pub const RING3_JOIN_MAGIC: u64 = 0x6e69_6f6a_3367;
+pub const RING3_JOIN_MAGIC: u64 = 0x32_6e69_6f6a_3367;
 pub const RING3_ENV_NODE: &str = "RING3_NODE";
 
 #[allow(non_camel_case_types)]

@@ -165,6 +165,12 @@ impl Thread {
         Ok(())
     }
 
+    /// Forgets a parked descriptor; `ENOENT`: there is none of this key.
+    pub fn forget(&mut self, key: u64) -> Result<()> {
+        self.ring3(RING3_NR_UNPARK, [key, -1i64 as u64, 0, 0, 0, 0])?;
+        Ok(())
+    }
+
     /// Makes a network interface; its ifindex.
     pub fn port_add(&mut self, config: &ring3_port_config) -> Result<u32> {
         let at = config as *const _ as u64;

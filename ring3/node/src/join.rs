@@ -46,6 +46,7 @@ pub(crate) fn serve(
     listener: &OwnedFd,
     node: &str,
     ports: &[Port],
+    tickets: &OwnedFd,
     init: &mut Thread,
 ) -> Option<Result<i32>> {
     let socket = match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
@@ -56,11 +57,13 @@ pub(crate) fn serve(
     Some(match admit(&socket, init) {
         Ok((pid, thread)) => {
             let reply = welcome(node, ports, init, thread);
-            send(&socket, &reply, ports, init).map(|()| pid)
+            let mut fds = vec![init.region().memory(), tickets.as_fd()];
+            fds.extend(ports.iter().map(Port::join_fd));
+            send(&socket, &reply, &fds).map(|()| pid)
         }
         Err((status, message)) => {
             let reply = refusal(status, &message);
-            let _ = send(&socket, &reply, &[], init);
+            let _ = send(&socket, &reply, &[]);
             Err(Error::Refused {
                 name: node.to_owned(),
                 why: message,
@@ -173,12 +176,7 @@ fn copy(to: &mut [u8], text: &str) {
     to[..len].copy_from_slice(&text.as_bytes()[..len]);
 }
 
-fn send(socket: &OwnedFd, reply: &ring3_join_reply, ports: &[Port], init: &Thread) -> Result<()> {
-    let mut fds: Vec<BorrowedFd<'_>> = Vec::new();
-    if reply.status == 0 {
-        fds.push(init.region().memory());
-        fds.extend(ports.iter().map(Port::join_fd));
-    }
+fn send(socket: &OwnedFd, reply: &ring3_join_reply, fds: &[BorrowedFd<'_>]) -> Result<()> {
     // SAFETY: a #[repr(C)] structure without padding (its size is the sum of its fields',
     // see ring3_abi::layout), borrowed for as long as the bytes are.
     let bytes = unsafe {
@@ -187,10 +185,10 @@ fn send(socket: &OwnedFd, reply: &ring3_join_reply, ports: &[Port], init: &Threa
             size_of::<ring3_join_reply>(),
         )
     };
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1 + RING3_PORTS_MAX))];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2 + RING3_PORTS_MAX))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
-        ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+        ancillary.push(SendAncillaryMessage::ScmRights(fds));
     }
     rustix::net::sendmsg(
         socket.as_fd(),

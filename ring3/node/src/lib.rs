@@ -17,6 +17,7 @@
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
+//! | [`tickets`] | descriptors on their way between programs |
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
@@ -48,6 +49,7 @@ mod procs;
 mod region;
 mod runtime;
 mod sys;
+mod tickets;
 mod vcpu;
 mod window;
 

@@ -8,6 +8,7 @@
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
 //! ask         `ring3 log`                   -> LOG_READ; answer.rs answers the rest
+//! tickets     a descriptor is on its way    -> forget it when nobody can collect it (tickets.rs)
 //! death       a process died (procs.rs)     -> REAP
 //! over        KEEP has returned            -> say why, if the node is poisoned
 //! stop        the handle, or `ring3 down`   -> the end
@@ -49,6 +50,7 @@ use crate::ports::Port;
 use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
+use crate::tickets::Tickets;
 use crate::{configure, farewell, pcap};
 
 /// How long a node may take to end in good order.
@@ -68,6 +70,7 @@ pub(crate) struct Node {
     port_watch: Option<PortWatch>,
     deaths: Option<Deaths>,
     graves: Graves,
+    tickets: Tickets,
     captures: Vec<Driver>,
     captures_stop: Arc<AtomicBool>,
     /// Rung when KEEP returns: the node is poisoned, or down.
@@ -101,6 +104,7 @@ impl Node {
             port_watch: None,
             deaths: Some(deaths),
             graves,
+            tickets: Tickets::new(&config.name)?,
             captures: Vec::new(),
             captures_stop: Arc::default(),
             over: Arc::new(event_fd()?),

@@ -29,6 +29,7 @@ const OVER: u64 = 1;
 const JOIN: u64 = 2;
 const ASK: u64 = 3;
 const DEATH: u64 = 4;
+const TICKETS: u64 = 5;
 
 /// The node's sockets.
 #[derive(Debug)]
@@ -75,6 +76,7 @@ impl Node {
         add(&self.graves.bell, DEATH)?;
         add(&sockets.join, JOIN)?;
         add(&sockets.asks.bell, ASK)?;
+        add(self.tickets.events(), TICKETS)?;
         let mut poison_said = false;
         let mut events = Vec::with_capacity(64);
         loop {
@@ -89,6 +91,7 @@ impl Node {
                     OVER => drop(was_rung(&self.over)),
                     JOIN => self.let_in(&sockets.join),
                     ASK => self.answer(&sockets.asks),
+                    TICKETS => self.note(|node| node.tickets.look(&mut node.init)),
                     _ => self.note(|node| node.graves.reap(&mut node.init)),
                 }
             }
@@ -108,9 +111,13 @@ impl Node {
 
     /// Serves all who wait to join.
     fn let_in(&mut self, listener: &OwnedFd) {
-        while let Some(result) =
-            join::serve(listener, &self.config.name, &self.ports, &mut self.init)
-        {
+        while let Some(result) = join::serve(
+            listener,
+            &self.config.name,
+            &self.ports,
+            self.tickets.for_programs(),
+            &mut self.init,
+        ) {
             match result {
                 Ok(pid) => {
                     log::debug!("node {}: process {pid} joined", self.config.name);

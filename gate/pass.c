@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * pass.c - node descriptors over the host's AF_UNIX sockets
+ *
+ * A message that passes descriptors of the node is sent with tickets in their places
+ * (ticket.c), in a copy of its control data. A message that was received is looked
+ * through for tickets. Each becomes the node's descriptor at the number at which
+ * it came, so the program's control data stays as the host wrote it.
+ */
+#include "policy.h"
+#include "ring3_park.h"
+
+/* No uapi header has these without libc's types. */
+#define SOL_SOCKET		1
+#define SO_PEERCRED		17
+#define SCM_RIGHTS		1
+#define SCM_MAX_FD		253
+#define MSG_PEEK		0x2
+#define MSG_CTRUNC		0x8
+#define MSG_CMSG_CLOEXEC	0x40000000
+#define UIO_MAXIOV		1024	/* most messages of one sendmmsg() */
+#define MMSG_BYTES		64ull	/* struct mmsghdr: a msghdr, and then its length */
+#define MMSG_LEN		56
+/* net.core.optmem_max of most hosts; beyond it Linux says so too. */
+#define CONTROL_MAX		(128u << 10)
+
+struct rights {			/* one SCM_RIGHTS of a message */
+	u64 at;			/* address of its header */
+	u64 fds;		/* ... and of its numbers */
+	u64 count;
+};
+
+/*
+ * The next SCM_RIGHTS in *pos .. end; false: no more, or what follows makes no sense:
+ * the host says so better than we could.
+ */
+static bool next_rights(u64 *pos, u64 end, struct rights *found)
+{
+	struct host_cmsghdr cmsg;
+	u64 at;
+
+	while (*pos < end && end - *pos >= sizeof(cmsg)) {
+		at = *pos;
+		if (gate_copy_in(&cmsg, user_ptr(at), sizeof(cmsg)))
+			return false;
+		if (cmsg.len < sizeof(cmsg) || cmsg.len > end - at)
+			return false;
+		*pos = at + ((cmsg.len + 7) & ~7ull);
+		if (cmsg.level == SOL_SOCKET && cmsg.type == SCM_RIGHTS) {
+			found->at = at;
+			found->fds = at + sizeof(cmsg);
+			found->count = (cmsg.len - sizeof(cmsg)) / sizeof(s32);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* How many descriptors of the node are among those it passes; -EBADF: one of the gate's. */
+static long count_node_fds(const struct host_msghdr *msg)
+{
+	u64 pos = (u64)msg->control, end = pos + msg->controllen, i;
+	struct rights rights;
+	long ours = 0, all = 0;
+	s32 fd;
+
+	if (!pos)
+		return 0;
+	while (next_rights(&pos, end, &rights)) {
+		all += rights.count;
+		if (all > SCM_MAX_FD)	/* the host refuses it as it is */
+			return 0;
+		for (i = 0; i < rights.count; i++) {
+			if (gate_copy_in(&fd, user_ptr(rights.fds + i * sizeof(fd)), sizeof(fd)))
+				return 0;
+			if (unlikely(reserved_fd(fd)))
+				return -EBADF;
+			ours += fd_is_node(fd);
+		}
+	}
+	return ours;
+}
+
+/* It has not come to its end; a zombie has no command line. */
+static bool process_lives(s32 pid)
+{
+	char path[32], byte;
+	long fd, n;
+
+	gate_format(path, sizeof(path), "/proc/%d/cmdline", pid);
+	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = host_syscall3(__NR_read, fd, (long)&byte, 1);
+	host_syscall1(__NR_close, fd);
+	return n > 0;
+}
+
+/*
+ * The peer is outside the node as far as one can tell: who connected to us or listened for
+ * us is there, and is none of ours. A pair's ends both name who made it, who may have
+ * started programs of the node with them; pairs have no names.
+ */
+static s32 peer_outside(s32 sock)
+{
+	struct {
+		s32 pid;
+		u32 uid, gid;
+	} cred = {};
+	u32 len = sizeof(cred), ours = 0, theirs = 0;
+
+	if (host_syscall5(__NR_getsockopt, sock, SOL_SOCKET, SO_PEERCRED, (long)&cred, (long)&len) ||
+	    cred.pid <= 0 || pid_in_node(cred.pid) || !process_lives(cred.pid))
+		return 0;
+	/* No room for an address: only its length comes back, 2 without a name. */
+	host_syscall3(__NR_getsockname, sock, 0, (long)&ours);
+	host_syscall3(__NR_getpeername, sock, 0, (long)&theirs);
+	return ours > 2 || theirs > 2 ? cred.pid : 0;
+}
+
+/* Puts tickets into the copy of the control data; *made counts them also on failure. */
+static long put_tickets(const struct host_msghdr *msg, struct ticket *tickets, long room,
+			long *made)
+{
+	u64 pos = (u64)msg->control, end = pos + msg->controllen, i;
+	struct rights rights;
+	long ret;
+	s32 *fd;
+
+	while (next_rights(&pos, end, &rights)) {
+		for (i = 0; i < rights.count; i++) {
+			fd = (s32 *)rights.fds + i;
+			if (!fd_is_node(*fd))
+				continue;
+			if (*made == room)	/* they changed under us */
+				return -EBADF;
+			ret = ticket_make(*fd, &tickets[*made]);
+			if (ret)
+				return ret;
+			*fd = tickets[(*made)++].fd;
+		}
+	}
+	return 0;
+}
+
+static long send_tickets(s32 sock, struct host_msghdr *msg, long count, u64 flags)
+{
+	void *user = msg->control;
+	struct ticket *tickets;
+	long made = 0, ret;
+	s32 pid;
+
+	pid = peer_outside(sock);
+	if (pid) {
+		gate_warn("SCM_RIGHTS: process %d is not on this node, it can't get a descriptor of the "
+			  "node's", pid);
+		return -EOPNOTSUPP;
+	}
+	if (msg->controllen > CONTROL_MAX)
+		return -ENOBUFS;
+	tickets = gate_alloc(count * sizeof(*tickets) + msg->controllen);
+	if (!tickets)
+		return -ENOMEM;
+	msg->control = &tickets[count];
+	ret = gate_copy_in(msg->control, user, msg->controllen);
+	if (!ret)
+		ret = put_tickets(msg, tickets, count, &made);
+	if (!ret)
+		ret = gate_host(__NR_sendmsg, sock, (long)msg, flags, 0, 0, 0);
+	while (made)
+		ticket_end(&tickets[--made], ret >= 0);
+	gate_free(tickets);
+	return ret;
+}
+
+/* One message over a socket of the host. */
+static long send_one(s32 sock, u64 user_msg, u64 flags)
+{
+	struct host_msghdr msg;
+	long count = 0;
+
+	if (!gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)))
+		count = count_node_fds(&msg);
+	if (count < 0)
+		return count;
+	if (likely(!count))
+		return gate_host(__NR_sendmsg, sock, user_msg, flags, 0, 0, 0);
+	return send_tickets(sock, &msg, count, flags);
+}
+
+long do_sendmsg(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_one(r->a[0], r->a[1], r->a[2]);
+}
+
+long do_sendmmsg(struct gate_regs *r)
+{
+	u32 i, len, n = r->a[2] < UIO_MAXIOV ? r->a[2] : UIO_MAXIOV;
+	struct host_msghdr msg;
+	bool ours = false;
+	long ret = 0;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	if (unlikely(reserved_fd(r->a[0])))
+		return -EBADF;
+	for (i = 0; i < n && !ours; i++) {
+		ours = !gate_copy_in(&msg, user_ptr(r->a[1] + i * MMSG_BYTES), sizeof(msg)) &&
+		       count_node_fds(&msg);
+	}
+	if (likely(!ours))
+		return gate_host_regs(r);
+	for (i = 0; i < n; i++) {
+		ret = send_one(r->a[0], r->a[1] + i * MMSG_BYTES, r->a[3]);
+		if (ret < 0)
+			break;
+		len = ret;
+		if (gate_copy_out(user_ptr(r->a[1] + i * MMSG_BYTES + MMSG_LEN), &len, sizeof(len))) {
+			ret = -EFAULT;
+			break;
+		}
+	}
+	return i ? i : ret;
+}
+
+/*
+ * Number `from` of this SCM_RIGHTS could not be had: it and those behind it are dropped, as
+ * Linux does at the limit of open files.
+ */
+static void cut_short(u64 user_msg, struct host_msghdr *msg, const struct rights *rights, u64 from)
+{
+	u64 len = sizeof(struct host_cmsghdr) + from * sizeof(s32), i;
+	s32 fd;
+
+	for (i = from; i < rights->count; i++) {
+		if (!gate_copy_in(&fd, user_ptr(rights->fds + i * sizeof(fd)), sizeof(fd)))
+			host_syscall1(__NR_close, fd);
+	}
+	msg->flags |= MSG_CTRUNC;
+	gate_copy_out(user_ptr(rights->at), &len, sizeof(len));
+	gate_copy_out(user_ptr(user_msg), msg, sizeof(*msg));
+}
+
+/* A message that the host has received into the program's memory. */
+static void look_through(u64 user_msg, u64 flags)
+{
+	u32 how = (flags & MSG_CMSG_CLOEXEC ? RING3_UNPARK_CLOEXEC : 0) |
+		  (flags & MSG_PEEK ? RING3_UNPARK_KEEP : 0);
+	struct host_msghdr msg;
+	struct rights rights;
+	u64 pos, end, i;
+	s32 fd;
+
+	if (gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)) || !msg.control)
+		return;
+	pos = (u64)msg.control;
+	end = pos + msg.controllen;
+	while (next_rights(&pos, end, &rights)) {
+		for (i = 0; i < rights.count; i++) {
+			if (gate_copy_in(&fd, user_ptr(rights.fds + i * sizeof(fd)), sizeof(fd)))
+				return;
+			if (ticket_take(fd, how) < 0) {
+				cut_short(user_msg, &msg, &rights, i);
+				return;
+			}
+		}
+	}
+}
+
+long do_recvmsg(struct gate_regs *r)
+{
+	long ret;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	if (unlikely(reserved_fd(r->a[0])))
+		return -EBADF;
+	ret = gate_host_regs(r);
+	if (ret >= 0)
+		look_through(r->a[1], r->a[2]);
+	return ret;
+}
+
+long do_recvmmsg(struct gate_regs *r)
+{
+	long i, ret;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	if (unlikely(reserved_fd(r->a[0])))
+		return -EBADF;
+	ret = gate_host_regs(r);
+	for (i = 0; i < ret; i++)
+		look_through(r->a[1] + i * MMSG_BYTES, r->a[3]);
+	return ret;
+}
+
+/* The process behind a pidfd, or 0. */
+static s32 pid_of(s32 pidfd)
+{
+	char path[40], text[512], *line;
+	long fd, n;
+
+	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, "Pid:\t", 5))
+			return gate_strtou(line + 5, 10, NULL);
+	}
+	return 0;
+}
+
+/* What stands for a descriptor of another node than ours. */
+static bool is_placeholder(s32 fd)
+{
+	static const char name[] = "/memfd:" PLACEHOLDER_NAME " (deleted)";
+	char path[40], link[sizeof(name)];
+	long n;
+
+	gate_format(path, sizeof(path), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link));
+	return n == sizeof(name) - 1 && !memcmp(link, name, n);
+}
+
+/*
+ * The host checks whether the caller may, and gives what stands at that number there: the
+ * placeholder of a node descriptor, or an epoll's twin.
+ */
+long do_pidfd_getfd(struct gate_regs *r)
+{
+	long fd, ret;
+
+	fd = gate_host_regs(r);
+	if (fd < 0)
+		return fd;
+	ret = image_call3(RING3_NR_GRAB, pid_of(r->a[0]), (u32)r->a[1], fd);
+	if (ret >= 0) {
+		map_set(gate_fdmap()->node, fd);
+		return fd;
+	}
+	if ((ret == -ESRCH || ret == -EBADF) && likely(!is_placeholder(fd)))
+		return fd;	/* the host's */
+	host_syscall1(__NR_close, fd);
+	if (ret == -ESRCH) {
+		gate_warn("pidfd_getfd: descriptor %d of that process is another node's", (s32)r->a[1]);
+		return -EPERM;
+	}
+	return ret;
+}

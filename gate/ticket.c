@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * ticket.c - what stands for a node descriptor in a message of the host
+ *
+ * Theory of operation
+ * -------------------
+ * The host's AF_UNIX sockets can carry only the host's descriptors. So the node
+ * keeps the file (PARK), and the message carries a ticket: one end of a pair of
+ * unix sockets. Its SO_COOKIE, a number that the host gives to no other socket
+ * ever, is the key, so a ticket can be neither forged nor mistaken: whoever
+ * receives a socket with a cookie that the node knows is handed the file (UNPARK), at
+ * the number at which the ticket came.
+ *
+ *   sender				keeper			receiver
+ *   socketpair: ticket, end
+ *   {cookie, end} ------------------>	watches end
+ *   PARK(fd, cookie)
+ *   message with ticket ---------------------------------->	UNPARK(cookie)
+ *   closes ticket						placeholder over ticket
+ *					end hangs up:
+ *					UNPARK(cookie, -1)
+ *
+ * The ticket lives wherever the host lets descriptors live, in queues of sockets above all.
+ * When the last of it is gone (a message that was never read), the keeper learns
+ * it by the other end and the node drops the file; the peer of a connection sees it close
+ * then, as it would on Linux.
+ *
+ * A process outside the node that receives a ticket has a unix socket: reading says
+ * end of file, and after a write the keeper cuts it off. It may pass the ticket on to
+ * a process of the node, once.
+ *
+ * An epoll has two halves (epoll.c). Its twin lies in the ticket's own queue, where the
+ * receiver looks without taking it out.
+ *
+ * Tickets that are open while another thread forks are closed in the child: list and lock
+ * are for that.
+ */
+#include "policy.h"
+#include "ring3_park.h"
+
+/* No uapi header has these without libc's types. */
+#define AF_UNIX			1
+#define SOCK_SEQPACKET		5
+#define SOL_SOCKET		1
+#define SO_COOKIE		57
+#define SCM_RIGHTS		1
+#define SHUT_WR			1
+#define MSG_PEEK		0x2
+#define MSG_DONTWAIT		0x40
+#define MSG_NOSIGNAL		0x4000
+#define MSG_CMSG_CLOEXEC	0x40000000
+
+static struct {
+	struct gate_mutex lock;
+	struct ticket *first;
+} open_tickets;
+
+struct one_fd {			/* control data of one descriptor */
+	struct host_cmsghdr head;
+	s32 fd;
+	s32 pad;
+};
+
+/* A packet with one descriptor. */
+static long send_fd(s32 sock, const void *data, u64 len, s32 fd)
+{
+	struct one_fd control = {
+		.head = { .len = offsetof(struct one_fd, pad), .level = SOL_SOCKET,
+			  .type = SCM_RIGHTS },
+		.fd = fd,
+	};
+	struct iovec iov = { .iov_base = (void *)data, .iov_len = len };
+	struct host_msghdr msg = {
+		.iov = &iov, .iovlen = 1,
+		.control = &control, .controllen = sizeof(control),
+	};
+	long ret;
+
+	do {
+		ret = host_syscall3(__NR_sendmsg, sock, (long)&msg, MSG_NOSIGNAL);
+	} while (ret == -EINTR);
+	return ret < 0 ? ret : 0;
+}
+
+static long cookie_of(s32 fd, u64 *cookie)
+{
+	u32 len = sizeof(*cookie);
+
+	return host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, SO_COOKIE, (long)cookie, (long)&len);
+}
+
+static long pair_of_sockets(s32 pair[2])
+{
+	return host_syscall4(__NR_socketpair, AF_UNIX, SOCK_SEQPACKET | O_CLOEXEC, 0, (long)pair);
+}
+
+/* On Linux sending takes no number, so it works at the limit of open files. */
+static long pair_beyond_limit(s32 pair[2])
+{
+	struct rlimit64 lim, wide;
+	long ret;
+
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
+	wide = lim;
+	wide.rlim_cur = lim.rlim_max;
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	ret = pair_of_sockets(pair);
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	return ret;
+}
+
+/* The pair, with its ticket on the list. */
+static long pair_make(struct ticket *t, s32 *end)
+{
+	s32 pair[2];
+	long ret;
+
+	gate_lock(&open_tickets.lock);
+	ret = pair_of_sockets(pair);
+	if (unlikely(ret == -EMFILE))
+		ret = pair_beyond_limit(pair);
+	if (!ret) {
+		t->fd = pair[0];
+		t->fdmap = gate_thread()->fdmap;
+		t->next = open_tickets.first;
+		open_tickets.first = t;
+		*end = pair[1];
+	}
+	gate_unlock(&open_tickets.lock);
+	return ret;
+}
+
+static void ticket_close(struct ticket *t)
+{
+	struct ticket **p;
+
+	gate_lock(&open_tickets.lock);
+	for (p = &open_tickets.first; *p; p = &(*p)->next) {
+		if (*p == t) {
+			*p = t->next;
+			break;
+		}
+	}
+	host_syscall1(__NR_close, t->fd);
+	gate_unlock(&open_tickets.lock);
+}
+
+/* Makes the ticket t for the node's descriptor fd; 0 or -errno. */
+long ticket_make(u32 fd, struct ticket *t)
+{
+	struct ring3_ticket note;
+	s32 end;
+	long ret;
+
+	ret = pair_make(t, &end);
+	if (ret)
+		return ret;
+	ret = cookie_of(t->fd, &t->key);
+	if (!ret && ep_is(fd)) {
+		ret = ep_share(fd);
+		if (!ret)
+			ret = send_fd(end, "", 1, fd);
+	}
+	if (!ret)
+		ret = host_syscall2(__NR_shutdown, end, SHUT_WR);
+	if (!ret) {
+		note.key = t->key;
+		ret = send_fd(gate_fd(GATE_FD_KEEPER), &note, sizeof(note), end);
+		if (ret == -EPIPE || ret == -ECONNREFUSED || ret == -ECONNRESET) {
+			gate_warn("SCM_RIGHTS: the node's keeper is gone, no descriptor can be passed");
+			ret = -EIO;
+		}
+	}
+	host_syscall1(__NR_close, end);
+	/* Only now: should we be killed in between, the keeper sees the ticket go. */
+	if (!ret)
+		ret = image_call2(RING3_NR_PARK, fd, t->key);
+	if (ret)
+		ticket_close(t);
+	return ret;
+}
+
+/* The message is on its way, or was not sent: then nobody will come. */
+void ticket_end(struct ticket *t, bool sent)
+{
+	if (!sent)
+		image_call2(RING3_NR_UNPARK, t->key, -1);
+	ticket_close(t);
+}
+
+/* A duplicate of the twin in an epoll's ticket, or -errno. */
+static long twin_of(s32 fd)
+{
+	struct one_fd control = {};
+	char byte;
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct host_msghdr msg = {
+		.iov = &iov, .iovlen = 1,
+		.control = &control, .controllen = sizeof(control),
+	};
+	long ret;
+
+	ret = host_syscall3(__NR_recvmsg, fd, (long)&msg,
+			    MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	if (ret < 0)
+		return ret;
+	if (ret != 1 || msg.controllen < offsetof(struct one_fd, pad))
+		return -ENOENT;
+	return control.fd;
+}
+
+/*
+ * A descriptor has come to this process: if it is a ticket, the node's takes its place. The
+ * program does not know the number yet, so the order of steps is free.
+ */
+long ticket_take(s32 fd, u32 flags)
+{
+	long twin, ret;
+	u64 key;
+
+	if (cookie_of(fd, &key))
+		return 0;	/* no socket */
+	ret = image_call3(RING3_NR_UNPARK, key, fd, flags);
+	if (ret == -ENOENT)
+		return 0;	/* a socket of the host's */
+	if (ret == -ESTALE)
+		gate_warn("SCM_RIGHTS: this descriptor of the node was received before; a process "
+			  "outside the node can pass it on only once");
+	if (ret < 0)
+		return ret;
+	twin = twin_of(fd);
+	ret = host_syscall3(__NR_dup3, twin >= 0 ? twin : gate_fd(FD_PLACEHOLDER), fd,
+			    flags & RING3_UNPARK_CLOEXEC ? O_CLOEXEC : 0);
+	if (twin >= 0)
+		host_syscall1(__NR_close, twin);
+	if (ret < 0) {
+		image_call1(__NR_close, fd);
+		return ret;
+	}
+	map_set(gate_fdmap()->node, fd);
+	return 0;
+}
+
+void ticket_fork(enum gate_fork_phase phase)
+{
+	struct ticket *t;
+
+	if (phase == GATE_FORK_PREPARE) {
+		gate_lock(&open_tickets.lock);
+		return;
+	}
+	if (phase == GATE_FORK_CHILD) {
+		for (t = open_tickets.first; t; t = t->next) {
+			/* Unless it is the parent's own table. */
+			if (t->fdmap != gate_thread()->fdmap)
+				host_syscall1(__NR_close, t->fd);
+		}
+		open_tickets.first = NULL;
+	}
+	gate_unlock(&open_tickets.lock);
+}

@@ -11,6 +11,7 @@
 //! | [`languages`] | Node.js, Go, Java, musl |
 //! | [`clients`] | static programs, shells, names, captures |
 //! | [`ssh`] | OpenSSH |
+//! | [`passing`] | descriptors between processes |
 //! | [`ports`] | passt, and captures |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
@@ -36,6 +37,7 @@ mod languages;
 mod leaks;
 mod netns;
 mod ordinary;
+mod passing;
 mod ports;
 mod programs;
 mod scenario;
@@ -64,6 +66,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     languages::SCENARIOS,
     clients::SCENARIOS,
     ssh::SCENARIOS,
+    passing::SCENARIOS,
 ];
 
 pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
@@ -76,6 +79,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
         all.extend(scenario::trials(scenarios));
     }
     all.extend(ports::trials());
+    all.extend(passing::trials());
     all.extend(inspect::trials());
     all.extend(netns::trials());
     all.extend(trace::trials());

@@ -13,8 +13,7 @@
  *    confirmed by rax having that value at the trap and by no REX prefix before it.
  *
  * B: 0f 05 and what follows becomes e9 rel32 (jmp near), 5 bytes, where the following
- *    instruction is a compare or move of registers that can run
- *    elsewhere. `near` is a slot in a page of ours within 2 GiB of the site:
+ *    instruction is a compare or move that can run elsewhere. `near` is a slot in a page of ours within 2 GiB of the site:
  *        jmp *word; <the instruction that was overwritten>; jmp back
  *
  * Other code may jump to an instruction in the middle of what is overwritten (the syscall
@@ -302,24 +301,48 @@ static bool rewrite_a(u64 syscall_at, u64 nr)
 
 /* ---- form B ---- */
 
-/* Length of the instruction at p if it can run anywhere else, else 0. */
+/* Bytes of ModRM and what belongs to it; 0: relative to rip, which is another elsewhere. */
+static u32 modrm_len(const u8 *p)
+{
+	u32 mod = p[0] >> 6, rm = p[0] & 7, n = 1;
+
+	if (mod == 3)
+		return 1;
+	if (rm == 4) {				/* SIB */
+		n = 2;
+		if (mod == 0 && (p[1] & 7) == 5)
+			n += 4;
+	} else if (mod == 0 && rm == 5) {
+		return 0;
+	}
+	return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+}
+
+/*
+ * Length of the instruction at p if it can run anywhere else, else 0. One that faults does so
+ * as seen from the site, see leave_slot().
+ */
 static u32 movable(const u8 *p)
 {
-	u32 n = 0;
+	u32 n = 0, m;
 
 	if ((p[0] & 0xf0) == 0x40)
 		n = 1;				/* REX */
-	switch (p[n]) {
-	case 0x3d:				/* cmp $imm32,%eax/%rax */
+	if (p[n] == 0x3d)			/* cmp $imm32,%eax/%rax */
 		return n + 5;
-	case 0x83:				/* cmp $imm8,%reg */
-		return p[n + 1] >= 0xf8 ? n + 3 : 0;
-	case 0x81:				/* cmp $imm32,%reg */
-		return p[n + 1] >= 0xf8 ? n + 6 : 0;
-	case 0x89:				/* mov, test: reg to reg */
+	m = modrm_len(p + n + 1);
+	if (!m)
+		return 0;
+	switch (p[n]) {
+	case 0x80:				/* cmp $imm8 */
+	case 0x83:
+		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 1 : 0;
+	case 0x81:				/* cmp $imm32 */
+		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 4 : 0;
+	case 0x89:				/* mov, test */
 	case 0x8b:
 	case 0x85:
-		return p[n + 1] >= 0xc0 ? n + 2 : 0;
+		return n + 1 + m;
 	}
 	return 0;
 }

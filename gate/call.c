@@ -88,7 +88,7 @@ static bool needs_context(u64 nr)
 struct exit_action gate_call(struct gate_regs *r)
 {
 	r->nr = (u64)(s64)(s32)r->nr;	/* as the kernel: 32 bits, sign-extended */
-	gate_thread()->gate[RING3_STAT_ENTERED]++;
+	stat_call(RING3_STAT_ENTERED);
 	if (unlikely(needs_context(r->nr))) {
 		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
 		return (struct exit_action){ 0, EXIT_REDO };
@@ -167,7 +167,7 @@ void sud_call(struct ucontext *uc)
 	bool again;
 	long ret = 0;
 
-	gate_thread()->gate[RING3_STAT_TRAPPED]++;
+	stat_call(RING3_STAT_TRAPPED);
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	WRITE_ONCE(tcb->uctx, uc);
 	if (unlikely(seccomp_active(tcb)))

@@ -156,6 +156,7 @@ long gate_execve(struct gate_regs *r)
 		tcb->scratch_size = size;
 		if (gate_debug)
 			counts_print();
+		stat_flush();
 		stop_others();
 		if (tcb->traceme)	/* now it can't keep us from getting to the exec */
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);

@@ -198,6 +198,16 @@ void counts_print(void);
 u32 thread_others(void);			/* threads beside this one, hidden ones included */
 struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
 
+/* stat.c */
+void stat_flush(void);
+
+/* Counts a call that came by way RING3_STAT_ENTERED or _TRAPPED. */
+static inline void stat_call(u32 way)
+{
+	if (unlikely(++gate_thread()->gate[way] >= RING3_STAT_BATCH))
+		stat_flush();
+}
+
 /* fds.c */
 void fds_start(u32 inherited_base);
 

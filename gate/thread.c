@@ -461,6 +461,7 @@ long gate_exit(struct gate_regs *r)
 	struct gate_tcb *tcb = gate_tcb();
 
 	signal_block_all();
+	stat_flush();
 	image_call1(RING3_NR_EXIT, r->a[0]);
 	if (__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST) == 1 && gate_debug)
 		counts_print();
@@ -472,6 +473,7 @@ long gate_exit_group(struct gate_regs *r)
 	signal_block_all();
 	if (gate_debug)
 		counts_print();
+	stat_flush();
 	stop_others();
 	image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
 	for (;;)

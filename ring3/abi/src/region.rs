@@ -69,6 +69,14 @@ pub struct ring3_fdmap {
     pub proxy: [u64; RING3_FDS_MAX / 64],
 }
 
+/* include/ring3_stat.h: the order of the counts in `init_proc.reserved` */
+pub const RING3_STAT_DIRECT: usize = 0;
+pub const RING3_STAT_STRAIGHT: usize = 1;
+pub const RING3_STAT_ENTERED: usize = 2;
+pub const RING3_STAT_TRAPPED: usize = 3;
+pub const RING3_STAT_PASSED: usize = 4;
+pub const RING3_STAT_COUNTS: usize = 5;
+
 /// `ring3_proc.state`
 pub const RING3_PROC_FREE: u32 = 0;
 pub const RING3_PROC_LIVE: u32 = 1;

@@ -4,7 +4,7 @@
 use std::io::Write;
 
 use ring3_config::size;
-use ring3_node::client::{self, Client, Port, State, Status};
+use ring3_node::client::{self, Calls, Client, Port, State, Status};
 use serde::Serialize;
 
 use crate::args;
@@ -74,6 +74,18 @@ fn state(state: State) -> Cell {
     Cell(state.to_string(), colour)
 }
 
+fn calls(calls: Calls) -> String {
+    let all = calls.rewritten + calls.trapped;
+    if all == 0 {
+        return "none yet".into();
+    }
+    let share = 100.0 * calls.rewritten as f64 / all as f64;
+    format!(
+        "{all}: {} by rewritten sites ({share:.1} %), {} by traps; {} passed to the host",
+        calls.rewritten, calls.trapped, calls.host
+    )
+}
+
 fn memory(status: &Status) -> String {
     let mib = status.mem.resident.div_ceil(1 << 20);
     format!("{mib}M of {}", size::format(status.mem.size))
@@ -128,6 +140,7 @@ fn describe(status: &Status) -> String {
     line("image", status.image.display().to_string());
     line("up for", duration(status.uptime_ns));
     line("memory", memory(status));
+    line("calls", calls(status.calls));
     line("keeper", format!("process {}", status.pid));
     line("join", status.join.display().to_string());
     line("base", format!("{:#x}", status.base));

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
 use rustix::net::sockopt::socket_peercred;
 
-pub use crate::control::{Log, Memory, Port, Proc, State, Status};
+pub use crate::control::{Calls, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::Folder;
 

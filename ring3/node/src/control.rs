@@ -55,8 +55,20 @@ pub struct Status {
     /// Address of the region in every process.
     pub base: u64,
     pub mem: Memory,
+    pub calls: Calls,
     pub ports: Vec<Port>,
     pub procs: Vec<Proc>,
+}
+
+/// System calls of the node's programs; what the last few dozen of each thread were, is not in yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calls {
+    /// By a site that was rewritten.
+    pub rewritten: u64,
+    /// By a trap.
+    pub trapped: u64,
+    /// Of both: passed to the host as they came.
+    pub host: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ring3_abi::*;
@@ -151,6 +151,17 @@ impl Region {
 
     pub fn memory(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
+    }
+
+    /// Calls of the node's programs, by way: `RING3_STAT_*`.
+    pub fn counts(&self) -> [u64; RING3_STAT_COUNTS] {
+        let first = self.init_proc() + offset_of!(ring3_proc, reserved) as u64;
+        std::array::from_fn(|i| {
+            // SAFETY: `reserved` has room for so many u64, and its address is a multiple of 8
+            // (layout.rs); all who write them do so atomically.
+            let count = unsafe { &*((first + 8 * i as u64) as *const AtomicU64) };
+            count.load(Ordering::Relaxed)
+        })
     }
 
     /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 4 MiB.

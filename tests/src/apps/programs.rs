@@ -2,7 +2,7 @@
 //! Servers and clients, unmodified, over each topology.
 
 use super::ensure;
-use super::scenario::{LIMIT, Scenario, fetch, site};
+use super::scenario::{LIMIT, Scenario, fetch, load, site};
 use super::topology::{Pair, Topology};
 use crate::scratch::{self, Scratch};
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "http_server_curl",
-        programs: &["python3", "curl"],
+        programs: &["python3", "curl", "ab"],
         what: "http.server; curl: 20 MB, fifty requests one after another and ten at once, IPv4 and IPv6",
         topologies: &Topology::ALL,
         needs_root: None,
@@ -43,7 +43,7 @@ pub const SCENARIOS: &[Scenario] = &[
     },
     Scenario {
         name: "nginx_curl",
-        programs: &["nginx", "curl"],
+        programs: &["nginx", "curl", "ab"],
         what: "one process, sendfile; curl as above",
         topologies: &Topology::ALL,
         needs_root: None,
@@ -153,7 +153,16 @@ fn http_server_curl(pair: &Pair) -> Result<(), String> {
         &number,
     ])?;
     pair.wait_for_port(port)?;
-    fetch(pair, &folder, port)
+    fetch(pair, &folder, port)?;
+    // That one makes a thread for each request; starting and ending threads always traps.
+    let (port, address) = (pair.port(1), &pair.server4);
+    let code = "import os, sys; from http.server import *; os.chdir(sys.argv[1]); \
+                HTTPServer((sys.argv[2], int(sys.argv[3])), SimpleHTTPRequestHandler).serve_forever()";
+    let number = port.to_string();
+    let argv = ["python3", "-c", code, &path, address, &number];
+    let _single = pair.server.start(&argv)?;
+    pair.wait_for_port(port)?;
+    under_load(pair, port, "500")
 }
 
 fn python_client(pair: &Pair) -> Result<(), String> {
@@ -210,7 +219,15 @@ fn nginx_curl(pair: &Pair) -> Result<(), String> {
         .server
         .start(&["nginx", "-p", &prefix, "-c", &config, "-e", "stderr"])?;
     pair.wait_for_port(port)?;
-    fetch(pair, &folder, port)
+    fetch(pair, &folder, port)?;
+    under_load(pair, port, "2000")
+}
+
+/// Most calls of a server under load come by rewritten sites.
+fn under_load(pair: &Pair, port: u16, requests: &str) -> Result<(), String> {
+    let url = format!("http://{}:{port}/small", pair.server4);
+    let args = ["-n", requests, "-c", "4", &url];
+    pair.server.rewritten(|| load(pair, &args)).map(|_| ())
 }
 
 /// One iperf3 run; both directions' sums must show traffic.
@@ -303,7 +320,7 @@ fn redis(pair: &Pair) -> Result<(), String> {
             "-q",
         ];
         argv.extend(extra);
-        let text = pair.client.must(&argv, LIMIT)?;
+        let text = pair.server.rewritten(|| pair.client.must(&argv, LIMIT))?;
         let results = text.matches("requests per second").count();
         ensure(results >= 3, || text.clone())?;
     }

@@ -109,7 +109,8 @@ fn postgresql(pair: &Pair) -> Result<(), String> {
     ])
     .and_then(|_| {
         client(&[&pgbench, "-i", "-q", "-s", "2", "postgres"])?;
-        let text = client(&[&pgbench, "-c", "20", "-j", "2", "-T", "4", "-n", "postgres"])?;
+        let load = [&pgbench, "-c", "20", "-j", "2", "-T", "4", "-n", "postgres"];
+        let text = pair.server.rewritten(|| client(&load))?;
         ensure(
             text.contains("number of clients: 20")
                 && text.contains("number of failed transactions: 0 "),

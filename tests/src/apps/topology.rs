@@ -70,6 +70,43 @@ impl Place {
         Ok(outcome.stdout)
     }
 
+    /// Of the calls that the node's programs make during `load`, at least 95 % have to come by a
+    /// rewritten site. On the host there is nothing to ask.
+    pub fn rewritten<T>(&self, load: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+        let Place::Node(node) = self else {
+            return load();
+        };
+        let counts = || -> Result<[f64; 2], String> {
+            let outcome = exec::run(
+                &mut node::ring3(["stat", &node.name, "--json"]),
+                Duration::from_secs(10),
+            )?;
+            let value: serde_json::Value =
+                serde_json::from_str(&outcome.stdout).map_err(|e| e.to_string())?;
+            let field = |name: &str| {
+                value["calls"][name]
+                    .as_f64()
+                    .ok_or_else(|| format!("ring3 stat: no calls.{name}"))
+            };
+            Ok([field("rewritten")?, field("trapped")?])
+        };
+        let before = counts()?;
+        let result = load()?;
+        let after = counts()?;
+        let (rewritten, trapped) = (after[0] - before[0], after[1] - before[1]);
+        if rewritten < 1000.0 {
+            return Err(format!("no load: {rewritten} calls by rewritten sites"));
+        }
+        let share = rewritten / (rewritten + trapped);
+        if share < 0.95 {
+            return Err(format!(
+                "{:.1} % of the calls came by rewritten sites: {rewritten}, and {trapped} by traps",
+                100.0 * share
+            ));
+        }
+        Ok(result)
+    }
+
     /// Starts a program that goes on until dropped.
     pub fn start(&self, argv: &[&str]) -> Result<Group, String> {
         node::background(&mut self.command(argv))

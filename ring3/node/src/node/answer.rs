@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-use ring3_abi::{RING3_BOOTING, RING3_DOWN, RING3_LOADED, RING3_UP};
+use ring3_abi::*;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
-use crate::control::{self, Memory, Proc, Reply, Request, State, Status};
+use crate::control::{self, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
 use crate::error::{Error, Result};
 use crate::ports::Port;
@@ -204,6 +204,7 @@ impl Facts {
             image: self.region.image.clone(),
             join: self.join.clone(),
             base: self.region.base(),
+            calls: calls(self.region.counts()),
             mem: Memory {
                 size: self.region.size(),
                 resident: self.region.resident(),
@@ -242,4 +243,14 @@ fn command_name(pid: i32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm"))
         .map(|name| name.trim_end().to_owned())
         .unwrap_or_default()
+}
+
+fn calls(counts: [u64; RING3_STAT_COUNTS]) -> Calls {
+    Calls {
+        rewritten: counts[RING3_STAT_DIRECT]
+            + counts[RING3_STAT_STRAIGHT]
+            + counts[RING3_STAT_ENTERED],
+        trapped: counts[RING3_STAT_TRAPPED],
+        host: counts[RING3_STAT_DIRECT] + counts[RING3_STAT_PASSED],
+    }
 }

@@ -126,6 +126,12 @@ void ring3_service(void)
 		struct task_struct *task = (struct task_struct *)tb->task;
 
 		r3t_request(tb) = 0;
+		if (unlikely(!task)) {
+			/* Killed while its thread waited for the vCPU: nobody makes the call. */
+			tb->ret = -ESRCH;
+			r3t_call(tb) = R3_CALL_DONE;
+			request = 0;
+		}
 		if (request & R3_REQ_CALL)
 			wake_up_process(task);
 		/* A call that came by the fast path waits with R3_CALL_NONE. */
@@ -290,8 +296,11 @@ int ring3_task_main(void *arg)
 				ring3_take_number(tb);
 			}
 			ret = ring3_dispatch(tb);
-			if (!ring3_exit_slow(tb, ret))
+			if (!ring3_exit_slow(tb, ret)) {
+				/* Not parked yet: ring3_park() says so, if it comes to that. */
+				r3t_outside(tb) = 0;
 				r3t_call(tb) = R3_CALL_DONE;
+			}
 			continue;
 		}
 		if (ring3_driver == tb && single_task_running()) {

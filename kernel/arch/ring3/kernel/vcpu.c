@@ -351,6 +351,20 @@ static u32 fd_ports_ready(struct pollfd *fds, const u32 *bits, int n)
 }
 
 /*
+ * The thread waited with its own call in other hands, and has the vCPU again. Maybe the call
+ * was finished meanwhile, between release and acquire: then it is the driver's to go home,
+ * and nothing may be left of DONE, which the next call would take for its own.
+ */
+static int drive_again(struct ring3_thread *tb)
+{
+	if (host_load(&tb->word) & RING3_WORD_DONE) {
+		host_andnot(&tb->word, RING3_WORD_DONE);
+		r3t_call(tb) = R3_CALL_DONE;
+	}
+	return 1;
+}
+
+/*
  * The idle task is parked and this thread's call waits: look at what memory
  * shows, without a system call. Returns as host_wait(); 1 also when it gives up.
  */
@@ -467,7 +481,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		}
 		release(true);
 		if (host_load(&ring3_region.pending) && try_acquire(tb, 0))
-			return 1;
+			return drive_again(tb);
 		return host_wait(tb);
 
 	case R3_PARK_HANDOVER:
@@ -496,7 +510,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 		if (got < 0)
 			return host_wait(tb);
-		return got ? 1 : fail(tb);
+		return got ? drive_again(tb) : fail(tb);
 	}
 	return 0;
 }

@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("calls_loopback".into(), loopback),
         trial("calls_link".into(), link),
+        trial("flood_link".into(), flood),
     ]
 }
 
@@ -131,6 +132,28 @@ fn link() -> Checked {
             calls.len(),
             summary(&calls)
         )
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// A sender that is faster than the reader is made to wait; what it sends isn't received
+/// in preference to the program that reads it, and dropped.
+fn flood() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let flood = helper("flood")?;
+    let flood = flood.to_string_lossy();
+    let _reader = pair
+        .server
+        .start(&[&flood, "serve", &pair.server4, "7300"])?;
+    std::thread::sleep(Duration::from_millis(500));
+    let send = [&flood, "send", &pair.server4, "7300", "300000"];
+    let share = pair.client.must(&send, Duration::from_secs(60))?;
+    let percent: u32 = share
+        .trim()
+        .parse()
+        .map_err(|_| format!("not a number: {share}"))?;
+    ensure(percent >= 25, || {
+        format!("only {percent} % of the datagrams were read")
     })?;
     Ok(Verdict::Passed)
 }

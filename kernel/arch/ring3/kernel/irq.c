@@ -63,7 +63,7 @@ static void handle(u32 bits)
 		ring3_timer_irq();
 	}
 	if (bits & RING3_IRQ_WORK)
-		WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
+		ring3_poll_later();
 	for (bits >>= 8, port = 0; bits; bits >>= 1, port++) {
 		void (*handler)(void *) = READ_ONCE(ports[port].handler);
 
@@ -124,6 +124,11 @@ void ring3_poll_del(unsigned int port)
 	host_store(&polls[port].used, 0);
 	host_add(&ring3_region.kick, 1);
 	ring3_host_futex_wake(&ring3_region.kick, 1);
+}
+
+void ring3_poll_later(void)
+{
+	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
 }
 
 void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs)

@@ -120,7 +120,8 @@ void ring3_service(void)
 
 	if (unlikely(host_load(&tb->word) & RING3_WORD_COME)) {
 		host_andnot(&tb->word, RING3_WORD_COME);
-		wake_up_process((struct task_struct *)tb->task);
+		if (tb->task)
+			wake_up_process((struct task_struct *)tb->task);
 	}
 	if (request) {
 		struct task_struct *task = (struct task_struct *)tb->task;

@@ -400,8 +400,11 @@ static int host_poll(struct ring3_thread *tb)
 	o = host_load(&ring3_vcpu->owner);
 	if (!host_cas(&ring3_vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
 		host_or(&ring3_vcpu->owner, RING3_OWNER_POLLING);
-	if (o & RING3_OWNER_WAITERS)
+	if (o & RING3_OWNER_WAITERS) {
 		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+		/* It takes the vCPU from us, and the host may have put it on this CPU. */
+		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
 
 	for (;;) {
 		o = host_load(&ring3_vcpu->owner);

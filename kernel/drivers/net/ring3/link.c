@@ -22,6 +22,7 @@
  */
 #include <linux/random.h>
 
+#include <asm/ring3_poll.h>
 #include "link.h"
 
 /* Bytes: room is given back in steps of this size. */
@@ -169,6 +170,13 @@ static int link_poll(struct ring3_port *port, int budget)
 	return done;
 }
 
+/* What is there already is looked at like what comes while the link is unarmed. */
+static void link_later(struct ring3_port *port)
+{
+	link_store(&to_link(port)->self->armed, 0);
+	ring3_poll_later();
+}
+
 static int link_open(struct ring3_port *port)
 {
 	struct link_port *link = to_link(port);
@@ -246,4 +254,5 @@ const struct ring3_port_ops ring3_link_ops = {
 	.xmit = link_xmit,
 	.tx_resume = link_tx_resume,
 	.poll = link_poll,
+	.later = link_later,
 };

@@ -30,6 +30,9 @@
  */
 #define RING3_TX_TIMEOUT	(30 * HZ)
 
+/* Full polls of 64 packets: less than a socket of default size holds. */
+#define RING3_RX_POLLS_MAX	2
+
 static struct net_device *ring3_ports[RING3_PORTS_MAX];	/* RTNL */
 
 static const struct ring3_port_ops *const ring3_kinds[] = {
@@ -61,6 +64,19 @@ static void ring3_try_wake(struct ring3_port *port)
 	__netif_tx_unlock(txq);
 }
 
+/*
+ * A far side can send faster than a program here reads, and what is received then is
+ * dropped at the socket. So those who read have their turn after some packets, and the
+ * rest waits in the far side's queue, which makes the sender wait in the end. An idle
+ * node goes on: nobody reads.
+ */
+static bool ring3_rx_enough(struct ring3_port *port)
+{
+	if (need_resched())
+		return true;
+	return ++port->polls >= RING3_RX_POLLS_MAX && !is_idle_task(current);
+}
+
 static int ring3_poll(struct napi_struct *napi, int budget)
 {
 	struct ring3_port *port = container_of(napi, struct ring3_port, napi);
@@ -73,8 +89,13 @@ static int ring3_poll(struct napi_struct *napi, int budget)
 	done = port->ops->poll(port, budget);
 	if (done)
 		ring3_count(port, RING3_RX_POLLS);
-	if (done < budget)
+	if (done < budget) {
 		napi_complete_done(napi, done);
+	} else if (port->ops->later && ring3_rx_enough(port)) {
+		done = budget - 1;
+		if (napi_complete_done(napi, done))
+			port->ops->later(port);
+	}
 	return min(done, budget);
 }
 
@@ -83,6 +104,7 @@ static void ring3_irq(void *arg)
 	struct ring3_port *port = arg;
 
 	ring3_count(port, RING3_RX_IRQS);
+	port->polls = 0;
 	napi_schedule_irqoff(&port->napi);
 }
 

@@ -74,6 +74,11 @@ struct ring3_port_ops {
 	bool (*tx_resume)(struct ring3_port *port);
 	/* Receives up to budget packets; fewer means that nothing is left. */
 	int (*poll)(struct ring3_port *port, int budget);
+	/*
+	 * Optional: packets are left that need not be received now. Sees to it that the
+	 * port is looked at again; without it they are received at once.
+	 */
+	void (*later)(struct ring3_port *port);
 };
 
 struct ring3_port {
@@ -82,6 +87,7 @@ struct ring3_port {
 	struct napi_struct napi;
 	u32 index;
 	u32 flags;		/* RING3_PORT_* */
+	u32 polls;		/* full ones since the last interrupt; NAPI */
 	u64 count[RING3_COUNTERS];
 };
 

@@ -10,4 +10,10 @@
  */
 void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs);
 
+/*
+ * A port is left unarmed with something in it: the way out of calls, the idle loop and
+ * KEEP's tick look at it. For the holder of the vCPU.
+ */
+void ring3_poll_later(void);
+
 #endif

@@ -3,11 +3,13 @@
 //!
 //! Each script runs on the host, in network and mount namespaces of its own with an empty /run,
 //! and on a node; the outputs must be equal. On the node an ordinary user has no need of a
-//! user namespace for it.
+//! user namespace for it. One more trial has the node itself in a pid namespace, where processes
+//! have the small numbers that a kernel's threads have elsewhere.
 
 use super::{Checked, Verdict, ensure, installed, trial};
 use crate::exec::{self, Outcome};
 use crate::node::ring3;
+use crate::paths;
 use libtest_mimic::Trial;
 use std::process::Command;
 use std::time::Duration;
@@ -84,39 +86,48 @@ const SCRIPTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The script that names processes by their numbers.
+const BY_PID: usize = 1;
+
 pub fn trials() -> Vec<Trial> {
-    SCRIPTS
-        .iter()
-        .map(|&(name, script)| {
+    let plain = SCRIPTS.iter().map(|&(name, script)| (name, script, false));
+    plain
+        .chain([("small_pids", SCRIPTS[BY_PID].1, true)])
+        .map(|(name, script, small_pids)| {
             trial(format!("netns_{name}"), move || -> Checked {
                 for tool in ["ip", "bridge", "ping", "socat", "nft", "nsenter"] {
                     if !installed(tool) {
                         return Ok(Verdict::Ignored(format!("{tool} is not installed")));
                     }
                 }
-                compare(script)?;
+                compare(script, small_pids)?;
                 Ok(Verdict::Passed)
             })
         })
         .collect()
 }
 
-fn compare(script: &str) -> Result<(), String> {
+fn compare(script: &str, small_pids: bool) -> Result<(), String> {
     let host = on_host(script)?;
-    let node = on_node(script)?;
+    let node = on_node(script, small_pids)?;
     ensure(host.ok(), || format!("host: {}", host.report()))?;
     ensure(host.stdout == node.stdout, || {
         format!("host: {}\nnode: {}", host.report(), node.report())
     })
 }
 
-fn on_host(script: &str) -> Result<Outcome, String> {
+/// `unshare`, as root or as one who becomes root in a namespace.
+fn unshare(namespaces: &str) -> Command {
     let mut command = Command::new("unshare");
-    command.arg(if rustix::process::geteuid().is_root() {
-        "-nm"
-    } else {
-        "-rnm"
-    });
+    if !rustix::process::geteuid().is_root() {
+        command.arg("-r");
+    }
+    command.arg(namespaces);
+    command
+}
+
+fn on_host(script: &str) -> Result<Outcome, String> {
+    let mut command = unshare("-nm");
     let script = format!(
         "mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue",
         with_links(script)
@@ -125,10 +136,20 @@ fn on_host(script: &str) -> Result<Outcome, String> {
     exec::run(&mut command, LIMIT)
 }
 
-fn on_node(script: &str) -> Result<Outcome, String> {
+fn on_node(script: &str, small_pids: bool) -> Result<Outcome, String> {
     // A plain node has lo up, a fresh namespace of the host's has not.
     let script = format!("ip link set lo down\n{}\ntrue", with_links(script));
-    exec::run(&mut ring3(["run", "--", "bash", "-c", &script]), LIMIT)
+    let args = ["run", "--", "bash", "-c", &script];
+    let mut command = match small_pids {
+        false => ring3(args),
+        true => {
+            let mut command = unshare("-pf");
+            command.args(["--mount-proc", "--kill-child"]);
+            command.arg(paths::ring3()).args(args);
+            command
+        }
+    };
+    exec::run(&mut command, LIMIT)
 }
 
 /// The function is exported, so that the shells in there have it.

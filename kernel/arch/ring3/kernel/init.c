@@ -68,10 +68,6 @@ static void __ref become_init(void)
 		ring3_region.node_name : "node", __NEW_UTS_LEN);
 	up_write(&uts_sem);
 
-	/* Numbers are the host's to give out: its pids and its descriptors' limit. */
-	pid_max = PID_MAX_LIMIT;
-	current->signal->rlim[RLIMIT_NOFILE] = (struct rlimit) { RING3_FDS_MAX, RING3_FDS_MAX };
-
 	ring3_clock_sync_now();
 	set_task_comm(current, "keeper");
 	signals_for_host();

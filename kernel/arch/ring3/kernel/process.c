@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* process.c - tasks: switching, their first frame, idle, and the loop of a program's thread */
 #include <linux/cpu.h>
+#include <linux/idr.h>
 #include <linux/kernel.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/ptrace.h>
 #include <linux/time64.h>
 #include <linux/reboot.h>
@@ -37,6 +40,19 @@ struct parked_frame {
 	unsigned long r15, r14, r13, r12, bx, bp, ip;
 };
 
+/*
+ * The node's own threads get numbers from here on (the first of them is kthreadd; pid 1 came
+ * before), so that those of processes are free for them (task.c): in a pid namespace of the
+ * host's, these begin at 1.
+ */
+#define OWN_PIDS	(3 << 20)
+
+static void number_from_above(void)
+{
+	pid_max = PID_MAX_LIMIT;
+	idr_set_cursor(&init_pid_ns.idr, OWN_PIDS);
+}
+
 int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 {
 	unsigned long top = (unsigned long)task_stack_page(p) + THREAD_SIZE - 64;
@@ -45,6 +61,8 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 	/* No fork() of a program comes here: the gate's CLONE names a function. */
 	if (!args->fn)
 		return -ENOSYS;
+	if (args->kthread && pid_max != PID_MAX_LIMIT)
+		number_from_above();
 	*frame = (struct parked_frame) {
 		.bx = (unsigned long)args->fn,
 		.bp = (unsigned long)args->fn_arg,

@@ -163,8 +163,8 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
  * A child's task is made before the host has numbered its process. On its first call, which
  * a process makes as soon as it runs, it takes that number: what names a process to
  * the node's kernel (/proc/PID/ns/net, IFLA_NET_NS_PID, SCM_CREDENTIALS) is what the program
- * sees. Where something else on the node has the number (a kernel thread has, when the program
- * lives in a small pid namespace), the task keeps the one it got here.
+ * sees. Where another process of the node has the number (it is of another pid namespace, or
+ * dead and not yet reaped), the task keeps the one it got here.
  */
 void ring3_take_number(struct ring3_thread *tb)
 {

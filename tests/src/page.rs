@@ -87,7 +87,12 @@ fn current(tests: &BTreeSet<String>) -> Result<(), String> {
         .filter(|word| word.starts_with("apps::") || word.starts_with("oracle::"))
         .map(str::to_string)
         .collect();
-    let wanted: BTreeSet<String> = tests.iter().map(|test| row(test)).collect();
+    // The kernel's own tests say nothing of programs.
+    let wanted: BTreeSet<String> = tests
+        .iter()
+        .filter(|test| !test.starts_with("kunit::"))
+        .map(|test| row(test))
+        .collect();
     let missing: Vec<_> = wanted.difference(&named).collect();
     let gone: Vec<_> = named.difference(&wanted).collect();
     if missing.is_empty() && gone.is_empty() {

@@ -27,7 +27,16 @@ pub struct Scratch {
 
 impl Scratch {
     pub fn new() -> Result<Scratch, String> {
-        let path = std::env::temp_dir().join(unique("ring3-test-"));
+        Scratch::below(&std::env::temp_dir())
+    }
+
+    /// Whose files are never on a disk.
+    pub fn in_memory() -> Result<Scratch, String> {
+        Scratch::below(Path::new("/dev/shm"))
+    }
+
+    fn below(folder: &Path) -> Result<Scratch, String> {
+        let path = folder.join(unique("ring3-test-"));
         std::fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         Ok(Scratch { path })
     }

@@ -10,6 +10,7 @@ use super::{Checked, Verdict, ensure, installed, trial};
 use crate::exec::{self, Outcome};
 use crate::node::ring3;
 use crate::paths;
+use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::process::Command;
 use std::time::Duration;
@@ -140,12 +141,15 @@ fn on_node(script: &str, small_pids: bool) -> Result<Outcome, String> {
     // A plain node has lo up, a fresh namespace of the host's has not.
     let script = format!("ip link set lo down\n{}\ntrue", with_links(script));
     let args = ["run", "--", "bash", "-c", &script];
+    let runtime = Scratch::in_memory()?;
     let mut command = match small_pids {
         false => ring3(args),
         true => {
             let mut command = unshare("-pf");
             command.args(["--mount-proc", "--kill-child"]);
             command.arg(paths::ring3()).args(args);
+            // Root in its namespace only: the folders of the host's root are not for it.
+            command.env("XDG_RUNTIME_DIR", runtime.path());
             command
         }
     };

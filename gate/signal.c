@@ -180,9 +180,9 @@ void signal_quiet(struct gate_tcb *tcb)
 bool signal_pending(struct gate_tcb *tcb)
 {
 	struct ring3_thread *t = gate_thread();
-	u32 i;
+	u32 i, n = READ_ONCE(tcb->npending);
 
-	for (i = 0; i < tcb->npending; i++) {
+	for (i = 0; i < n; i++) {
 		int sig = tcb->pending[i].si_signo;
 		u64 handler = tcb->sighand->action[sig].handler;
 
@@ -192,7 +192,8 @@ bool signal_pending(struct gate_tcb *tcb)
 			signal_stop_process(sig);
 	}
 	signal_quiet(tcb);
-	if (tcb->npending) {
+	/* None was noted when we looked: one that is now came after, and is not to be dropped. */
+	if (n) {
 		tcb->npending = 0;
 		signal_set_mask(tcb->saved_mask);
 	}

@@ -173,8 +173,19 @@ fn said_until_heard(mut child: Child, number: Signal) -> Output {
 /// A program on a node, once it has said something on standard output.
 fn started(place: &Place, args: &[&str]) -> Child {
     use std::io::Read;
-    let mut child = place
-        .command(args)
+    let ring3 = place.command(args);
+    // Jobs in the background ignore SIGINT, and so would what they start.
+    let mut command = Command::new("/usr/bin/env");
+    for (name, value) in ring3.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let mut child = command
+        .arg("--default-signal=INT,QUIT")
+        .arg(ring3.get_program())
+        .args(ring3.get_args())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -94,6 +94,8 @@ fn capture<W: Write>(
     let mut wait = 0;
     loop {
         let flags = libc::MSG_TRUNC | wait;
+        // Before the look: what comes between a look at an empty queue and `stop` is wanted too.
+        let is_over = stop.load(Ordering::Acquire);
         match thread.recv_msg(socket, &mut frame, &mut control, flags) {
             Ok((len, control_len)) => {
                 wait = libc::MSG_DONTWAIT;
@@ -102,9 +104,10 @@ fn capture<W: Write>(
             }
             Err(Errno(libc::EAGAIN)) => {
                 file.flush()?;
-                if stop.load(Ordering::Acquire) {
+                if is_over {
                     return Ok(());
                 }
+                // With `stop` set meanwhile the interface is going, which ends a wait.
                 wait = 0;
             }
             // The interface goes up and down as its owner likes, and for good with the node;

@@ -6,6 +6,7 @@
 //! compared with a node that was not.
 
 use crate::figure::{BedKind, Series};
+use crate::peer::{self, Running};
 use crate::tool;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -26,6 +27,8 @@ const FAR: &str = "10.83.0.2";
 /// Beyond a middle that forwards: 10.83.0.0/24 - 10.83.1.0/24.
 const MIDDLE: [&str; 2] = ["10.83.0.254", "10.83.1.254"];
 const BEYOND: &str = "10.83.1.2";
+/// The host, as slirp4netns and the port passt show it to the inside.
+const SLIRP: &str = "10.0.2.2";
 
 /// What a `setup` line knows as $dev: the end's interface.
 const DEVICE: &str = "dev=$(ip -o link show up | awk -F'[ :@]+' '$2 != \"lo\" { print $2; exit }')";
@@ -35,19 +38,25 @@ const DEVICE: &str = "dev=$(ip -o link show up | awk -F'[ :@]+' '$2 != \"lo\" { 
 enum End {
     Namespace(String),
     Node(String),
+    /// A User-mode Linux whose TAP lies in this namespace, at this address.
+    Uml(String, &'static str),
+    /// A library's own program, by name, on the TAP in this namespace.
+    Library(String, String),
 }
 
 impl End {
     fn command(&self, words: &[String]) -> Command {
         let mut command = match self {
-            End::Namespace(name) => {
-                // Not `ip netns exec`: that hides the host's /sys, and with it the
-                // counters of system calls.
-                let mut command = Command::new("nsenter");
-                command.arg(format!("--net=/run/netns/{name}"));
-                command
-            }
+            // Not `ip netns exec`: that hides the host's /sys, and with it the counters
+            // of system calls.
+            End::Namespace(name) => peer::in_namespace(name),
             End::Node(name) => tool::ring3(&["exec", name, "--"]),
+            End::Uml(namespace, address) => return peer::call(namespace, address, words),
+            End::Library(name, namespace) => {
+                let mut command = peer::in_namespace(namespace);
+                command.args(peer::library(name, FAR, words));
+                return command;
+            }
         };
         command.args(words);
         command
@@ -70,6 +79,7 @@ pub struct Bed {
     far_cpus: String,
     namespaces: Vec<String>,
     nodes: Vec<String>,
+    running: Vec<Running>,
 }
 
 impl Bed {
@@ -88,6 +98,7 @@ impl Bed {
             far_cpus: series.far_cpus.clone(),
             namespaces: Vec::new(),
             nodes: Vec::new(),
+            running: Vec::new(),
         };
         bed.build(&tag, series)?;
         for end in [&bed.near, &bed.far] {
@@ -137,6 +148,24 @@ impl Bed {
                     [namespace, node]
                 };
             }
+            BedKind::Peer => {
+                let (near, name) = self.with_tap(tag)?;
+                self.far = End::Library(series.peer.clone(), name);
+                self.near = near;
+            }
+            BedKind::UmlTap | BedKind::UmlLoopback => {
+                let (near, name) = self.with_tap(tag)?;
+                self.running.push(peer::uml(&series.peer, &name, FAR, tag)?);
+                self.far = End::Uml(name, FAR);
+                self.near = near;
+                if series.bed == BedKind::UmlLoopback {
+                    self.near = self.far.clone();
+                    self.addr = "127.0.0.1";
+                }
+            }
+            BedKind::Pasta | BedKind::Slirp | BedKind::Passt => {
+                self.behind(tag, series)?;
+            }
             BedKind::VethForward => {
                 let ends = ["a", "f", "b"].map(|end| self.namespace(tag, end));
                 let [near, middle, far] = ends;
@@ -163,6 +192,48 @@ impl Bed {
             }
         }
         Ok(())
+    }
+
+    /// A namespace with a TAP for a peer, and its name.
+    fn with_tap(&mut self, tag: &str) -> Result<(End, String), String> {
+        let near = self.namespace(tag, "h")?;
+        let name = format!("{tag}-h");
+        peer::tap(&name, NEAR)?;
+        Ok((near, name))
+    }
+
+    /// Behind a host's sockets: what asks lies inside, what answers in the namespace
+    /// that stands for the host. Its loopback is what the inside sees as its gateway.
+    fn behind(&mut self, tag: &str, series: &Series) -> Result<(), String> {
+        let host = self.namespace(tag, "h")?;
+        host.shell(&format!(
+            "ip link add d0 type veth peer name d1 && ip link set d1 up && ip addr add {FAR}/24 dev d0 && ip link set d0 up && \
+             ip route add default via {}",
+            MIDDLE[0]
+        ))?;
+        let host_name = format!("{tag}-h");
+        self.far = host.clone();
+        self.addr = MIDDLE[0];
+        if series.bed == BedKind::Passt {
+            self.addr = SLIRP;
+            self.near = self.node(tag, "n", &["passt"], series, Some(&host))?;
+            return Ok(());
+        }
+        self.near = self.namespace(tag, "i")?;
+        let inside = format!("/run/netns/{tag}-i");
+        let mut command = peer::in_namespace(&host_name);
+        if series.bed == BedKind::Pasta {
+            let words = "pasta --foreground --quiet --runas 0 --config-net --netns-only --netns";
+            command.args(words.split(' ')).arg(inside);
+        } else {
+            let words = "slirp4netns --configure --mtu=65520 --netns-type=path";
+            command.args(words.split(' ')).arg(inside).arg("tap0");
+            self.addr = SLIRP;
+        }
+        self.running.push(peer::start(command)?);
+        self.near
+            .shell("for i in $(seq 100); do ip -o route | grep -q default && exit; sleep 0.05; done; exit 1")
+            .map_err(|e| format!("no route came: {e}"))
     }
 
     fn namespace(&mut self, tag: &str, end: &str) -> Result<End, String> {
@@ -225,6 +296,7 @@ impl Bed {
 
 impl Drop for Bed {
     fn drop(&mut self) {
+        self.running.clear();
         // What fails here is said by the next bed, if it matters.
         if !self.nodes.is_empty() {
             let mut words = vec!["down"];

@@ -5,6 +5,7 @@
 use crate::bed::Bed;
 use crate::figure::{self, Figure, Series};
 use crate::outcome::{Cell, Outcome, Point};
+use crate::peer;
 use crate::process::{self, Values};
 use crate::tool;
 use std::collections::BTreeMap;
@@ -25,7 +26,16 @@ impl Effort {
 }
 
 pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
-    let figure = figure::read(name)?;
+    let mut figure = figure::read(name)?;
+    let mut left_out = Vec::new();
+    figure.series.retain(|series| match peer::missing(series) {
+        Some(why) => {
+            eprintln!("{name}: {} is left out: {why}", series.name);
+            left_out.push(format!("{}: {why}", series.name));
+            false
+        }
+        None => true,
+    });
     let mut vars = BTreeMap::new();
     for source in &figure.load.sources {
         tool::compile(source)?;
@@ -35,6 +45,9 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         "bench".into(),
         tool::root().join("bench").display().to_string(),
     );
+    let ring3 = tool::ring3(&[]);
+    let ring3 = ring3.get_program().to_string_lossy().into_owned();
+    vars.insert("ring3".into(), ring3);
     let seconds = match effort.quick {
         true => figure.load.quick_seconds,
         false => figure.load.seconds,
@@ -47,11 +60,21 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         false => &figure.x.values,
     };
     let mut progress = Progress::new(name, xs.len() * figure.series.len() * effort.rounds);
-    let beds = figure
-        .series
-        .iter()
-        .map(|series| Bed::make(series).map_err(|e| format!("{name}: {}: {e}", series.name)))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut beds = Vec::new();
+    for series in std::mem::take(&mut figure.series) {
+        match Bed::make(&series) {
+            Ok(bed) => {
+                beds.push(bed);
+                figure.series.push(series);
+            }
+            // A peer that does not start is no reason to measure nothing at all.
+            Err(why) if series.is_peer() => {
+                eprintln!("{name}: {} is left out: {why}", series.name);
+                left_out.push(format!("{}: {why}", series.name));
+            }
+            Err(why) => return Err(format!("{name}: {}: {why}", series.name)),
+        }
+    }
 
     let mut points = Vec::new();
     let mut port = 20000;
@@ -72,7 +95,9 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         });
     }
     progress.done();
-    Ok(Outcome::new(name, &figure, effort, seconds, points))
+    let mut outcome = Outcome::new(name, &figure, effort, seconds, points);
+    outcome.left_out = left_out;
+    Ok(outcome)
 }
 
 fn one(

@@ -3,7 +3,7 @@
 //!
 //! A figure compares series (the first is the host's kernel, the baseline) over the
 //! values of x. The words of a command may hold {addr}, {port}, {x}, {seconds},
-//! {root}, {load} and what a series adds in `vars`.
+//! {load}, {bench}, {ring3} and what a series adds in `vars`.
 
 use crate::tool;
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct Figure {
     /// Measured by `make bench-quick` too.
     #[serde(default)]
     pub quick: bool,
+    /// The series of ring3's that the others are compared with, beside the baseline.
+    #[serde(default)]
+    pub versus: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,6 +102,9 @@ pub enum Output {
 pub struct Series {
     pub name: String,
     pub bed: BedKind,
+    /// The peer of build/peers that takes part; where it is missing, the series is left out.
+    #[serde(default)]
+    pub peer: String,
     /// Options of `ring3 up`.
     #[serde(default)]
     pub node: Vec<String>,
@@ -112,6 +118,13 @@ pub struct Series {
     pub far_cpus: String,
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
+}
+
+impl Series {
+    /// Whether another stack than ring3 and the host's kernel takes part.
+    pub fn is_peer(&self) -> bool {
+        !self.peer.is_empty() || matches!(self.bed, BedKind::Pasta | BedKind::Slirp)
+    }
 }
 
 #[derive(Debug, Deserialize, Serialize, Clone, Copy, PartialEq, Eq)]
@@ -133,6 +146,19 @@ pub enum BedKind {
     VethForward,
     /// Three nodes in a row; the middle one forwards.
     LinkForward,
+    /// A namespace of the host asks, a library's stack answers, over a TAP.
+    Peer,
+    /// A namespace of the host asks, a User-mode Linux answers, over a TAP.
+    UmlTap,
+    /// The loopback of one User-mode Linux.
+    UmlLoopback,
+    /// A namespace behind pasta asks, the host answers.
+    Pasta,
+    /// A namespace behind slirp4netns asks, the host answers.
+    #[serde(rename = "slirp4netns")]
+    Slirp,
+    /// A node behind passt asks, the host answers.
+    Passt,
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,6 +193,9 @@ pub struct Bar {
     pub series: String,
     #[serde(default)]
     pub x: String,
+    /// The series it is compared with; none: the baseline.
+    #[serde(default)]
+    pub to: String,
     pub ratio: f64,
 }
 
@@ -215,8 +244,15 @@ fn check(figure: &Figure) -> Result<(), String> {
     if figure.series.is_empty() || figure.x.values.is_empty() || figure.measure.is_empty() {
         return Err("needs a series, a value of x and a measure".into());
     }
+    let known = |name: &str| figure.series.iter().any(|series| series.name == name);
+    if !figure.versus.is_empty() && !known(&figure.versus) {
+        return Err(format!("versus: no series '{}'", figure.versus));
+    }
     for bar in &figure.bar {
-        if !figure.series.iter().any(|series| series.name == bar.series) {
+        if !bar.to.is_empty() && !known(&bar.to) {
+            return Err(format!("bar '{}': no series '{}'", bar.what, bar.to));
+        }
+        if !known(&bar.series) {
             return Err(format!("bar '{}': no series '{}'", bar.what, bar.series));
         }
         if !figure

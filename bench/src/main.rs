@@ -12,6 +12,7 @@ mod figure;
 mod null;
 mod outcome;
 mod passthrough;
+mod peer;
 mod process;
 mod report;
 mod spawn;

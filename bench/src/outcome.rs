@@ -28,6 +28,10 @@ pub struct Outcome {
     pub plot: Plot,
     /// Measurements that failed, with the reason.
     pub failures: Vec<String>,
+    /// Series that could not be measured here, with the reason.
+    pub left_out: Vec<String>,
+    /// The series of ring3's that the others are compared with; empty: none.
+    pub versus: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -60,6 +64,8 @@ pub struct Figures {
     pub spread: Spread,
     /// To the baseline, round by round; none for the baseline itself.
     pub ratio: Option<Spread>,
+    /// How many times better than this the series is that `versus` names.
+    pub versus: Option<Spread>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -68,6 +74,8 @@ pub struct Verdict {
     pub measure: String,
     pub series: String,
     pub x: String,
+    /// The series it is compared with.
+    pub to: String,
     pub bar: f64,
     pub less_is_better: bool,
     /// None: it was not measured (a quick run, or it failed).
@@ -104,6 +112,19 @@ pub struct Point {
     pub cells: Vec<Cell>,
 }
 
+impl Point {
+    /// One series to another, round by round.
+    fn ratio(&self, series: usize, to: usize, key: &str, rounds: usize) -> Option<Spread> {
+        let ratios: Vec<f64> = (0..rounds)
+            .filter_map(|round| {
+                let base = self.cells[to].get(round, key)?;
+                (base != 0.0).then_some(self.cells[series].get(round, key)? / base)
+            })
+            .collect();
+        (!ratios.is_empty()).then(|| Spread::of(&ratios))
+    }
+}
+
 impl Outcome {
     pub fn new(
         name: &str,
@@ -132,10 +153,7 @@ impl Outcome {
                 }
             }
         }
-        let points: Vec<Drawn> = points
-            .iter()
-            .map(|point| draw(figure, point, effort.rounds))
-            .collect();
+        let place = |name: &str| series.iter().position(|one| one == name);
         let less = |key: &str| {
             let measure = figure.measure.iter().find(|m| m.key == key);
             measure.is_some_and(|m| m.better == Better::Less)
@@ -144,16 +162,21 @@ impl Outcome {
             .bar
             .iter()
             .map(|bar| {
-                let ratio = points
-                    .iter()
-                    .find(|point| point.x == bar.x)
-                    .and_then(|point| point.series.get(&bar.series)?.get(&bar.measure)?.ratio);
+                let ratio = points.iter().find(|p| p.x == bar.x).and_then(|point| {
+                    let to = if bar.to.is_empty() {
+                        0
+                    } else {
+                        place(&bar.to)?
+                    };
+                    point.ratio(place(&bar.series)?, to, &bar.measure, effort.rounds)
+                });
                 let less_is_better = less(&bar.measure);
                 Verdict {
                     what: bar.what.clone(),
                     measure: bar.measure.clone(),
                     series: bar.series.clone(),
                     x: bar.x.clone(),
+                    to: bar.to.clone(),
                     bar: bar.ratio,
                     less_is_better,
                     met: ratio.map(|ratio| match less_is_better {
@@ -163,6 +186,10 @@ impl Outcome {
                     ratio,
                 }
             })
+            .collect();
+        let points = points
+            .iter()
+            .map(|point| draw(figure, point, effort.rounds))
             .collect();
         Outcome {
             name: name.into(),
@@ -195,6 +222,8 @@ impl Outcome {
                 measures: figure.plot.measures.clone(),
             },
             failures,
+            left_out: Vec::new(),
+            versus: figure.versus.clone(),
         }
     }
 
@@ -208,6 +237,10 @@ impl Outcome {
             if !m.plain {
                 head.push_str(" ratio (quartiles) |");
                 rule.push_str(":-:|");
+                if !self.versus.is_empty() {
+                    let _ = write!(head, " {} is better by |", self.versus);
+                    rule.push_str(":-:|");
+                }
             }
         }
         let mut out = format!("{head}\n{rule}\n");
@@ -229,6 +262,12 @@ impl Outcome {
                     if !m.plain {
                         out.push_str(&match found.and_then(|f| f.ratio) {
                             Some(ratio) => format!(" {} |", shown(&ratio)),
+                            None => " |".to_string(),
+                        });
+                    }
+                    if !m.plain && !self.versus.is_empty() {
+                        out.push_str(&match found.and_then(|f| f.versus) {
+                            Some(times) => format!(" {} |", shown(&times)),
                             None => " |".to_string(),
                         });
                     }
@@ -282,6 +321,7 @@ pub fn shown(ratio: &Spread) -> String {
 
 fn draw(figure: &Figure, point: &Point, rounds: usize) -> Drawn {
     let mut series = BTreeMap::new();
+    let versus = figure.series.iter().position(|s| s.name == figure.versus);
     for (at, (cell, one)) in point.cells.iter().zip(&figure.series).enumerate() {
         let mut figures = BTreeMap::new();
         for measure in &figure.measure {
@@ -290,18 +330,22 @@ fn draw(figure: &Figure, point: &Point, rounds: usize) -> Drawn {
             if values.is_empty() {
                 continue;
             }
-            let ratios: Vec<f64> = (0..rounds)
-                .filter_map(|round| {
-                    let base = point.cells[0].get(round, &measure.key)?;
-                    (base != 0.0).then_some(get(round)? / base)
-                })
-                .collect();
-            let compared = at > 0 && !measure.plain && !ratios.is_empty();
+            let ratio = |series, to| point.ratio(series, to, &measure.key, rounds);
+            let times = |ring3| match measure.better {
+                Better::Less => ratio(at, ring3),
+                Better::More => ratio(ring3, at),
+            };
             figures.insert(
                 measure.key.clone(),
                 Figures {
                     spread: Spread::of(&values),
-                    ratio: compared.then(|| Spread::of(&ratios)),
+                    ratio: match at > 0 && !measure.plain {
+                        true => ratio(at, 0),
+                        false => None,
+                    },
+                    versus: versus
+                        .filter(|ring3| *ring3 != at && !measure.plain)
+                        .and_then(times),
                     values,
                 },
             );

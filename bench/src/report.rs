@@ -37,6 +37,7 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
             );
         }
     }
+    peers(&mut text, outcomes);
     for outcome in outcomes {
         section(&mut text, outcome);
     }
@@ -50,6 +51,39 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
     }
     let path = tool::root().join("bench/REPORT.md");
     std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Every measure of every peer, by how much ring3 is better.
+fn peers(text: &mut String, outcomes: &[Outcome]) {
+    let compared = outcomes.iter().filter(|one| !one.versus.is_empty());
+    let mut head = "\n## Beside its peers\n\nHow many times better ring3 is, measured in turns \
+                    with the peer, quartiles in brackets; below 1 the peer is better.\n\n\
+                    | what | x | peer | ring3 is better by |\n|---|---|---|--:|\n";
+    for outcome in compared {
+        for point in &outcome.points {
+            for (series, measure) in outcome
+                .series
+                .iter()
+                .skip(1)
+                .flat_map(|series| outcome.measures.iter().map(move |m| (series, m)))
+            {
+                let found = point.series.get(series).and_then(|s| s.get(&measure.key));
+                let Some(times) = found.and_then(|figures| figures.versus) else {
+                    continue;
+                };
+                let _ = writeln!(
+                    text,
+                    "{head}| [{}](#{}), {} | {} | {series} | {} |",
+                    outcome.title,
+                    outcome.name.to_lowercase(),
+                    measure.name,
+                    point.x,
+                    shown(&times)
+                );
+                head = "";
+            }
+        }
+    }
 }
 
 fn section(text: &mut String, outcome: &Outcome) {
@@ -69,6 +103,9 @@ fn section(text: &mut String, outcome: &Outcome) {
     );
     if !outcome.note.is_empty() {
         let _ = writeln!(text, "{}\n", outcome.note);
+    }
+    for why in &outcome.left_out {
+        let _ = writeln!(text, "- left out: {why}");
     }
     for why in &outcome.failures {
         let _ = writeln!(text, "- failed: {why}");

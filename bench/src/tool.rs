@@ -20,12 +20,14 @@ pub fn ring3(args: &[&str]) -> Command {
     command
 }
 
+/// Where everything made lies.
+pub fn build() -> PathBuf {
+    std::env::var_os("RING3_BUILD").map_or_else(|| root().join("build"), PathBuf::from)
+}
+
 /// Where compiled programs lie.
 pub fn programs() -> PathBuf {
-    match std::env::var_os("RING3_BUILD") {
-        Some(build) => PathBuf::from(build).join("bench"),
-        None => root().join("build/bench"),
-    }
+    build().join("bench")
 }
 
 /// Where results are kept.

@@ -52,9 +52,10 @@ storm: ## 1,000 SIGKILLs at random instants under checksummed traffic; some ten 
 	@$(MAKE) --no-print-directory all
 	@tests/run --long --exact apps::storm
 
-bench: ## every measurement beside the host's kernel, into bench/REPORT.md; as root, under 30 minutes
+bench: ## every measurement beside the host's kernel and its peers, into bench/REPORT.md; as root, under 30 minutes
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory all
+	@bench/peers/build || true # it has said what is left out
 	@bench/run all
 
 bench-quick: ## the promised ratios only, in 3 minutes
@@ -70,16 +71,19 @@ fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all
 	@cd tests && cargo fmt --all
 	@cd bench && cargo fmt --all
+	@cd bench/peers/smoltcp && cargo fmt
 
 lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo fmt --all --check
 	@cd tests && cargo fmt --all --check
 	@cd bench && cargo fmt --all --check
+	@cd bench/peers/smoltcp && cargo fmt --check
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
 	@for script in tools/setup tools/demo tools/test tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
-	@for script in bench/run bench/*/run bench/load/*.sh; do sh -n $$script || exit 1; done
+	@for script in bench/run bench/*/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
+		sh -n $$script || exit 1; done
 
 compat: all ## run the tests and write docs/compatibility.md anew
 	@tests/compat

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-/* first_packet - a datagram to oneself on loopback, then a line. */
+/* first_packet - a datagram to oneself on loopback, then a line; with "stay" it goes on then */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
-int main(void)
+int main(int argc, char **argv)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t len = sizeof(a);
@@ -17,5 +19,8 @@ int main(void)
 		return 1;
 	}
 	puts("received");
+	fflush(stdout);
+	if (argc > 1 && !strcmp(argv[1], "stay"))
+		pause();
 	return 0;
 }

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
+/*
+ * firstline - how long a program takes until it says a word, and its memory then
+ *
+ *	firstline WORD PROGRAM [ARGUMENT...]
+ *
+ * Prints "ms" and "mib": the proportional share of memory of the program and all that
+ * descends from it, SETTLE later. Then all of them are ended.
+ */
+#include "wire.h"
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#define SETTLE	300	/* ms */
+#define PATIENCE 10	/* s */
+
+/* KiB of one process; 0 where it is gone or may not be looked at. */
+static double pss(int pid)
+{
+	char path[64], line[256];
+	double kib = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	f = fopen(path, "r");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f))
+		if (sscanf(line, "Pss: %lf", &kib) == 1)
+			break;
+	fclose(f);
+	return kib;
+}
+
+/* All that descends from a process, itself first. */
+static int family[256], members;
+
+static void gather(int pid)
+{
+	char path[64];
+	int child;
+	FILE *f;
+
+	if (members == sizeof(family) / sizeof(family[0]))
+		return;
+	family[members++] = pid;
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	f = fopen(path, "r");
+	if (!f)
+		return;
+	while (fscanf(f, "%d", &child) == 1)
+		gather(child);
+	fclose(f);
+}
+
+/* The program is asked to end, what is left of its family a second later is killed. */
+static void end(int pid)
+{
+	kill(pid, SIGTERM);
+	for (int i = 0; i < 1000 && waitpid(pid, NULL, WNOHANG) == 0; i++)
+		usleep(1000);
+	members = 0;
+	gather(getpid());
+	for (int i = 1; i < members; i++)
+		kill(family[i], SIGKILL);
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t start, said = 0;
+	char line[1024];
+	double kib = 0;
+	int ends[2];
+	pid_t pid;
+	FILE *f;
+
+	if (argc < 3) {
+		fprintf(stderr, "usage: see the head of firstline.c\n");
+		return 2;
+	}
+	/* What the program leaves behind becomes a child of this one. */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1) || pipe2(ends, O_CLOEXEC))
+		die("firstline");
+	alarm(PATIENCE);
+	start = now_ns();
+	pid = fork();
+	if (!pid) {
+		dup2(ends[1], 1);
+		execvp(argv[2], argv + 2);
+		die(argv[2]);
+	}
+	close(ends[1]);
+	f = fdopen(ends[0], "r");
+	while (!said && fgets(line, sizeof(line), f))
+		if (strstr(line, argv[1]))
+			said = now_ns();
+	if (!said) {
+		fprintf(stderr, "%s ended without a word\n", argv[2]);
+		return 1;
+	}
+	usleep(SETTLE * 1000);
+	gather(pid);
+	for (int i = 0; i < members; i++)
+		kib += pss(family[i]);
+	end(pid);
+	out("ms", (said - start) / 1e6);
+	out("mib", kib / 1024);
+	return 0;
+}

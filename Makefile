@@ -9,6 +9,9 @@
 # What is built lands in bin/ and build/, both ignored by git. The kernel image is
 # cached by content in $XDG_CACHE_HOME/ring3 (~/.cache/ring3); `make RING3_CACHE=` does without.
 
+# How long each fuzzer runs.
+MINUTES ?= 10
+
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
 .PHONY: all image kunit gate command demo test storm fuzz bench bench-quick fmt lint man compat clean help setup
@@ -63,9 +66,9 @@ bench-quick: ## the promised ratios only, in 3 minutes
 	@$(MAKE) --no-print-directory all
 	@bench/run quick
 
-fuzz: ## random system calls on a node for half an hour; tests/run --long --seed N repeats
+fuzz: ## every fuzzer for MINUTES=10 each: ports, protocols, configurations, random system calls
 	@$(MAKE) --no-print-directory all
-	@tests/run --long --exact apps::fuzz_calls
+	@tools/fuzz $(MINUTES)
 
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all
@@ -81,7 +84,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/fuzz tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

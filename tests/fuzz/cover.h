@@ -11,7 +11,8 @@
  *		--save adds what it keeps to DIR, --drop removes from there what reaches nothing new
  *	PROGRAM --run FILE					one input again
  *
- * The user defines fuzz_one(data, len).
+ * The user defines fuzz_one(data, len), and maybe FUZZ_WORDS, an array of strings of which
+ * inputs are likely to be made.
  */
 #ifndef FUZZ_COVER_H
 #define FUZZ_COVER_H
@@ -113,6 +114,19 @@ PLAIN static void mutate(void)
 	while (turns--) {
 		at = now->len ? dice(now->len) : 0;
 		n = 1 + dice(8);
+#ifdef FUZZ_WORDS
+		if (!dice(4)) {		/* a word, put in or over what is there */
+			const char *word = FUZZ_WORDS[dice(sizeof(FUZZ_WORDS) / sizeof(FUZZ_WORDS[0]))];
+			uint32_t len = (uint32_t)strlen(word), move = dice(2) ? len : 0;
+
+			if (now->len + len <= INPUT_MAX) {
+				memmove(now->data + at + move, now->data + at, now->len - at);
+				memcpy(now->data + at, word, len);
+				now->len = move || at + len > now->len ? (move ? now->len + len : at + len) : now->len;
+			}
+			continue;
+		}
+#endif
 		switch (dice(7)) {
 		case 0:
 			now->data[at] ^= (uint8_t)(1u << dice(8));

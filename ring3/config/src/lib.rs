@@ -11,8 +11,10 @@
 //! | [`port`] | one port: `KIND[:NAME][,key=value]...` |
 //! | [`file`] | the TOML form |
 //! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
+//! | [`check`] | what holds whatever is written, for fuzzers |
 //! | [`error`] | everything that can be wrong, in words |
 
+pub mod check;
 pub mod error;
 pub mod file;
 pub mod name;

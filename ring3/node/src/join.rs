@@ -85,29 +85,8 @@ fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String
         return Err((-libc::EPERM, format!("user {uid} is not this node's user")));
     }
     let (len, _) = rustix::net::recv(socket, &mut bytes[..], RecvFlags::empty()).map_err(fail)?;
-    if len != size_of::<ring3_join_request>() {
-        return Err((-libc::EPROTO, "the request has a wrong length".into()));
-    }
-    // SAFETY: `bytes` holds as many bytes, and every bit pattern is a ring3_join_request.
-    let request: ring3_join_request = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-    if request.magic != RING3_JOIN_MAGIC {
-        return Err((-libc::EPROTO, "this is no request to join".into()));
-    }
-    if request.abi != RING3_ABI {
-        let why = format!(
-            "the gate has version {} of the contract, the node {RING3_ABI}: build both from one source and start the node again",
-            request.abi
-        );
-        return Err((-libc::EPROTO, why));
-    }
     let pid = peer.pid.as_raw_nonzero().get();
-    if request.pid != pid {
-        let why = format!(
-            "the program says that it is process {}, the host says {pid}: nodes do not reach across pid namespaces",
-            request.pid
-        );
-        return Err((-libc::EPERM, why));
-    }
+    judge(&bytes[..len], pid)?;
     if let Some(why) = init.region().poison() {
         return Err((-libc::EIO, format!("the node is poisoned: {why}")));
     }
@@ -123,6 +102,33 @@ fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String
             None => (-why.0, format!("the node's kernel refused: {why}")),
         }),
     }
+}
+
+/// Is this a request that process `pid` (the host says so) may make? Else why not.
+pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<(), (i32, String)> {
+    if bytes.len() != size_of::<ring3_join_request>() {
+        return Err((-libc::EPROTO, "the request has a wrong length".into()));
+    }
+    // SAFETY: `bytes` holds as many bytes, and every bit pattern is a ring3_join_request.
+    let request: ring3_join_request = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
+    if request.magic != RING3_JOIN_MAGIC {
+        return Err((-libc::EPROTO, "this is no request to join".into()));
+    }
+    if request.abi != RING3_ABI {
+        let why = format!(
+            "the gate has version {} of the contract, the node {RING3_ABI}: build both from one source and start the node again",
+            request.abi
+        );
+        return Err((-libc::EPROTO, why));
+    }
+    if request.pid != pid {
+        let why = format!(
+            "the program says that it is process {}, the host says {pid}: nodes do not reach across pid namespaces",
+            request.pid
+        );
+        return Err((-libc::EPERM, why));
+    }
+    Ok(())
 }
 
 fn blank(status: i32) -> ring3_join_reply {
@@ -168,7 +174,7 @@ fn welcome(node: &str, ports: &[Port], init: &Thread, thread: u64) -> ring3_join
 }
 
 /// Text with its NUL, cut at a character where it is too long.
-fn copy(to: &mut [u8], text: &str) {
+pub(crate) fn copy(to: &mut [u8], text: &str) {
     let mut len = text.len().min(to.len() - 1);
     while !text.is_char_boundary(len) {
         len -= 1;

@@ -18,6 +18,7 @@
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
 //! | [`tickets`] | descriptors on their way between programs |
+//! | [`fuzz`] | what strangers may say to a node, for the fuzzers of tests/fuzz |
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
@@ -37,6 +38,7 @@ mod elf;
 mod error;
 mod farewell;
 mod fault;
+pub mod fuzz;
 mod handle;
 mod image;
 mod join;

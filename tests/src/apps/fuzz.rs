@@ -2,7 +2,7 @@
 //! Random system calls on a node: the program is `tests/fuzz/calls.c`.
 //!
 //! Neither the node nor a process of it may crash or hang. The host is kept out of it by a network
-//! namespace of its own. 30 seconds, 30 minutes with `--long`.
+//! namespace of its own. 30 seconds, 30 minutes with `--long`, RING3_FUZZ_SECONDS if that is set.
 
 use super::{Checked, Verdict, ensure, trial};
 use crate::Options;
@@ -38,7 +38,13 @@ fn calls(options: Options) -> Checked {
         ));
     }
     let program = compile(&paths::root().join("tests/fuzz/calls.c"))?;
-    let seconds = if options.long { SECONDS_LONG } else { SECONDS };
+    let seconds = match std::env::var("RING3_FUZZ_SECONDS") {
+        Ok(text) => text
+            .parse()
+            .map_err(|e| format!("RING3_FUZZ_SECONDS: {e}"))?,
+        Err(_) if options.long => SECONDS_LONG,
+        Err(_) => SECONDS,
+    };
     let seed = options.seed.unwrap_or(u64::from(std::process::id()));
     let node = Node::up(&[])?;
     let inside = node.command([program.as_os_str()]);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What strangers may say to a node, and what has to hold whatever it is: called by the
+//! coverage-guided fuzzers of tests/fuzz, and with their corpora by the tests here.
+
+use ring3_abi::*;
+
+use crate::control::{Reply, Request};
+use crate::join;
+
+/// The process that asks, in the eyes of the host.
+const PID: i32 = 4711;
+
+/// A request to join: taken if it is the one that a gate of ours makes, and refused in one
+/// line that fits the reply if not.
+pub fn join(bytes: &[u8]) {
+    let mut good = RING3_JOIN_MAGIC.to_ne_bytes().to_vec();
+    good.extend(RING3_ABI.to_ne_bytes());
+    good.extend(PID.to_ne_bytes());
+    match join::judge(bytes, PID) {
+        Ok(()) => assert_eq!(bytes, good),
+        Err((status, why)) => {
+            assert_ne!(bytes, good);
+            assert!(status < 0 && !why.is_empty() && !why.contains('\n'));
+            let mut reply = [0; 160];
+            join::copy(&mut reply, &why);
+            let end = reply.iter().position(|byte| *byte == 0).expect("no NUL");
+            assert!(std::str::from_utf8(&reply[..end]).is_ok());
+        }
+    }
+}
+
+/// A line at the control socket: what is understood says the same when it is said again.
+pub fn control(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return;
+    };
+    if let Ok(request) = serde_json::from_str::<Request>(text) {
+        let again = serde_json::to_string(&request).expect("a request can be written");
+        assert_eq!(serde_json::from_str::<Request>(&again).ok(), Some(request));
+    }
+    if let Ok(reply) = serde_json::from_str::<Reply>(text) {
+        let line = serde_json::to_string(&reply).expect("a reply can be written");
+        assert!(!line.contains('\n'));
+        let again: Reply = serde_json::from_str(&line).expect("and read again");
+        assert_eq!(serde_json::to_string(&again).ok(), Some(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    /// What the fuzzers have kept.
+    fn corpus(name: &str, judge: fn(&[u8])) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus");
+        let mut inputs = 0;
+        for entry in std::fs::read_dir(folder.join(name)).unwrap() {
+            judge(&std::fs::read(entry.unwrap().path()).unwrap());
+            inputs += 1;
+        }
+        assert!(inputs > 3, "{name}: {inputs} inputs");
+    }
+
+    #[test]
+    fn corpora() {
+        corpus("join", super::join);
+        corpus("control", super::control);
+    }
+}

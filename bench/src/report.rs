@@ -2,9 +2,37 @@
 //! bench/REPORT.md: what is promised and what was measured, figure by figure.
 
 use crate::outcome::{Outcome, shown};
+use crate::spread::round;
 use crate::tool;
+use serde::{Deserialize, Serialize};
 use std::fmt::Write;
 use std::process::Command;
+
+/// A bar of a built-in benchmark.
+#[derive(Serialize, Deserialize)]
+pub struct Promise {
+    pub what: String,
+    pub bar: f64,
+    pub found: f64,
+    pub met: bool,
+}
+
+impl Promise {
+    pub fn at_most(what: &str, bar: f64, found: f64) -> Promise {
+        Promise {
+            what: what.into(),
+            bar,
+            found: round(found),
+            met: found <= bar,
+        }
+    }
+}
+
+/// The bars that a built-in benchmark's JSON holds, if it does.
+#[derive(Deserialize)]
+struct Promises {
+    promises: Vec<Promise>,
+}
 
 /// `others`: what the built-in benchmarks said, as (name, whether met, JSON).
 pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<(), String> {
@@ -35,6 +63,16 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
                 anchor.to_lowercase(),
                 bar.bar
             );
+        }
+    }
+    for (name, _, json) in others {
+        let held = serde_json::from_str(json).map_or(Vec::new(), |held: Promises| held.promises);
+        for promise in held {
+            let word = if promise.met { "met" } else { "**not met**" };
+            let Promise {
+                what, bar, found, ..
+            } = promise;
+            let _ = writeln!(text, "| [{what}](#{name}) | <= {bar} | {found} | {word} |");
         }
     }
     peers(&mut text, outcomes);

@@ -48,6 +48,7 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
     let ring3 = tool::ring3(&[]);
     let ring3 = ring3.get_program().to_string_lossy().into_owned();
     vars.insert("ring3".into(), ring3);
+    vars.insert("bin".into(), tool::root().join("bin").display().to_string());
     let seconds = match effort.quick {
         true => figure.load.quick_seconds,
         false => figure.load.seconds,
@@ -121,7 +122,15 @@ fn one(
         true => None,
         false => Some(bed.far(&fill(&figure.load.serve)?)),
     };
-    let near = bed.near(&fill(&figure.load.ask)?);
+    let mut near = bed.near(&fill(&figure.load.ask)?);
+    if let Some((program, rest)) = fill(&figure.load.around)?.split_first() {
+        let mut around = std::process::Command::new(program);
+        around
+            .args(rest)
+            .arg(near.get_program())
+            .args(near.get_args());
+        near = around;
+    }
     process::measure(far, near, figure.load.output, seconds)
 }
 

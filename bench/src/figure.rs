@@ -67,6 +67,9 @@ pub struct Load {
     #[serde(default)]
     pub serve: Vec<String>,
     pub ask: Vec<String>,
+    /// What the asking end's command becomes the last words of; it runs on the host.
+    #[serde(default)]
+    pub around: Vec<String>,
     #[serde(default)]
     pub output: Output,
     /// Seconds of one measurement in a full and in a quick run.
@@ -202,7 +205,7 @@ pub struct Bar {
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {
-    /// "line" or "bars".
+    /// "line", "bars" or "stacked": measures on top of each other, in one bar for each series.
     #[serde(default)]
     pub kind: String,
     #[serde(default)]

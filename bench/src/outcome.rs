@@ -229,6 +229,9 @@ impl Outcome {
 
     /// A Markdown table: a line for each x and series.
     pub fn table(&self) -> String {
+        if self.plot.kind == "stacked" {
+            return self.table_of_layers();
+        }
         let mut head = format!("| {} | series |", self.x);
         let mut rule = String::from("|---|---|");
         for m in &self.measures {
@@ -278,6 +281,34 @@ impl Outcome {
         out
     }
 
+    /// The same with a line for each measure and a column for each x and series.
+    fn table_of_layers(&self) -> String {
+        let mut head = format!("| {} |", self.x);
+        let mut rule = String::from("|---|");
+        let columns: Vec<_> = self
+            .points
+            .iter()
+            .flat_map(|point| self.series.iter().map(move |series| (point, series)))
+            .collect();
+        for (point, series) in &columns {
+            let _ = write!(head, " {}: {series} |", point.x);
+            rule.push_str("--:|");
+        }
+        let mut out = format!("{head}\n{rule}\n");
+        for measure in &self.measures {
+            let _ = write!(out, "| {}, {} |", measure.name, measure.unit);
+            for (point, series) in &columns {
+                let found = point.series.get(*series).and_then(|s| s.get(&measure.key));
+                out.push_str(&match found {
+                    Some(figures) => format!(" {} |", shown(&figures.spread)),
+                    None => " - |".to_string(),
+                });
+            }
+            out.push('\n');
+        }
+        out
+    }
+
     pub fn verdicts(&self) -> String {
         let mut out = String::new();
         for bar in &self.bars {
@@ -312,6 +343,7 @@ impl Outcome {
 
 pub fn shown(ratio: &Spread) -> String {
     let short = |v: f64| match v {
+        v if v >= 1000.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
         v => format!("{v:.2}"),
     };

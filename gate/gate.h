@@ -88,6 +88,11 @@ void policy_fork(enum gate_fork_phase phase);
  */
 void policy_start(bool fresh);
 
+/* cred.c */
+bool cred_prctl_is(u64 option);		/* prctl() about rights */
+long cred_prctl(struct gate_regs *r);
+void cred_align(void);	/* the task has the ids that the program sees */
+
 u32 helper_others(void);	/* threads of the program's own beside the caller */
 
 /* ---- calls (call.c, entry.S) ---- */

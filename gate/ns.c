@@ -4,9 +4,10 @@
  *
  * Theory of operation
  * -------------------
- * Network namespaces are the node's, all other kinds the host's. Their names, which are
- * bind mounts of nsfs files below /run/netns, are therefore mounts on the node: /run/netns
- * is a path of the node's (path.c), and nothing of it is seen on the host or another node.
+ * Network namespaces are the node's, user namespaces both's (cred.c), all other kinds the
+ * host's. Names of networks, which are bind mounts of nsfs files below /run/netns, are therefore
+ * mounts on the node: /run/netns is a path of the node's (path.c), and nothing of it is seen on
+ * the host or another node.
  *
  * Names and /sys come from mount namespaces, and `ip netns exec` takes a new one to mount
  * a /sys that shows the new network. So the node's tasks have mount namespaces, too, and
@@ -18,6 +19,7 @@
  * refused anyway.
  */
 #include "policy.h"
+#include "ring3_cred.h"
 
 #include <linux/mount.h>
 #include <linux/nsfs.h>
@@ -65,7 +67,10 @@ long do_unshare(struct gate_regs *r)
 		ret = host_syscall1(__NR_unshare, host);
 	if (ret && !(host == CLONE_NEWNS && host_lets(ret)))
 		return ret;
-	return node ? image_call1(__NR_unshare, node) : 0;
+	ret = flags & CLONE_NEWUSER ? image_call0(RING3_NR_NEWUSER) : 0;
+	if (!ret && node)
+		ret = image_call1(__NR_unshare, node);
+	return ret;
 }
 
 /* The process that a pidfd stands for; -1: the descriptor is none, or the process is gone. */
@@ -103,6 +108,8 @@ static long setns_process(struct gate_regs *r, s32 pid)
 		return fd == -ENOENT ? -ESRCH : fd;
 	if (others)
 		ret = host_syscall2(__NR_setns, (u32)r->a[0], others);
+	if (!ret && (others & CLONE_NEWUSER))
+		ret = cred_follow_user_ns();
 	if (!ret)
 		ret = image_call2(__NR_setns, fd, CLONE_NEWNET);
 	fd_drop(fd);
@@ -112,12 +119,13 @@ static long setns_process(struct gate_regs *r, s32 pid)
 long do_setns(struct gate_regs *r)
 {
 	u32 fd = r->a[0], type = r->a[1];
+	long kind, ret;
 	s32 pid;
 
 	if (fd_is_node(fd))
 		return image_pass(r);
-	if (host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0) == CLONE_NEWNET &&
-	    (!type || type == CLONE_NEWNET)) {
+	kind = host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0);
+	if (kind == CLONE_NEWNET && (!type || type == CLONE_NEWNET)) {
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
@@ -126,7 +134,10 @@ long do_setns(struct gate_regs *r)
 		if (pid >= 0)
 			return setns_process(r, pid);
 	}
-	return gate_host_regs(r);
+	ret = gate_host_regs(r);
+	if (!ret && (kind == CLONE_NEWUSER || (type & CLONE_NEWUSER)))
+		ret = cred_follow_user_ns();
+	return ret;
 }
 
 /* /sys, or what all of it lies below. */

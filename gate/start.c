@@ -182,8 +182,10 @@ void gate_start(u64 *sp)
 		gate_die(125, "out of memory for the first thread");
 	thread_adopt(t, tcb);
 	signal_start();
-	if (after)
+	if (after) {
+		cred_align();	/* what exec does to capabilities depends on them */
 		image_call0(RING3_NR_EXEC);
+	}
 	if (filters)
 		seccomp_restore();
 	policy_start(!after);

@@ -20,7 +20,7 @@
 #define AREAS_MAX	32768
 #define SIGNAL_BYTES	(AREA_BYTES - GATE_STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
 #define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
-			 CLONE_NEWNET | CLONE_NEWNS)
+			 CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUSER)
 #ifndef CLONE_CLEAR_SIGHAND
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
@@ -502,6 +502,8 @@ long gate_prctl(struct gate_regs *r)
 	}
 	if (r->a[0] == PR_SET_SECCOMP)
 		return seccomp_prctl(r);
+	if (cred_prctl_is(r->a[0]))
+		return cred_prctl(r);
 	return gate_host_regs(r);
 }
 

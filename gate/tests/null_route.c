@@ -6,6 +6,20 @@
 
 u8 gate_straight[GATE_STRAIGHT_NR];
 
+bool cred_prctl_is(u64 option)
+{
+	return false;
+}
+
+long cred_prctl(struct gate_regs *r)
+{
+	return gate_host_regs(r);
+}
+
+void cred_align(void)
+{
+}
+
 long gate_syscall(struct gate_regs *r)
 {
 	switch (r->nr) {

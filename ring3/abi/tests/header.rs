@@ -58,6 +58,8 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_UNPARK_CLOEXEC", abi::RING3_UNPARK_CLOEXEC),
     ("RING3_UNPARK_KEEP", abi::RING3_UNPARK_KEEP),
     ("RING3_NR_GRAB", abi::RING3_NR_GRAB),
+    ("RING3_NR_NEWUSER", abi::RING3_NR_NEWUSER),
+    ("RING3_NR_IDS", abi::RING3_NR_IDS),
     ("RING3_NR_MAX", abi::RING3_NR_MAX),
     ("RING3_FDS_MAX", abi::RING3_FDS_MAX as u64),
     ("RING3_SIGQ", abi::RING3_SIGQ as u64),
@@ -87,7 +89,7 @@ fn the_mirror_is_what_c_sees() {
     let mut c = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"ring3.h\"\n\
          #include \"ring3_link.h\"\n#include \"ring3_join.h\"\n\
-         #include \"ring3_park.h\"\nint main(void)\n{\n",
+         #include \"ring3_park.h\"\n#include \"ring3_cred.h\"\nint main(void)\n{\n",
     );
     let mut expected = String::new();
     for s in abi::LAYOUT {

@@ -72,9 +72,11 @@ static void __ref become_init(void)
 	set_task_comm(current, "keeper");
 	signals_for_host();
 	current->signal->flags &= ~SIGNAL_UNKILLABLE;
-	/* The host numbers descriptors and enforces the program's limit. */
+	/* The host numbers descriptors and enforces the program's limits. */
 	current->signal->rlim[RLIMIT_NOFILE].rlim_cur = RING3_FDS_MAX;
 	current->signal->rlim[RLIMIT_NOFILE].rlim_max = RING3_FDS_MAX;
+	current->signal->rlim[RLIMIT_NPROC].rlim_cur = RLIM_INFINITY;
+	current->signal->rlim[RLIMIT_NPROC].rlim_max = RLIM_INFINITY;
 
 	tb->self = (unsigned long)tb;
 	tb->region = (unsigned long)&ring3_region;

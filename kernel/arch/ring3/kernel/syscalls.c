@@ -8,6 +8,7 @@
 #include <asm/ring3.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
+#include "cred.h"
 #include "park.h"
 
 SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
@@ -98,6 +99,10 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_unpark(a[0], a[1], a[2]);
 	case RING3_NR_GRAB:
 		return ring3_sys_grab(a[0], a[1], a[2]);
+	case RING3_NR_NEWUSER:
+		return ring3_sys_newuser();
+	case RING3_NR_IDS:
+		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}
 	return -ENOSYS;
 }

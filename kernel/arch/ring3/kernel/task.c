@@ -8,10 +8,12 @@
  * go on a list and are used again once the tid is gone.
  */
 #include <linux/completion.h>
+#include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/errno.h>
 #include <linux/fdtable.h>
 #include <linux/fs_struct.h>
+#include <linux/init_task.h>
 #include <linux/file.h>
 #include <linux/kernel.h>
 #include <linux/pid.h>
@@ -22,6 +24,7 @@
 #include <linux/slab.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
+#include "cred.h"
 #include "vcpu.h"
 
 struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
@@ -170,11 +173,14 @@ void ring3_take_number(struct ring3_thread *tb)
 {
 	bool leader = thread_group_leader(current);
 	pid_t number = leader ? ((struct ring3_proc *)tb->proc)->pid : (pid_t)tb->tid;
+	const struct cred *cred;
 	struct pid *pid;
 
 	if (number <= 0 || number == current->pid)
 		return;
+	cred = override_creds(&init_cred);	/* a choice of its own takes a right */
 	pid = alloc_pid(current->nsproxy->pid_ns_for_children, &number, 1);
+	revert_creds(cred);
 	if (IS_ERR(pid))
 		return;
 	write_lock_irq(&tasklist_lock);
@@ -216,8 +222,10 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	struct ring3_thread *parent = current->thread.tb, *tb;
 	struct ring3_fdmap *map = (struct ring3_fdmap *)parent->fdmap;
 	struct ring3_proc *proc = (struct ring3_proc *)parent->proc;
-	unsigned long keep = flags & (CLONE_FILES | CLONE_FS | CLONE_NEWNET | CLONE_NEWNS);
+	unsigned long keep = flags & (CLONE_FILES | CLONE_FS | CLONE_NEWNET | CLONE_NEWNS |
+				      CLONE_NEWUSER);
 	bool thread = flags & CLONE_THREAD;
+	long ret;
 
 	if (thread)
 		keep |= CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FS;
@@ -245,7 +253,10 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 		fdmap_put(map);
 		return -ENOMEM;
 	}
-	return start_task(tb, keep, thread ? 0 : SIGCHLD, host_pid);
+	ret = start_task(tb, keep, thread ? 0 : SIGCHLD, host_pid);
+	if (!IS_ERR_VALUE(ret) && (keep & CLONE_NEWUSER))
+		ring3_map_user_ns((struct task_struct *)tb->task);
+	return ret;
 }
 
 /* From exit_thread(), late in do_exit(): files are closed already. */
@@ -353,7 +364,7 @@ long ring3_sys_exec(void)
 	}
 	memset(map->proxy, 0, sizeof(map->proxy));
 	((struct ring3_proc *)me->proc)->waiter_fd = -1;
-	return 0;
+	return ring3_exec_creds();
 }
 
 /* A host process is gone; host_enter() has marked it dead already. */

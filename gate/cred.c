@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cred.c - who the program is: set*id(), capabilities and user namespaces, on both sides
+ *
+ * Theory of operation
+ * -------------------
+ * A program that joins a node is root there, whoever it is on the host. From then on the
+ * node follows what the host grants: a call that changed something there is
+ * repeated on the node's task, so that Linux's own rules work on both sides, for threads (of which
+ * libc's setuid() has each make the call by itself), children and after exec (kernel/cred.c).
+ *
+ * A call that changed nothing is not repeated. An ordinary user's daemon may set its own
+ * uid, or drop capabilities that it does not have: it stays root on its node.
+ *
+ * User namespaces: a new one on the host is a new one on the node, owning the networks that are made
+ * in it. Its mapping is a matter of the host's: the node's is one to one, and the task is
+ * given the ids that the program sees whenever that matters (cred_align()).
+ */
+#include "policy.h"
+#include "internal.h"
+#include "ring3_cred.h"
+
+#include <linux/capability.h>
+#include <linux/prctl.h>
+
+struct ids {
+	u32 uid[4], gid[4];	/* real, effective, saved, of the file system */
+};
+
+static void ids_read(struct ids *ids)
+{
+	host_syscall3(__NR_getresuid, (long)&ids->uid[0], (long)&ids->uid[1], (long)&ids->uid[2]);
+	host_syscall3(__NR_getresgid, (long)&ids->gid[0], (long)&ids->gid[1], (long)&ids->gid[2]);
+	ids->uid[3] = host_syscall1(__NR_setfsuid, -1);
+	ids->gid[3] = host_syscall1(__NR_setfsgid, -1);
+}
+
+static u64 two(const u32 *ids)
+{
+	return ids[0] | (u64)ids[1] << 32;
+}
+
+static void ids_tell(const struct ids *ids)
+{
+	image_call4(RING3_NR_IDS, two(ids->uid), two(ids->uid + 2), two(ids->gid),
+		    two(ids->gid + 2));
+}
+
+void cred_align(void)
+{
+	struct ids ids;
+
+	ids_read(&ids);
+	ids_tell(&ids);
+}
+
+/* The host has done it. A node that can't follow has a program with more rights than it thinks. */
+static void repeat(const struct gate_regs *r)
+{
+	long ret = image_pass(r);
+
+	if (ret < 0)
+		gate_warn("credentials: call %lu was done on the host, but not on the node (error %ld)",
+			  r->nr, -ret);
+}
+
+/* set*id(), setgroups() */
+long do_setid(struct gate_regs *r)
+{
+	struct ids before, after;
+	long ret;
+
+	ids_read(&before);
+	ret = gate_host_regs(r);
+	if (ret < 0)
+		return ret;
+	ids_read(&after);
+	if (r->nr != __NR_setgroups && !memcmp(&before, &after, sizeof(before)))
+		return ret;
+	ids_tell(&before);
+	repeat(r);
+	return ret;
+}
+
+struct caps {
+	struct __user_cap_data_struct word[2];
+};
+
+static long caps_read(struct caps *caps)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return host_syscall2(__NR_capget, (long)&head, (long)caps->word);
+}
+
+/* The node may know more capabilities than the host has granted: who gives some up keeps those it names. */
+long do_capset(struct gate_regs *r)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct caps before, after, node;
+	struct gate_regs again = *r;
+	long ret;
+	int i;
+
+	ret = caps_read(&before);
+	if (ret < 0)
+		return ret;
+	ret = gate_host_regs(r);
+	if (ret < 0)
+		return ret;
+	ret = caps_read(&after);
+	if (ret < 0)
+		return ret;
+	if (!memcmp(&before, &after, sizeof(before)))
+		return 0;
+	ret = image_call2(__NR_capget, &head, node.word);
+	for (i = 0; i < 2 && !ret; i++) {
+		u32 most = node.word[i].permitted;
+
+		node.word[i].permitted = after.word[i].permitted & most;
+		node.word[i].effective = after.word[i].effective & most;
+		node.word[i].inheritable = after.word[i].inheritable & (most | node.word[i].inheritable);
+	}
+	head = (struct __user_cap_header_struct){ .version = _LINUX_CAPABILITY_VERSION_3 };
+	again.a[0] = (u64)&head;
+	again.a[1] = (u64)node.word;
+	repeat(&again);
+	return 0;
+}
+
+bool cred_prctl_is(u64 option)
+{
+	return option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS ||
+	       option == PR_SET_KEEPCAPS || option == PR_SET_NO_NEW_PRIVS ||
+	       option == PR_CAP_AMBIENT;
+}
+
+long cred_prctl(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (ret < 0 || (r->a[0] == PR_CAP_AMBIENT && r->a[1] == PR_CAP_AMBIENT_IS_SET))
+		return ret;
+	repeat(r);
+	return ret;
+}
+
+static long user_ns_name(s32 pid, char *name, u32 size)
+{
+	char path[40];
+	long n;
+
+	gate_format(path, sizeof(path), "/proc/%d/ns/user", pid);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)name, size - 1);
+	name[n > 0 ? n : 0] = 0;
+	return n;
+}
+
+/*
+ * The host has moved us into a user namespace. Another process of the node that is in it
+ * has its like there; where there is none it is a stranger's, in which one has no rights over the node.
+ */
+long cred_follow_user_ns(void)
+{
+	char ours[32], theirs[32], path[40];
+	s32 self = host_syscall0(__NR_getpid);
+	long fd, ret;
+	u32 i;
+
+	if (user_ns_name(self, ours, sizeof(ours)) <= 0)
+		return image_call0(RING3_NR_NEWUSER);
+	for (i = 0; i < RING3_PROCS_MAX; i++) {
+		s32 pid = READ_ONCE(gate.region->procs[i].pid);
+
+		if (pid <= 0 || pid == self || !READ_ONCE(gate.region->procs[i].state) ||
+		    user_ns_name(pid, theirs, sizeof(theirs)) <= 0 || strcmp(ours, theirs))
+			continue;
+		gate_format(path, sizeof(path), "/proc/%d/ns/user", pid);
+		fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
+		if (fd < 0)
+			continue;
+		ret = image_call2(__NR_setns, fd, CLONE_NEWUSER);
+		fd_drop(fd);
+		if (!ret)
+			return 0;
+	}
+	return image_call0(RING3_NR_NEWUSER);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ring3_cred.h - what a program may do, told to the node
+ *
+ * More calls of ring3's own (see RING3_NR_BASE in ring3.h). gate/cred.c has the theory
+ * of operation.
+ */
+#ifndef RING3_CRED_H
+#define RING3_CRED_H
+
+#include "ring3.h"
+
+/*
+ * NEWUSER(): what unshare(CLONE_NEWUSER) does, but that the namespace comes with a mapping: all ids
+ * mean in it what they mean outside.
+ */
+#define RING3_NR_NEWUSER	0x1030
+/*
+ * IDS(uid | euid << 32, suid | fsuid << 32, gid | egid << 32, sgid | fsgid << 32): who the caller
+ * is, in a user namespace that NEWUSER (or CLONE) made; capabilities stay. Does nothing outside of one.
+ */
+#define RING3_NR_IDS		0x1031
+
+#endif /* RING3_CRED_H */

@@ -200,6 +200,9 @@ pub struct Bar {
     #[serde(default)]
     pub to: String,
     pub ratio: f64,
+    /// `ratio` is no ratio but a bar for the measure itself.
+    #[serde(default)]
+    pub plain: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -261,7 +264,7 @@ fn check(figure: &Figure) -> Result<(), String> {
         if !figure
             .measure
             .iter()
-            .any(|m| m.key == bar.measure && !m.plain)
+            .any(|m| m.key == bar.measure && m.plain == bar.plain)
         {
             return Err(format!("bar '{}': no measure '{}'", bar.what, bar.measure));
         }

@@ -113,6 +113,13 @@ pub struct Point {
 }
 
 impl Point {
+    /// The measure itself.
+    fn plain(&self, series: usize, key: &str, rounds: usize) -> Option<Spread> {
+        let get = |round| self.cells[series].get(round, key);
+        let values: Vec<f64> = (0..rounds).filter_map(get).collect();
+        (!values.is_empty()).then(|| Spread::of(&values))
+    }
+
     /// One series to another, round by round.
     fn ratio(&self, series: usize, to: usize, key: &str, rounds: usize) -> Option<Spread> {
         let ratios: Vec<f64> = (0..rounds)
@@ -163,6 +170,9 @@ impl Outcome {
             .iter()
             .map(|bar| {
                 let ratio = points.iter().find(|p| p.x == bar.x).and_then(|point| {
+                    if bar.plain {
+                        return point.plain(place(&bar.series)?, &bar.measure, effort.rounds);
+                    }
                     let to = if bar.to.is_empty() {
                         0
                     } else {

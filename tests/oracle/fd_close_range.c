@@ -48,5 +48,11 @@ int main(void)
 	closefrom(40);
 	show(40, 47);
 	N(socket(AF_INET, SOCK_DGRAM, 0) >= 0);
+
+	/* A number that was a socket's, and the last of its range, is a file's. */
+	refill(40, 47);
+	T(syscall(SYS_close_range, 44, 47, 0));
+	N(fcntl(must(open("/proc/self/comm", O_RDONLY)), F_DUPFD, 47));
+	N(read(47, (char[1]){ 0 }, 1));
 	return 0;
 }

@@ -2,11 +2,13 @@
 //! What the host may do to a node: the outcomes that docs/security.md promises.
 
 use super::topology::{Pair, Place, Topology};
-use super::{Checked, Verdict, ensure, helper, trial};
+use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec::{self, until};
 use crate::node::{self, Node, SHORT};
+use crate::scratch::{self, Scratch};
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,6 +17,9 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_stopped".into(), stopped),
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
+        trial("fault_suspended".into(), suspended),
+        trial("fault_passt_killed".into(), passt_killed),
+        trial("fault_folder_removed".into(), folder_removed),
     ]
 }
 
@@ -107,5 +112,167 @@ print(\"again\")
     let said = node.output(&["sh", "-c", script])?;
     ensure(said == "24 True\nagain\n", || said.clone())?;
     node.output(&["cat", "/proc/net/tcp"])?;
+    Ok(Verdict::Passed)
+}
+
+/// What `ring3 stat --json` says of a node.
+fn stat(node: &Node) -> Result<Value, String> {
+    let outcome = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+    serde_json::from_str(&outcome.stdout).map_err(|e| format!("{e}: {}", outcome.report()))
+}
+
+fn process(pid: &Value) -> Result<Pid, String> {
+    let pid = pid.as_i64().and_then(|pid| Pid::from_raw(pid as i32));
+    pid.ok_or_else(|| "ring3 stat: no process number".into())
+}
+
+fn signal_all(pids: &[Pid], signal: Signal) -> Result<(), String> {
+    pids.iter()
+        .try_for_each(|pid| kill_process(*pid, signal).map_err(|e| format!("{signal:?}: {e}")))
+}
+
+/// All processes of a node stand still for seconds, as when a machine is suspended, and for it the
+/// clock jumps. Its peer waits; then a stream goes on where it was, to its last byte, timers
+/// that were due come, and the clocks agree.
+fn suspended() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let Place::Node(node) = &pair.server else {
+        return Err("not a node".into());
+    };
+    let folder = Scratch::in_memory()?;
+    let sent = folder.noise("sent", 64 << 20)?;
+    let (got, port) = (folder.file("got"), pair.port(0).to_string());
+    let receive = format!(
+        "socat -u TCP-LISTEN:{port},reuseaddr FILE:{}",
+        got.display()
+    );
+    // It takes so long that it is under way when all stops.
+    let send = format!(
+        "socat -b 16384 -u EXEC:'dd if={} bs=16k' TCP:{}:{port}",
+        sent.display(),
+        pair.server4
+    );
+    if let Some(why) = missing(&["socat"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    std::fs::write(&got, "").map_err(|e| e.to_string())?;
+    let mut receiver = pair
+        .server
+        .start(&["sh", "-c", &format!("exec {receive}")])?;
+    pair.wait_for_port(pair.port(0))?;
+    let mut sleeper = pair.server.start(&["sleep", "2"])?;
+    let mut sender = pair.client.start(&["sh", "-c", &format!("exec {send}")])?;
+    until(SHORT, || std::fs::metadata(&got).is_ok_and(|m| m.len() > 0));
+
+    let now = stat(node)?;
+    let mut pids = vec![process(&now["pid"])?];
+    for it in now["procs"].as_array().ok_or("no processes")? {
+        pids.push(process(&it["pid"])?);
+    }
+    signal_all(&pids, Signal::STOP)?;
+    std::thread::sleep(Duration::from_secs(3));
+    signal_all(&pids, Signal::CONT)?;
+
+    for (group, what) in [
+        (&mut sleeper, "timer"),
+        (&mut sender, "sender"),
+        (&mut receiver, "receiver"),
+    ] {
+        let end = group.wait(SHORT);
+        ensure(end == Some(exec::End::Exit(0)), || {
+            format!("{what}: {end:?}")
+        })?;
+    }
+    ensure(scratch::same(&sent, &got)?, || "other bytes arrived".into())?;
+    // The kernel's clock, by a packet's time stamp, against the host's.
+    let script = "python3 -c '
+import socket, struct, time
+def off():
+    a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    a.setsockopt(socket.SOL_SOCKET, 35, 1)
+    a.bind((\"127.0.0.1\", 0))
+    a.sendto(b\"x\", a.getsockname())
+    data, control, flags, peer = a.recvmsg(10, 100)
+    seconds, nanos = struct.unpack(\"ll\", control[0][2])
+    return abs(time.time() - seconds - nanos / 1e9)
+end = time.time() + 5
+while off() > 0.01 and time.time() < end:
+    time.sleep(0.2)
+print(off() < 0.01)
+'";
+    let said = node.output(&["sh", "-c", script])?;
+    ensure(said == "True\n", || format!("the clocks differ: {said}"))?;
+    Ok(Verdict::Passed)
+}
+
+/// passt is killed: no carrier, a line in the log, and the node lives.
+fn passt_killed() -> Checked {
+    if let Some(why) = missing(&["passt"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up(&["passt".into()])?;
+    let passt = process(&stat(&node)?["ports"][0]["pid"])?;
+    signal_all(&[passt], Signal::KILL)?;
+    let lost = until(Duration::from_secs(5), || {
+        node.output(&["cat", "/sys/class/net/passt0/carrier"])
+            .is_ok_and(|text| text.trim() == "0")
+    });
+    ensure(lost, || "the port still has its carrier".into())?;
+    let log = exec::run(&mut node::ring3(["log", &node.name]), SHORT)?;
+    ensure(log.stdout.contains("passt has closed its end"), || {
+        log.report()
+    })?;
+    node.output(&["ping", "-c", "1", "-W", "2", "127.0.0.1"])?;
+    let down = node.down()?;
+    ensure(down.ok(), || down.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// The runtime folder is removed under a node: who is on it goes on, nobody finds it any more, its
+/// name is free, and SIGTERM to the keeper takes it down.
+fn folder_removed() -> Checked {
+    let folder = Scratch::in_memory()?;
+    let name = scratch::unique("t");
+    let ring3 = |args: &[&str]| {
+        let mut command = node::ring3(args);
+        command.env("XDG_RUNTIME_DIR", folder.path());
+        command
+    };
+    let up = exec::run(&mut ring3(&["up", &name]), SHORT)?;
+    ensure(up.ok(), || up.report())?;
+    let out = exec::run(&mut ring3(&["stat", &name, "--json"]), SHORT)?;
+    let status: Value = serde_json::from_str(&out.stdout).map_err(|e| e.to_string())?;
+    let keeper = process(&status["pid"])?;
+    let script =
+        "while [ -d $1/ring3 ]; do sleep 0.05; done; ping -c 1 127.0.0.1 >$1/said && sleep 100";
+    let path = folder.path().to_string_lossy();
+    let mut program = node::background(&mut ring3(&[
+        "exec", &name, "--", "sh", "-c", script, "sh", &path,
+    ]))?;
+    std::thread::sleep(Duration::from_millis(300));
+    let checked = (|| {
+        std::fs::remove_dir_all(folder.file("ring3")).map_err(|e| e.to_string())?;
+        let goes_on = until(Duration::from_secs(5), || {
+            std::fs::read_to_string(folder.file("said"))
+                .is_ok_and(|s| s.contains(" 0% packet loss"))
+        });
+        ensure(goes_on, || {
+            "the program there has no network any more".into()
+        })?;
+        let out = exec::run(&mut ring3(&["exec", &name, "--", "true"]), SHORT)?;
+        ensure(!out.ok() && out.stderr.contains("no node named"), || {
+            out.report()
+        })?;
+        let out = exec::run(&mut ring3(&["run", "--node", &name, "--", "true"]), SHORT)?;
+        ensure(out.ok(), || out.report())
+    })();
+    signal_all(&[keeper], Signal::TERM)?;
+    checked?;
+    let end = program.wait(SHORT);
+    ensure(end.is_some(), || "the program there was not ended".into())?;
+    let gone = until(Duration::from_secs(5), || {
+        rustix::process::test_kill_process(keeper).is_err()
+    });
+    ensure(gone, || "the keeper is still there".into())?;
     Ok(Verdict::Passed)
 }

@@ -20,6 +20,7 @@
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
 //! | [`faults`] | what the host may do to a node |
+//! | [`shortage`] | a host that is short of something |
 //! | [`fuzz`] | random system calls |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`calls`] | counting host calls |
@@ -41,6 +42,7 @@ mod passing;
 mod ports;
 mod programs;
 mod scenario;
+mod shortage;
 mod ssh;
 mod stores;
 mod storm;
@@ -89,6 +91,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(storm::trials(options));
     all.extend(fuzz::trials(options));
     all.extend(faults::trials());
+    all.extend(shortage::trials());
     all.extend(calls::trials());
     all.extend(frames::trials());
     all.extend(ordinary::trials());

@@ -5,6 +5,7 @@
 #include <linux/initrd.h>
 #include <linux/memblock.h>
 #include <linux/mm.h>
+#include <linux/oom.h>
 #include <linux/of_fdt.h>
 #include <linux/pfn.h>
 #include <linux/random.h>
@@ -62,6 +63,17 @@ void free_initmem(void)
 	/* .init.text stays: it is mapped R-X. The data goes back. */
 	free_reserved_area(__init_begin, __init_end, 0, "init data");
 }
+
+/*
+ * The OOM killer looks for somebody whose memory a kill would give back, and panics when there
+ * is nobody. The node's tasks have none (their processes' is the host's), so what can't be had
+ * is an error to who asked, and the others go on.
+ */
+static int __init no_oom_killer(void)
+{
+	return oom_killer_disable(1) ? 0 : -EBUSY;
+}
+late_initcall(no_oom_killer);
 
 static int show_cpuinfo(struct seq_file *m, void *v)
 {

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+//! A host that is short of something: docs/faults.md has the outcomes.
+
+use super::{Checked, Verdict, ensure, helper, trial};
+use crate::exec::{self, Outcome, until};
+use crate::node::{self, Node, SHORT};
+use crate::paths;
+use crate::scratch::{self, Scratch};
+use libtest_mimic::Trial;
+use std::process::Command;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("shortage_runtime_folder".into(), runtime_folder),
+        trial("shortage_capture".into(), capture),
+        trial("shortage_descriptors".into(), || {
+            limited("-n", &["4", "8", "12", "16", "20", "28"])
+        }),
+        trial("shortage_address_space".into(), || {
+            limited("-v", &["20000", "500000", "4000000"])
+        }),
+        trial("shortage_node_memory".into(), node_memory),
+    ]
+}
+
+/// `ring3` has ended with an error of its own, in one line that says what was short.
+fn refused(outcome: &Outcome, words: &[&str]) -> Result<(), String> {
+    let said = outcome.stderr.trim_end();
+    let good = outcome.end == exec::End::Exit(125)
+        && said.starts_with("ring3: ")
+        && said.lines().count() == 1
+        && words.iter().any(|word| said.contains(word));
+    ensure(good, || outcome.report())
+}
+
+/// A shell script with a small tmpfs of its own on $1, which nobody else sees.
+fn on_small_disk(folder: &Scratch, options: &str, script: &str) -> Command {
+    let mut command = Command::new("unshare");
+    command
+        .args(["--mount", "sh", "-c"])
+        .arg(format!(
+            "mount -t tmpfs -o mode=700,{options} none \"$1\" && ring3=$2 && {script}"
+        ))
+        .arg("sh")
+        .arg(folder.path())
+        .arg(paths::ring3());
+    command
+}
+
+fn needs_root() -> Option<Verdict> {
+    let root = rustix::process::geteuid().is_root();
+    (!root).then(|| Verdict::Ignored("a disk of one's own needs root".into()))
+}
+
+/// No room for a link's memory or for the node's folder is an error that names the file; a node
+/// that needs neither comes up though the disk is full.
+fn runtime_folder() -> Checked {
+    if let Some(verdict) = needs_root() {
+        return Ok(verdict);
+    }
+    let folder = Scratch::in_memory()?;
+    let link = scratch::unique("r3");
+    let run = |options: &str, script: &str| {
+        let mut command = on_small_disk(&folder, options, script);
+        exec::run(command.env("XDG_RUNTIME_DIR", folder.path()), SHORT)
+    };
+    let script = format!("$ring3 run --port link:{link},addr=10.9.9.1/24 -- true");
+    refused(&run("size=1m", &script)?, &["No space left on device"])?;
+    refused(
+        &run("nr_inodes=3", "$ring3 run -- true")?,
+        &["No space left on device"],
+    )?;
+    let full = "dd if=/dev/zero of=$1/fill bs=4k 2>/dev/null; $ring3 run -- cat /proc/net/dev";
+    let outcome = run("size=1m", full)?;
+    ensure(outcome.ok() && outcome.stdout.contains("lo:"), || {
+        outcome.report()
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// The disk of a capture is full: it ends with a line in the keeper's log, packets go on.
+fn capture() -> Checked {
+    if let Some(verdict) = needs_root() {
+        return Ok(verdict);
+    }
+    let folder = Scratch::in_memory()?;
+    let runtime = Scratch::in_memory()?;
+    let (link, a, b) = (
+        scratch::unique("r3"),
+        scratch::unique("t"),
+        scratch::unique("t"),
+    );
+    let script = format!(
+        "$ring3 up {a} --port link:{link},addr=10.9.8.1/24,pcap=$1/full.pcap &&
+         $ring3 up {b} --port link:{link},addr=10.9.8.2/24 &&
+         $ring3 exec {b} -- ping -q -f -c 600 -s 1000 10.9.8.1 | grep ' 0% packet loss' &&
+         $ring3 exec {b} -- ping -q -c 1 10.9.8.1 >/dev/null && wc -c <$1/full.pcap;
+         status=$?; cat \"$XDG_RUNTIME_DIR\"/ring3/{a}.log
+         $ring3 down {a} && $ring3 down {b} && exit $status"
+    );
+    let mut command = on_small_disk(&folder, "size=256k", &script);
+    let outcome = exec::run(command.env("XDG_RUNTIME_DIR", runtime.path()), 2 * SHORT)?;
+    let said = "cannot write the capture";
+    let good = outcome.stdout.contains("\n262144\n") && outcome.stdout.contains(said);
+    ensure(outcome.ok() && good, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// Below a limit of the shell's, each a little above the last, a node comes up or says why not.
+fn limited(limit: &str, values: &[&str]) -> Checked {
+    for value in values {
+        let mut command = Command::new("sh");
+        command
+            .args([
+                "-c",
+                "ulimit \"$1\" \"$2\" && exec \"$3\" run -- true",
+                "sh",
+            ])
+            .args([limit, value])
+            .arg(paths::ring3());
+        let outcome = exec::run(&mut command, SHORT)?;
+        refused(
+            &outcome,
+            &[
+                "Too many open files",
+                "the limit of open files is",
+                "Cannot allocate memory",
+            ],
+        )?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// A program takes all memory that its node has: it gets ENOMEM or ENOBUFS, others are served as
+/// soon as it gives some back, and nothing is lost for good.
+fn node_memory() -> Checked {
+    let node = Node::up(&[])?;
+    let hog = helper("hog")?;
+    let free = || -> Result<u64, String> {
+        let text = node.output(&["cat", "/proc/net/sockstat"])?;
+        let used = text
+            .lines()
+            .find_map(|line| line.strip_prefix("sockets: used "));
+        used.and_then(|n| n.trim().parse().ok()).ok_or(text.clone())
+    };
+    let before = free()?;
+    for _ in 0..2 {
+        let outcome = exec::run(&mut node.command([&hog]), Duration::from_secs(60))?;
+        ensure(outcome.ok() && outcome.stdout.ends_with("again\n"), || {
+            outcome.report()
+        })?;
+        let gone = until(Duration::from_secs(5), || {
+            free().is_ok_and(|now| now <= before)
+        });
+        ensure(gone, || {
+            format!("sockets: {before} before, {:?} after", free())
+        })?;
+    }
+    let log = exec::run(&mut node::ring3(["log", &node.name]), SHORT)?;
+    ensure(
+        !log.stdout.contains("BUG") && !log.stdout.contains("Oops"),
+        || log.report(),
+    )?;
+    Ok(Verdict::Passed)
+}

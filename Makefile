@@ -9,12 +9,9 @@
 # What is built lands in bin/ and build/, both ignored by git. The kernel image is
 # cached by content in $XDG_CACHE_HOME/ring3 (~/.cache/ring3); `make RING3_CACHE=` does without.
 
-# How long each fuzzer runs.
-MINUTES ?= 10
-
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image kunit gate command demo test storm fuzz bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit gate command demo test storm fuzz soak bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -66,9 +63,13 @@ bench-quick: ## the promised ratios only, in 3 minutes
 	@$(MAKE) --no-print-directory all
 	@bench/run quick
 
+soak: ## mixed traffic on two nodes for MINUTES=60; nothing may grow; build/tests/soak.json
+	@$(MAKE) --no-print-directory all
+	@RING3_SOAK_MINUTES=$(or $(MINUTES),60) tests/run --long --exact apps::soak
+
 fuzz: ## every fuzzer for MINUTES=10 each: ports, protocols, configurations, random system calls
 	@$(MAKE) --no-print-directory all
-	@tools/fuzz $(MINUTES)
+	@tools/fuzz $(or $(MINUTES),10)
 
 fmt: ## format the Rust code
 	@cd ring3 && cargo fmt --all

@@ -22,6 +22,7 @@
 //! | [`faults`] | what the host may do to a node |
 //! | [`shortage`] | a host that is short of something |
 //! | [`fuzz`] | random system calls |
+//! | [`soak`] | an hour of traffic, and nothing grows |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`calls`] | counting host calls |
 //! | [`frames`] | corrupt frames |
@@ -43,6 +44,7 @@ mod ports;
 mod programs;
 mod scenario;
 mod shortage;
+mod soak;
 mod ssh;
 mod stores;
 mod storm;
@@ -89,6 +91,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(leaks::trials());
     all.extend(kills::trials());
     all.extend(storm::trials(options));
+    all.extend(soak::trials(options));
     all.extend(fuzz::trials(options));
     all.extend(faults::trials());
     all.extend(shortage::trials());

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ const PORT: &str = "7300";
 /// What goes on says so every 20 ms; on a busy machine it may be kept from running.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// A talker whose peer is gone gives up after two seconds and says so.
-const STANDSTILL: Duration = Duration::from_secs(20);
+pub(super) const STANDSTILL: Duration = Duration::from_secs(20);
 /// Everybody on a poisoned node has to have ended after this long.
 const END: Duration = Duration::from_secs(5);
 /// How a participant may kill another.
@@ -43,24 +43,28 @@ pub fn trials(options: Options) -> Vec<Trial> {
 
 /// What a participant has said.
 #[derive(Default)]
-struct Said {
+pub(super) struct Said {
     ticks: AtomicU64,
     last: Mutex<Option<Instant>>,
     words: Mutex<Vec<String>>,
 }
 
-struct Participant {
+pub(super) struct Participant {
     role: Vec<String>,
-    group: Group,
+    pub(super) group: Group,
     said: Arc<Said>,
     started: Instant,
     ended: Option<End>,
 }
 
 impl Participant {
-    fn start(node: &Node, role: &[&str]) -> Result<Participant, String> {
+    pub(super) fn start(node: &Node, role: &[&str]) -> Result<Participant, String> {
         let program = helper("storm")?;
-        let mut command = node.command([program.as_os_str()]);
+        Participant::spawn(node.command([program.as_os_str()]), role)
+    }
+
+    /// `command` starts the program, on whatever side.
+    pub(super) fn spawn(mut command: Command, role: &[&str]) -> Result<Participant, String> {
         command
             .args(role)
             .stdin(Stdio::piped())
@@ -89,7 +93,12 @@ impl Participant {
         })
     }
 
-    fn ticks(&self) -> u64 {
+    /// What it does, for messages.
+    pub(super) fn name(&self) -> String {
+        self.role.join(" ")
+    }
+
+    pub(super) fn ticks(&self) -> u64 {
         self.said.ticks.load(Ordering::SeqCst)
     }
 
@@ -97,18 +106,18 @@ impl Participant {
         Pid::from_raw(self.group.child().id() as i32).ok_or_else(|| "pid 0".into())
     }
 
-    fn ended(&mut self) -> Option<End> {
+    pub(super) fn ended(&mut self) -> Option<End> {
         if self.ended.is_none() {
             self.ended = self.group.wait(Duration::ZERO);
         }
         self.ended
     }
 
-    fn words(&self) -> Vec<String> {
+    pub(super) fn words(&self) -> Vec<String> {
         self.said.words.lock().unwrap().clone()
     }
 
-    fn still(&self) -> Duration {
+    pub(super) fn still(&self) -> Duration {
         let last = *self.said.last.lock().unwrap();
         last.unwrap_or(self.started).elapsed()
     }

@@ -23,7 +23,7 @@ use engine::Effort;
 use outcome::Outcome;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list
+const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list | report
 NAME: null, boot, passthrough, spawn, or a figure that `list` names; NAME --quick is its short form";
 
 /// Those that are code of their own: name, rounds, function.
@@ -69,6 +69,7 @@ fn run(mut names: Vec<String>) -> Result<bool, String> {
         [] => Err(USAGE.into()),
         ["list"] => list(),
         ["all"] | ["quick"] => all(&effort),
+        ["report"] => kept(),
         some => {
             let mut met = true;
             for name in some {
@@ -90,6 +91,36 @@ fn list() -> Result<bool, String> {
         println!("{name}\t(see bench/README.md)");
     }
     Ok(true)
+}
+
+/// bench/REPORT.md from the results that earlier runs kept.
+fn kept() -> Result<bool, String> {
+    let read = |name: &str| {
+        let path = tool::results()?.join(format!("{name}.json"));
+        match path.exists() {
+            false => Ok(None),
+            true => std::fs::read_to_string(&path)
+                .map(Some)
+                .map_err(|e| format!("{}: {e}", path.display())),
+        }
+    };
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    for name in figure::all()? {
+        if let Some(text) = read(&name)? {
+            outcomes.push(serde_json::from_str(&text).map_err(|e| format!("{name}: {e}"))?);
+        }
+    }
+    let mut others = Vec::new();
+    for (name, ..) in BUILTIN {
+        if let Some(text) = read(name)? {
+            let known: serde_json::Value =
+                serde_json::from_str(&text).map_err(|e| format!("{name}: {e}"))?;
+            others.push((name.to_string(), known["met"] == true, text));
+        }
+    }
+    report::write(&outcomes, &others)?;
+    println!("bench/REPORT.md: {} figures", outcomes.len() + others.len());
+    Ok(outcomes.iter().all(Outcome::met) && others.iter().all(|(_, met, _)| *met))
 }
 
 /// Measures one figure, shows its table and keeps it.

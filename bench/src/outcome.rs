@@ -4,6 +4,7 @@
 use crate::engine::Effort;
 use crate::figure::{Better, Figure};
 use crate::process::Values;
+use crate::report;
 use crate::spread::{Spread, round};
 use crate::tool;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub seconds: f64,
     pub quick: bool,
     pub command: String,
+    /// Date and load when it was done.
+    pub when: String,
     pub series: Vec<String>,
     pub measures: Vec<Shown>,
     pub points: Vec<Drawn>,
@@ -211,6 +214,7 @@ impl Outcome {
             seconds,
             quick: effort.quick,
             command: format!("bench/{name}/run"),
+            when: report::now(),
             series,
             measures: figure
                 .measure

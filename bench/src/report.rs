@@ -91,34 +91,45 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
     std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// Every measure of every peer, by how much ring3 is better.
+/// Every measure of every peer, by how much ring3 is better: a column for each peer.
 fn peers(text: &mut String, outcomes: &[Outcome]) {
-    let compared = outcomes.iter().filter(|one| !one.versus.is_empty());
-    let mut head = "\n## Beside its peers\n\nHow many times better ring3 is, measured in turns \
-                    with the peer, quartiles in brackets; below 1 the peer is better.\n\n\
-                    | what | x | peer | ring3 is better by |\n|---|---|---|--:|\n";
+    let compared: Vec<_> = outcomes.iter().filter(|o| !o.versus.is_empty()).collect();
+    let mut names: Vec<&String> = Vec::new();
+    for series in compared.iter().flat_map(|outcome| &outcome.series) {
+        let own = series.starts_with("ring3") || series.starts_with("host");
+        if !own && !names.contains(&series) {
+            names.push(series);
+        }
+    }
+    if names.is_empty() {
+        return;
+    }
+    text.push_str(
+        "\n## Beside its peers\n\nHow many times better ring3 is, measured in turns with the peer, \
+         quartiles in brackets; below 1 the peer is better.\n\n| what |",
+    );
+    for name in &names {
+        let _ = write!(text, " {name} |");
+    }
+    let _ = write!(text, "\n|---|{}\n", "--:|".repeat(names.len()));
     for outcome in compared {
         for point in &outcome.points {
-            for (series, measure) in outcome
-                .series
-                .iter()
-                .skip(1)
-                .flat_map(|series| outcome.measures.iter().map(move |m| (series, m)))
-            {
-                let found = point.series.get(series).and_then(|s| s.get(&measure.key));
-                let Some(times) = found.and_then(|figures| figures.versus) else {
-                    continue;
-                };
-                let _ = writeln!(
+            for measure in outcome.measures.iter().filter(|measure| !measure.plain) {
+                let x = if point.x.is_empty() { "" } else { ", " };
+                let _ = write!(
                     text,
-                    "{head}| [{}](#{}), {} | {} | {series} | {} |",
+                    "| [{}](#{}): {}{x}{} |",
                     outcome.title,
                     outcome.name.to_lowercase(),
                     measure.name,
-                    point.x,
-                    shown(&times)
+                    point.x
                 );
-                head = "";
+                for name in &names {
+                    let figures = point.series.get(*name).and_then(|s| s.get(&measure.key));
+                    let times = figures.and_then(|figures| figures.versus);
+                    let _ = write!(text, " {} |", times.map_or(String::new(), |t| shown(&t)));
+                }
+                text.push('\n');
             }
         }
     }
@@ -132,10 +143,11 @@ fn section(text: &mut String, outcome: &Outcome) {
     }
     let _ = writeln!(
         text,
-        "\n`{}`, {} rounds of {} s each.\n\n![{}](results/{name}.png)\n\n{}",
+        "\n`{}`, {} rounds of {} s each, {}.\n\n![{}](results/{name}.png)\n\n{}",
         outcome.command,
         outcome.rounds,
         outcome.seconds,
+        outcome.when,
         outcome.title,
         outcome.table()
     );
@@ -148,6 +160,17 @@ fn section(text: &mut String, outcome: &Outcome) {
     for why in &outcome.failures {
         let _ = writeln!(text, "- failed: {why}");
     }
+}
+
+/// Date and load, for a figure: those of one report need not be of one run.
+pub fn now() -> String {
+    let date = tool::output(Command::new("date").args(["-u", "+%F %H:%M UTC"]));
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!(
+        "{}, load {}",
+        date.unwrap_or_else(|why| why).trim(),
+        load.split(' ').next().unwrap_or("?")
+    )
 }
 
 /// The machine, its kernel, its load and the date.

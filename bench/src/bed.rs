@@ -24,6 +24,8 @@ const SETTINGS: [(&str, &str); 5] = [
 
 const NEAR: &str = "10.83.0.1";
 const FAR: &str = "10.83.0.2";
+/// What asks, where NEAR is the host's.
+const SECOND: &str = "10.83.0.3";
 /// Beyond a middle that forwards: 10.83.0.0/24 - 10.83.1.0/24.
 const MIDDLE: [&str; 2] = ["10.83.0.254", "10.83.1.254"];
 const BEYOND: &str = "10.83.1.2";
@@ -155,13 +157,25 @@ impl Bed {
             }
             BedKind::UmlTap | BedKind::UmlLoopback => {
                 let (near, name) = self.with_tap(tag)?;
-                self.running.push(peer::uml(&series.peer, &name, FAR, tag)?);
+                self.running
+                    .push(peer::uml(&series.peer, &name, peer::TAP, FAR, tag)?);
                 self.far = End::Uml(name, FAR);
                 self.near = near;
                 if series.bed == BedKind::UmlLoopback {
                     self.near = self.far.clone();
                     self.addr = "127.0.0.1";
                 }
+            }
+            BedKind::UmlPair => {
+                self.namespace(tag, "h")?;
+                let name = format!("{tag}-h");
+                let [near, far] = peer::bridge(&name, NEAR)?;
+                for (tap, address) in [(near, SECOND), (far, FAR)] {
+                    let uml = peer::uml(&series.peer, &name, tap, address, tag)?;
+                    self.running.push(uml);
+                }
+                self.near = End::Uml(name.clone(), SECOND);
+                self.far = End::Uml(name, FAR);
             }
             BedKind::Pasta | BedKind::Slirp | BedKind::Passt => {
                 self.behind(tag, series)?;

@@ -155,6 +155,8 @@ pub enum BedKind {
     UmlTap,
     /// The loopback of one User-mode Linux.
     UmlLoopback,
+    /// Two User-mode Linux, joined by TAPs and a bridge of the host.
+    UmlPair,
     /// A namespace behind pasta asks, the host answers.
     Pasta,
     /// A namespace behind slirp4netns asks, the host answers.

@@ -12,12 +12,16 @@ use std::time::{Duration, Instant};
 
 /// How long a User-mode Linux may take to answer.
 const BOOT: Duration = Duration::from_secs(20);
-const TAP: &str = "tap0";
+/// The one TAP of a namespace, or the first of two.
+pub const TAP: &str = "tap0";
+const OTHER_TAP: &str = "tap1";
 
 /// Why this series can't be measured here, if it can't.
 pub fn missing(series: &Series) -> Option<String> {
     let needed = match series.bed {
-        BedKind::Peer | BedKind::UmlLoopback | BedKind::UmlTap => path(&series.peer),
+        BedKind::Peer | BedKind::UmlLoopback | BedKind::UmlTap | BedKind::UmlPair => {
+            path(&series.peer)
+        }
         BedKind::Pasta => PathBuf::from("/usr/bin/pasta"),
         BedKind::Slirp => PathBuf::from("/usr/bin/slirp4netns"),
         _ if series.peer.is_empty() => return None,
@@ -47,15 +51,30 @@ pub fn library(name: &str, address: &str, words: &[String]) -> Vec<String> {
 
 /// A TAP that stays, in `namespace`, with the host's end addressed.
 pub fn tap(namespace: &str, address: &str) -> Result<(), String> {
-    for line in [
-        format!("tuntap add dev {TAP} mode tap"),
-        format!("addr add {address}/24 dev {TAP}"),
-        format!("link set {TAP} up"),
-    ] {
-        let mut ip = Command::new("ip");
-        tool::output(ip.args(["-n", namespace]).args(line.split(' ')))?;
+    ip(namespace, &format!("tuntap add dev {TAP} mode tap"))?;
+    up(namespace, TAP, address)
+}
+
+/// Two TAPs that stay, joined by a bridge with an address of the host's.
+pub fn bridge(namespace: &str, address: &str) -> Result<[&'static str; 2], String> {
+    let taps = [TAP, OTHER_TAP];
+    ip(namespace, "link add br0 type bridge")?;
+    for tap in taps {
+        ip(namespace, &format!("tuntap add dev {tap} mode tap"))?;
+        ip(namespace, &format!("link set {tap} up master br0"))?;
     }
-    Ok(())
+    up(namespace, "br0", address)?;
+    Ok(taps)
+}
+
+fn up(namespace: &str, device: &str, address: &str) -> Result<(), String> {
+    ip(namespace, &format!("addr add {address}/24 dev {device}"))?;
+    ip(namespace, &format!("link set {device} up"))
+}
+
+fn ip(namespace: &str, line: &str) -> Result<(), String> {
+    let mut ip = Command::new("ip");
+    tool::output(ip.args(["-n", namespace]).args(line.split(' '))).map(drop)
 }
 
 /// A program that runs as long as this lives.
@@ -95,13 +114,20 @@ pub fn start(mut command: Command) -> Result<Running, String> {
         .map_err(|e| format!("{name}: {e}"))
 }
 
-/// Starts a User-mode Linux on the TAP of `namespace` and waits until its agent answers.
-pub fn uml(name: &str, namespace: &str, address: &str, id: &str) -> Result<Running, String> {
+/// Starts a User-mode Linux on a TAP of `namespace` and waits until its agent answers. The
+/// TAP's name makes its own unique.
+pub fn uml(
+    name: &str,
+    namespace: &str,
+    tap: &str,
+    address: &str,
+    id: &str,
+) -> Result<Running, String> {
     let mut command = in_namespace(namespace);
     command.arg(path("uml-run")).args([
         path(name).display().to_string(),
-        id.to_string(),
-        TAP.to_string(),
+        format!("{id}-{tap}"),
+        tap.to_string(),
         address.to_string(),
     ]);
     let mut running = start(command)?;
@@ -110,7 +136,7 @@ pub fn uml(name: &str, namespace: &str, address: &str, id: &str) -> Result<Runni
     while tool::output(&mut call(namespace, address, &asked)).is_err() {
         if start.elapsed() > BOOT || !matches!(running.0.try_wait(), Ok(None)) {
             return Err(format!(
-                "{name} does not come up; see its console: {} {} x {TAP} {address}",
+                "{name} does not come up; see its console: {} {} x {tap} {address}",
                 path("uml-run").display(),
                 path(name).display()
             ));

@@ -180,7 +180,8 @@ def draw_stacked(axes, result, keys):
 def scale(axes, log):
     """Numbers a person reads; on a log axis between powers of ten too, where there are few."""
     if not log:
-        axes.set_ylim(bottom=0)
+        # With room above the highest: margins are of the span, which may be short.
+        axes.set_ylim(0, max(axes.get_ylim()[1], axes.dataLim.y1 * 1.08))
         axes.yaxis.set_major_formatter(ticker.FuncFormatter(tick))
         return
     axes.set_yscale("log")

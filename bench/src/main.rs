@@ -167,7 +167,14 @@ fn all(effort: &Effort) -> Result<bool, String> {
         report::write(&outcomes, &others)?;
     }
     for (name, usual, function) in BUILTIN.iter().filter(|_| !effort.quick) {
-        let good = function(*usual)?;
+        let good = match function(*usual) {
+            Ok(good) => good,
+            Err(why) => {
+                eprintln!("{name}: {why}");
+                broken.push(name.to_string());
+                continue;
+            }
+        };
         let path = tool::results()?.join(format!("{name}.json"));
         let json = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
         met &= good;

@@ -6,77 +6,57 @@
 //! tools; only where it passes there, the node has to pass as well, or known.toml has the reason.
 //! What a program leaves running is our child then (a subreaper's), and is killed.
 
-#[path = "../exec.rs"]
+#[path = "../../exec.rs"]
 #[allow(
     dead_code,
     reason = "shared with the other runner, which needs more of it"
 )]
 mod exec;
-#[path = "../paths.rs"]
+#[path = "../../paths.rs"]
 #[allow(
     dead_code,
     reason = "shared with the other runner, which needs more of it"
 )]
 mod paths;
 
-use exec::{End, Group};
+mod nipa;
+mod side;
+
+use nipa::Nipa;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use side::{Side, Test, Verdict};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
-use std::time::{Duration, Instant};
+use std::process::ExitCode;
+use std::time::Duration;
 
 const HELP: &str = "\
 tests/kselftest/run [OPTIONS] [WORD]...
-Runs the selftests whose names contain one of the words, or all.
+Runs the selftests whose names (COLLECTION:TEST) contain one of the words, or all.
 
-    --limit SECONDS   for each program and side [default: 60]
+    --limit SECONDS   for each program and side [default: 60]; a node has three times the host's time
     --json FILE       write the results, too
     --list            names only
     --node-only       leave the host out: no comparison, nothing fails
-Logs of both sides are in build/kselftest/logs. tests/kselftest/build comes first.";
+    --quick           on a node only what passes on the host
+Logs of both sides are in build/kselftest/logs. tests/kselftest/build comes first.
 
-/// As kselftest has it (ksft_skip).
-const SKIP: i32 = 4;
-/// Many have a dozen namespaces with their conntrack tables.
-const MEM: &str = "1G";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Verdict {
-    Pass,
-    Fail,
-    Skip,
-    Timeout,
-    /// Its program did not compile here.
-    Unbuilt,
-}
-
-impl std::fmt::Display for Verdict {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(match self {
-            Verdict::Pass => "pass",
-            Verdict::Fail => "fail",
-            Verdict::Skip => "skip",
-            Verdict::Timeout => "timeout",
-            Verdict::Unbuilt => "unbuilt",
-        })
-    }
-}
-
-#[derive(Clone, Copy, Debug, Serialize)]
-struct Side {
-    result: Verdict,
-    seconds: f64,
-}
+As an executor of netdev's CI (nodes only; a failure is tried once more):
+    --nipa FILE       the manifest of branches: the newest without results is tested
+    --results FOLDER  where results.json, results-*.json and logs go
+    --url URL         what others reach that folder by [default: .]
+    --executor NAME   [default: ring3]
+    --prepare COMMAND run by sh first, with the branch in NIPA_BRANCH: it puts that kernel's image
+                      into bin/. Without it, the branch is named in the results and no more.";
 
 #[derive(Debug, Serialize)]
 struct Row {
     test: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     host: Option<Side>,
-    node: Side,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -102,6 +82,8 @@ struct Options {
     json: Option<PathBuf>,
     list: bool,
     node_only: bool,
+    quick: bool,
+    nipa: Option<Nipa>,
     words: Vec<String>,
 }
 
@@ -111,31 +93,55 @@ fn options() -> Result<Options, String> {
         json: None,
         list: false,
         node_only: false,
+        quick: false,
+        nipa: None,
         words: Vec::new(),
     };
+    let mut nipa = Nipa {
+        url: ".".into(),
+        executor: "ring3".into(),
+        ..Nipa::default()
+    };
+    let (mut branches, mut results) = (None, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or(format!("{arg}: a value is missing"));
         match arg.as_str() {
             "--limit" => {
-                let n = args.next().unwrap_or_default();
+                let n = value()?;
                 let n = n
                     .parse()
                     .map_err(|_| format!("--limit: not a number: '{n}'"))?;
                 options.limit = Duration::from_secs(n);
             }
-            "--json" => options.json = Some(args.next().ok_or("--json: no file")?.into()),
+            "--json" => options.json = Some(value()?.into()),
             "--list" => options.list = true,
             "--node-only" => options.node_only = true,
+            "--quick" => options.quick = true,
+            "--nipa" => branches = Some(value()?),
+            "--results" => results = Some(value()?),
+            "--url" => nipa.url = value()?,
+            "--executor" => nipa.executor = value()?,
+            "--prepare" => nipa.prepare = Some(value()?),
             "--help" | "-h" => return Err(HELP.into()),
             word if word.starts_with('-') => return Err(format!("{word}: unknown\n{HELP}")),
             word => options.words.push(word.into()),
         }
     }
+    options.nipa = match (branches, results) {
+        (None, None) => None,
+        (Some(branches), Some(results)) => Some(Nipa {
+            branches: branches.into(),
+            results: results.into(),
+            ..nipa
+        }),
+        _ => return Err("--nipa and --results go together".into()),
+    };
     Ok(options)
 }
 
 /// The tests, and the folder they run in.
-fn tests(words: &[String]) -> Result<(Vec<String>, PathBuf), String> {
+fn tests(words: &[String]) -> Result<(Vec<Test>, PathBuf), String> {
     let at = paths::root().join("build/kselftest");
     let list = at.join("list");
     let text = std::fs::read_to_string(&list)
@@ -143,7 +149,7 @@ fn tests(words: &[String]) -> Result<(Vec<String>, PathBuf), String> {
     let tests = text
         .lines()
         .filter(|name| words.is_empty() || words.iter().any(|word| name.contains(word.as_str())))
-        .map(str::to_owned)
+        .filter_map(Test::parse)
         .collect();
     Ok((tests, at))
 }
@@ -158,156 +164,118 @@ fn known() -> Result<Vec<Known>, String> {
     }
 }
 
-/// In the tests' folder, as their own runner has it.
-fn script(at: &Path, test: &str) -> String {
-    let run = at.join("run/net");
-    format!("cd {} && exec ./{test}", run.display())
-}
-
-fn on_host(at: &Path, test: &str) -> Command {
-    let mut command = Command::new("unshare");
-    command.args(["-nm", "sh", "-c"]).arg(format!(
-        "mount -t tmpfs run /run && mount -t sysfs sys /sys && ip link set lo up && {}",
-        script(at, test)
-    ));
-    command
-}
-
-fn on_node(at: &Path, test: &str) -> Command {
-    let mut command = Command::new(paths::ring3());
-    command
-        .args(["run", "--mem", MEM, "--", "sh", "-c"])
-        .arg(script(at, test));
-    command
-}
-
-fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Side, String> {
-    let told = |e: std::io::Error| format!("{}: {e}", log.display());
-    let out = File::create(log).map_err(told)?;
-    command
-        .stdin(Stdio::null())
-        .stdout(out.try_clone().map_err(told)?)
-        .stderr(out);
-    let start = Instant::now();
-    let mut group = Group::spawn(command)?;
-    let end = group.wait(limit);
-    if end.is_none() {
-        group.kill();
-    }
-    drop(group);
-    let seconds = start.elapsed().as_secs_f64();
-    reap_strays();
-    let result = match end {
-        None => Verdict::Timeout,
-        Some(End::Exit(0)) => Verdict::Pass,
-        Some(End::Exit(SKIP)) => Verdict::Skip,
-        Some(_) => Verdict::Fail,
-    };
-    Ok(Side { result, seconds })
-}
-
-/// Children of ours that we did not start.
-fn strays() -> Vec<rustix::process::Pid> {
-    let own = std::process::id();
-    let text =
-        std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
-    text.split_whitespace()
-        .filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?))
-        .collect()
-}
-
-fn reap_strays() {
-    use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
-    // A stray's children are ours next; ten rounds are more than any test has generations.
-    for _ in 0..10 {
-        let left = strays();
-        if left.is_empty() {
-            return;
-        }
-        for pid in left {
-            // It may be gone already, which is as good.
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = waitpid(Some(pid), WaitOptions::empty());
-        }
-    }
-}
-
 fn show(row: &Row) {
-    let side = |side: &Side| format!("{:7} {:5.1} s", side.result, side.seconds);
-    let host = row.host.as_ref().map(side).unwrap_or_default();
-    let word = match (&row.host, &row.reason) {
-        (Some(host), _) if host.result == row.node.result => "same",
-        (_, Some(reason)) => reason,
-        (Some(host), None) if host.result == Verdict::Pass => "DIFFERS",
+    let side = |side: Option<Side>| match side {
+        Some(side) => format!("{:7} {:5.1} s", side.result, side.seconds),
+        None => "-".to_owned(),
+    };
+    let word = match (row.host, row.node, &row.reason) {
+        (Some(host), Some(node), _) if host.result == node.result => "same",
+        (_, _, Some(reason)) => reason,
+        (Some(host), _, None) if host.result == Verdict::Pass => "DIFFERS",
         _ => "",
     };
     println!(
-        "{:38} host {host:15}  node {:15}  {word}",
+        "{:48} host {:15}  node {:15}  {word}",
         row.test,
-        side(&row.node)
+        side(row.host),
+        side(row.node)
     );
     let _ = std::io::stdout().flush();
 }
 
-fn one(at: &Path, test: &str, options: &Options, known: &[Known]) -> Result<Row, String> {
-    if !at.join("run/net").join(test).exists() {
+fn one(at: &Path, test: &Test, options: &Options, known: &[Known]) -> Result<Row, String> {
+    let name = test.to_string();
+    if !test.built(at) {
         let unbuilt = Side {
             result: Verdict::Unbuilt,
             seconds: 0.0,
         };
         return Ok(Row {
-            test: test.to_owned(),
+            test: name,
             host: Some(unbuilt),
-            node: unbuilt,
+            node: Some(unbuilt),
             reason: None,
         });
     }
-    let logs = at.join("logs");
-    std::fs::create_dir_all(&logs).map_err(|e| format!("{}: {e}", logs.display()))?;
-    let log = |side: &str| logs.join(format!("{test}.{side}"));
     let host = match options.node_only {
         true => None,
-        false => Some(run(&mut on_host(at, test), &log("host"), options.limit)?),
+        false => Some(side::run(
+            &mut test.on_host(at),
+            &test.log(at, "host"),
+            options.limit,
+        )?),
     };
-    let node = run(&mut on_node(at, test), &log("node"), options.limit)?;
+    let node = match options.quick && !passes(host) {
+        true => None,
+        false => Some(side::run(
+            &mut test.on_node(at),
+            &test.log(at, "node"),
+            // A test that takes long is not to fail because of what else the machine does.
+            options
+                .limit
+                .max(host.map_or(Duration::ZERO, |host| 3 * host.time())),
+        )?),
+    };
     let reason = known
         .iter()
-        .find(|k| k.test == test && k.node == node.result)
+        .find(|k| k.test == name && node.is_some_and(|node| node.result == k.node))
         .map(|k| k.reason.clone());
     Ok(Row {
-        test: test.to_owned(),
+        test: name,
         host,
         node,
         reason,
     })
 }
 
+fn passes(side: Option<Side>) -> bool {
+    side.is_some_and(|side| side.result == Verdict::Pass)
+}
+
+fn figures(name: &str, rows: &[&Row]) {
+    let host = rows.iter().filter(|row| passes(row.host)).count();
+    let node = |row: &&&Row| passes(row.node);
+    let both = rows
+        .iter()
+        .filter(|row| passes(row.host))
+        .filter(node)
+        .count();
+    let only = rows.iter().filter(node).count() - both;
+    let percent = match host {
+        0 => 100.0,
+        n => both as f64 * 100.0 / n as f64,
+    };
+    println!(
+        "{name}: {} tests, {host} pass on the host, {both} of those on a node ({percent:.1} %), {only} on a node only",
+        rows.len(),
+    );
+}
+
 /// Whether all is as it should be.
 fn sum(rows: &[Row], known: &[Known]) -> bool {
-    let host = |row: &&Row| row.host.is_some_and(|h| h.result == Verdict::Pass);
-    let node = |row: &&Row| row.node.result == Verdict::Pass;
-    let passed: Vec<&Row> = rows.iter().filter(host).collect();
-    let both = passed.iter().filter(|row| node(row)).count();
-    let only = rows.iter().filter(|row| node(row) && !host(row)).count();
-    let differs: Vec<&str> = passed
+    let differs: Vec<&str> = rows
         .iter()
-        .filter(|row| !node(row) && row.reason.is_none())
+        .filter(|row| passes(row.host) && !passes(row.node) && row.reason.is_none())
         .map(|row| row.test.as_str())
         .collect();
     let stale: Vec<&str> = known
         .iter()
-        .filter(|k| passed.iter().any(|row| row.test == k.test && node(row)))
+        .filter(|k| {
+            rows.iter()
+                .any(|row| row.test == k.test && passes(row.host) && passes(row.node))
+        })
         .map(|k| k.test.as_str())
         .collect();
-    let percent = match passed.len() {
-        0 => 100,
-        n => both * 100 / n,
-    };
-    println!(
-        "{} tests: {} pass on the host, {both} of those on a node ({percent} %), {only} on a node only",
-        rows.len(),
-        passed.len()
-    );
+    let collection = |row: &Row| row.test.split(':').next().unwrap_or_default().to_owned();
+    let names: BTreeSet<String> = rows.iter().map(collection).collect();
+    if names.len() > 1 {
+        for name in &names {
+            let its: Vec<&Row> = rows.iter().filter(|row| collection(row) == *name).collect();
+            figures(name, &its);
+        }
+    }
+    figures("all", &rows.iter().collect::<Vec<_>>());
     if !differs.is_empty() {
         println!(
             "fail on a node without a known reason: {}",
@@ -338,6 +306,10 @@ fn all(options: &Options) -> Result<bool, String> {
     let known = known()?;
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
         .map_err(|e| format!("become a subreaper: {e}"))?;
+    if let Some(nipa) = &options.nipa {
+        nipa::all(&at, &tests, options, nipa)?;
+        return Ok(true);
+    }
     let mut rows = Vec::new();
     for test in &tests {
         let row = one(&at, test, options, &known)?;

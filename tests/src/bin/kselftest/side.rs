@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: GPL-2.0
+//! One test on one side: how it is started, how it ends, and what it leaves behind.
+
+use crate::exec::{End, Group};
+use crate::paths;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// As kselftest has it (ksft_skip).
+const SKIP: i32 = 4;
+/// Many have a dozen namespaces with their conntrack tables.
+const MEM: &str = "1G";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Pass,
+    Fail,
+    Skip,
+    Timeout,
+    /// Its program did not compile here.
+    Unbuilt,
+}
+
+impl std::fmt::Display for Verdict {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(match self {
+            Verdict::Pass => "pass",
+            Verdict::Fail => "fail",
+            Verdict::Skip => "skip",
+            Verdict::Timeout => "timeout",
+            Verdict::Unbuilt => "unbuilt",
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Side {
+    pub result: Verdict,
+    pub seconds: f64,
+}
+
+impl Side {
+    pub fn time(&self) -> Duration {
+        Duration::from_secs_f64(self.seconds)
+    }
+}
+
+/// A line of build/kselftest/list: COLLECTION:TEST.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Test {
+    pub collection: String,
+    pub name: String,
+}
+
+impl Test {
+    pub fn parse(line: &str) -> Option<Test> {
+        let (collection, name) = line.split_once(':')?;
+        Some(Test {
+            collection: collection.to_owned(),
+            name: name.to_owned(),
+        })
+    }
+
+    pub fn built(&self, at: &Path) -> bool {
+        at.join("run")
+            .join(&self.collection)
+            .join(&self.name)
+            .exists()
+    }
+
+    pub fn log(&self, at: &Path, side: &str) -> PathBuf {
+        let folder = self.collection.replace('/', "-");
+        at.join("logs")
+            .join(format!("{folder}-{}.{side}", self.name))
+    }
+
+    /// In the folder of its collection, as kselftest's own runner has it. A machine with other work
+    /// is slow: some tests are more tolerant then.
+    fn script(&self, at: &Path) -> String {
+        let run = at.join("run").join(&self.collection);
+        let interpreter = match self.name.ends_with(".pkt") {
+            true => "./ksft_runner.sh ",
+            false => "",
+        };
+        format!(
+            "export KSFT_MACHINE_SLOW=yes PATH=\"$PATH:{}\"; cd {} && exec {interpreter}./{}",
+            at.join("bin").display(),
+            run.display(),
+            self.name
+        )
+    }
+
+    pub fn on_host(&self, at: &Path) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["-nm", "sh", "-c"]).arg(format!(
+            "mount -t tmpfs run /run && mount -t sysfs sys /sys && ip link set lo up && {}",
+            self.script(at)
+        ));
+        command
+    }
+
+    pub fn on_node(&self, at: &Path) -> Command {
+        let mut command = Command::new(paths::ring3());
+        command
+            .args(["run", "--mem", MEM, "--", "sh", "-c"])
+            .arg(self.script(at));
+        command
+    }
+}
+
+impl std::fmt::Display for Test {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(&format!("{}:{}", self.collection, self.name))
+    }
+}
+
+/// A script whose every case was skipped may end with 0 all the same. It says so, and nothing else.
+fn says_skipped(log: &str) -> bool {
+    let good = |line: &str| {
+        ["[ OK", "[OK", "PASS", "ok ", "Ok", "success", "passed"]
+            .iter()
+            .any(|word| line.contains(word))
+    };
+    let skip =
+        |line: &str| line.starts_with("SKIP") || line.contains("[SKIP]") || line.contains("# SKIP");
+    log.lines().any(skip) && !log.lines().any(|line| good(line) && !skip(line))
+}
+
+pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Side, String> {
+    let told = |e: std::io::Error| format!("{}: {e}", log.display());
+    if let Some(folder) = log.parent() {
+        std::fs::create_dir_all(folder).map_err(told)?;
+    }
+    let out = File::create(log).map_err(told)?;
+    command
+        .stdin(Stdio::null())
+        .stdout(out.try_clone().map_err(told)?)
+        .stderr(out);
+    let start = Instant::now();
+    let mut group = Group::spawn(command)?;
+    let end = group.wait(limit);
+    if end.is_none() {
+        group.kill();
+    }
+    drop(group);
+    let seconds = start.elapsed().as_secs_f64();
+    reap_strays();
+    let result = match end {
+        None => Verdict::Timeout,
+        Some(End::Exit(0)) => {
+            let text = std::fs::read(log).map_err(told)?;
+            match says_skipped(&String::from_utf8_lossy(&text)) {
+                true => Verdict::Skip,
+                false => Verdict::Pass,
+            }
+        }
+        Some(End::Exit(SKIP)) => Verdict::Skip,
+        Some(_) => Verdict::Fail,
+    };
+    Ok(Side { result, seconds })
+}
+
+/// Children of ours that we did not start.
+fn strays() -> Vec<rustix::process::Pid> {
+    let own = std::process::id();
+    let text =
+        std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|pid| rustix::process::Pid::from_raw(pid.parse().ok()?))
+        .collect()
+}
+
+fn reap_strays() {
+    use rustix::process::{Signal, WaitOptions, kill_process, waitpid};
+    // A stray's children are ours next; ten rounds are more than any test has generations.
+    for _ in 0..10 {
+        let left = strays();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            // It may be gone already, which is as good.
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::empty());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn skipped() {
+        assert!(says_skipped("Error: no device\nSKIP: iproute2 too old\n"));
+        assert!(says_skipped("1..1\nok 1 # SKIP no TCP-AO\n"));
+        assert!(says_skipped("TEST: a   [SKIP]\n"));
+        assert!(!says_skipped("TEST: a   [ OK ]\nSKIP: b\n"));
+        assert!(!says_skipped("ok 1 a\nok 2 # SKIP b\n"));
+        assert!(!says_skipped("nothing\n"));
+    }
+}

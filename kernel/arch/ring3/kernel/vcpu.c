@@ -28,9 +28,11 @@
  * one who set a bit either saw the vCPU free, and drove, or left it to us.
  */
 #include <linux/errno.h>
+#include <linux/init.h>
 #include <uapi/linux/futex.h>
 #include <uapi/linux/poll.h>
 #include <linux/kernel.h>
+#include <linux/kstrtox.h>
 #include <linux/processor.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
@@ -48,11 +50,14 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
+#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
 
 u64 ring3_keep_until;
 u32 ring3_drive_wanted;			/* tasks are runnable and nobody drives */
 bool ring3_keep_watches;		/* KEEP leaves the links unarmed, and comes back */
 static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
+static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
+static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
 
 static long futex_wait(u32 *word, u32 val, long timeout_ns)
 {
@@ -127,11 +132,20 @@ void ring3_settle(bool idle)
 	}
 }
 
+/* Somebody polls, or a program makes calls, whose way out looks at the ports. */
+static bool others_look(void)
+{
+	return (host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING) ||
+	       (host_load(&ring3_vcpu->polled) & R3_EXIT_POLL);
+}
+
 static void release(bool idle)
 {
 	ring3_settle(idle);
 	if (host_xchg(&ring3_vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+	if (host_load(&ports_rest) && !others_look() && host_xchg(&ports_rest, 0))
+		ring3_host_futex_wake(&ports_rest, 1);
 }
 
 static bool try_acquire(struct ring3_thread *tb, u32 waiters)
@@ -608,6 +622,30 @@ sleep:
 	return 0;
 }
 
+/*
+ * The keeper's ring3-ports was woken by a descriptor. While it waits on the host, each frame
+ * wakes it, at the cost of the host's sender and of a processor that the node's program
+ * or its peer could use, for what a poller sees sooner by itself. So it stays away from the host
+ * while others look, but not for long: a program may go away and compute. Who goes idle
+ * calls it back: either it sees the idle node here, or release() sees that it rests.
+ */
+static void host_rest(void)
+{
+	if (!ports_rest_ns || !others_look())
+		return;
+	host_store(&ports_rest, 1);
+	host_fence();
+	if (others_look())
+		futex_wait(&ports_rest, 1, ports_rest_ns);
+	host_store(&ports_rest, 0);
+}
+
+static int __init set_ports_rest(char *ns)
+{
+	return !kstrtou32(ns, 0, &ports_rest_ns);
+}
+__setup("ring3_ports_rest_ns=", set_ports_rest);
+
 /* A call that is not on the fast path. `owned`: the vCPU is taken already. */
 int ring3_host_enter(struct ring3_thread *tb, int owned)
 {
@@ -619,6 +657,11 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	}
 	if (nr == RING3_NR_DRIVE) {
 		tb->ret = 0;
+		if (tb == &ring3_region.driver_thread[1]) {
+			host_rest();
+			if (!host_load(&ring3_region.pending))
+				return 0;
+		}
 		if (poisoned() || !try_acquire(tb, 0))
 			return 0;
 		r3t_call(tb) = R3_CALL_DONE;

@@ -132,6 +132,7 @@ static int link_poll(struct ring3_port *port, int budget)
 	struct link_port *link = to_link(port);
 	struct link_rx *rx = &link->rx;
 	enum link_status status = LINK_OK;
+	u32 bytes = 0;
 	int done = 0;
 
 	link_check_carrier(port, link);
@@ -146,6 +147,7 @@ static int link_poll(struct ring3_port *port, int budget)
 		if (status != LINK_OK)
 			break;
 		done++;
+		bytes += len;
 		link_rx_header(rec, &hdr);
 		if (ring3_rx_len_ok(port, len, hdr.gso_type)) {
 			skb = ring3_rx_copy(port, &link->frag, rec + 1, len,
@@ -158,6 +160,10 @@ static int link_poll(struct ring3_port *port, int budget)
 		}
 		if (link_rx_unpublished(rx) >= LINK_RX_STEP)
 			link_rx_release(port, link);
+		if (ring3_rx_batch_full(bytes)) {
+			done = budget;
+			break;
+		}
 	}
 
 	/*

@@ -33,6 +33,14 @@
 /* Full polls of 64 packets: less than a socket of default size holds. */
 #define RING3_RX_POLLS_MAX	2
 
+/*
+ * Bytes that one poll receives at most, before a program that reads them has its turn: what it
+ * reads is then still in its processor's cache. 0: 64 packets, which may be 4 MiB.
+ */
+unsigned int ring3_rx_batch = 128 << 10;
+module_param_named(rx_batch, ring3_rx_batch, uint, 0644);
+MODULE_PARM_DESC(rx_batch, "bytes received before readers have their turn, 0: no bound");
+
 static struct net_device *ring3_ports[RING3_PORTS_MAX];	/* RTNL */
 
 static const struct ring3_port_ops *const ring3_kinds[] = {

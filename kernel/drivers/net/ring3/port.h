@@ -72,7 +72,10 @@ struct ring3_port_ops {
 	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
 	/* The queue is stopped: is there room again? Retries what was held back. */
 	bool (*tx_resume)(struct ring3_port *port);
-	/* Receives up to budget packets; fewer means that nothing is left. */
+	/*
+	 * Receives up to budget packets; fewer means that nothing is left. A kind with
+	 * `later` stops after ring3_rx_batch bytes too, as if they had been budget packets.
+	 */
 	int (*poll)(struct ring3_port *port, int budget);
 	/*
 	 * Optional: packets are left that need not be received now. Sees to it that the
@@ -131,6 +134,16 @@ void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
 		   const struct virtio_net_hdr *hdr);
 
 /* main.c */
+extern unsigned int ring3_rx_batch;
+
+/* Has a poll that received so many bytes done its share? */
+static inline bool ring3_rx_batch_full(u32 bytes)
+{
+	u32 batch = READ_ONCE(ring3_rx_batch);
+
+	return unlikely(batch && bytes >= batch);
+}
+
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
 

@@ -97,6 +97,8 @@ def draw_lines(axes, result, key):
     axes.set_xlabel(result["x"])
     if result["plot"]["log_x"]:
         axes.set_xscale("log", base=2 if numeric else 10)
+    if numeric and len(result["points"]) > 24:
+        return  # a course of time: matplotlib's ticks
     if numeric:
         places = [float(p["x"]) for p in result["points"]]
         axes.set_xticks(places)

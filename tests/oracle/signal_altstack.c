@@ -15,6 +15,18 @@ static void on_signal(int signo, siginfo_t *info, void *context)
 	right_info = info->si_signo == signo && info->si_code == SI_QUEUE && info->si_value.sival_int == 4711;
 }
 
+/* On the stack in question. */
+static void on_stack_itself(int signo)
+{
+	stack_t other = { .ss_sp = stack, .ss_size = sizeof(stack) / 2 }, none = { .ss_flags = SS_DISABLE }, now;
+
+	(void)signo;
+	T(sigaltstack(&other, NULL));
+	T(sigaltstack(&none, NULL));
+	must(sigaltstack(NULL, &now));
+	say("in use %d, as set %d", now.ss_flags == SS_ONSTACK, now.ss_size == sizeof(stack));
+}
+
 static void *disturb(void *arg)
 {
 	wait_until_asleep(target_tid);
@@ -43,5 +55,9 @@ int main(void)
 	say("own stack still set %d", now.ss_sp == stack && now.ss_size == sizeof(stack));
 	must(sigaction(SIGRTMIN, NULL, &old));
 	say("handler as set %d flags %#x", old.sa_sigaction == on_signal, old.sa_flags & ~0x04000000);
+	sa.sa_handler = on_stack_itself;
+	sa.sa_flags = SA_ONSTACK;
+	must(sigaction(SIGUSR1, &sa, NULL));
+	must(raise(SIGUSR1));
 	return 0;
 }

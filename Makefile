@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image kunit gate command demo test storm fuzz soak bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -67,6 +67,18 @@ soak: ## mixed traffic on two nodes for MINUTES=60; nothing may grow; build/test
 	@$(MAKE) --no-print-directory all
 	@RING3_SOAK_MINUTES=$(or $(MINUTES),60) tests/run --long --exact apps::soak
 
+test-long: ## every test there is, for nights; a line for each part and the sum
+	@tools/setup
+	@$(MAKE) --no-print-directory all
+	@tools/test-long
+
+coverage: ## which lines of the ports do tests run; fails below tests/coverage
+	@tools/coverage
+
+mutate: ## do the tests find the faults of tests/mutants/list? as root, hours
+	@$(MAKE) --no-print-directory all
+	@tools/mutate
+
 fuzz: ## every fuzzer for MINUTES=10 each: ports, protocols, configurations, random system calls
 	@$(MAKE) --no-print-directory all
 	@tools/fuzz $(or $(MINUTES),10)
@@ -85,7 +97,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/fuzz tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

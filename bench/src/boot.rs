@@ -15,7 +15,7 @@ const IDLE_PERCENT: f64 = 0.5;
 const RESIDENT_MIB: f64 = 8.0;
 
 /// How long the idle node is watched, after it had time to settle.
-const WATCH: Duration = Duration::from_secs(30);
+const WATCH: Duration = Duration::from_secs(20);
 const SETTLE: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]

@@ -46,6 +46,23 @@ static void by_select(const char *who, int *writer, int reader)
 	must(read(reader, b, 4));
 }
 
+/* Times that are none. */
+static void wrong_times(void)
+{
+	struct pollfd p[2] = { { .fd = udp[0], .events = POLLIN }, { .fd = pipes[0], .events = POLLIN } };
+	int top = (udp[0] > pipes[0] ? udp[0] : pipes[0]) + 1;
+	fd_set r;
+
+	T(ppoll(p, 2, &(struct timespec){ 0, 1000000000 }, NULL));
+	T(ppoll(p, 2, &(struct timespec){ 0, -1 }, NULL));
+	T(ppoll(p, 2, &(struct timespec){ -1, 0 }, NULL));
+	T(ppoll(p, 2, &(struct timespec){ 0, 999999 }, NULL));
+	FD_ZERO(&r);
+	FD_SET(udp[0], &r);
+	FD_SET(pipes[0], &r);
+	T(pselect(top, &r, NULL, NULL, &(struct timespec){ 0, 1000000000 }, NULL));
+}
+
 int main(void)
 {
 	udp_pair(AF_INET, udp);
@@ -59,5 +76,6 @@ int main(void)
 		by_select("pipe", &pipes[1], pipes[0]);
 		by_select("unix", &ux[1], ux[0]);
 	}
+	wrong_times();
 	return 0;
 }

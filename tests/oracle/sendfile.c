@@ -17,6 +17,22 @@ static size_t collect(int fd, size_t want)
 	return got;
 }
 
+/* A socket takes a part of it: the file's position is behind that part. */
+static void not_all(int f)
+{
+	int p[2];
+	ssize_t n, sent = 0;
+
+	tcp_pair(AF_INET, p);
+	nonblocking(p[0]);
+	must(ftruncate(f, 32 << 20));
+	must(lseek(f, 0, SEEK_SET));
+	while ((n = sendfile(p[0], f, NULL, 32 << 20)) > 0)
+		sent += n;
+	say("a part %d, position %d", n < 0 && errno == EAGAIN && sent < 32 << 20,
+	    lseek(f, 0, SEEK_CUR) == sent);
+}
+
 int main(void)
 {
 	static unsigned char data[SIZE];
@@ -87,5 +103,6 @@ int main(void)
 	T(copy_file_range(f, &(loff_t){ 0 }, p[1], NULL, 10, 0));
 	out = must(open("/dev/null", O_WRONLY));
 	T(sendfile(out, p[1], NULL, 10));
+	not_all(f);
 	return 0;
 }

@@ -46,10 +46,10 @@ gate_straight_entry:
 .Lstraight:
 	movq	%r10, %rcx
 	movq	%gs:THREAD_SELF, %r10
-	incq	%gs:GATE_WORD(WORD_STRAIGHT)
 	movl	$1, %gs:THREAD_INSIDE
 	callq	*%gs:GATE_WORD(WORD_ENTER)
 	movl	$0, %gs:THREAD_INSIDE
+	incq	%gs:GATE_WORD(WORD_STRAIGHT)
 
 gate_exit_check:
 	cmpq	$0, %gs:THREAD_SIGPENDING

@@ -6,6 +6,7 @@
 #include <asm/thread_info.h>
 #include <asm/unistd.h>
 #include <asm/ring3.h>
+#include "../../../kernel/sched/sched.h"
 
 int main(void)
 {
@@ -30,6 +31,7 @@ int main(void)
 	DEFINE(T_TASK, offsetof(struct ring3_thread, task));
 	DEFINE(T_TID, offsetof(struct ring3_thread, tid));
 	DEFINE(T_RET, offsetof(struct ring3_thread, ret));
+	DEFINE(RQ_NR_RUNNING, offsetof(struct rq, nr_running));
 	DEFINE(T_NR, offsetof(struct ring3_thread, nr));
 	DEFINE(T_ARGS, offsetof(struct ring3_thread, args));
 	DEFINE(T_BASE_SP, offsetof(struct ring3_thread, image_private[R3T_BASE_SP]));

@@ -47,6 +47,9 @@
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
 #define CROWDED_FOR_NS		10000000ULL
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
+#define ACQUIRE_FIRST_NS	1000000L	/* its way out may have missed us: entry.S */
+#define ACQUIRE_LAST_NS		(8 * ACQUIRE_FIRST_NS)
+#define SPIN_DRIVE		64		/* for as long as a store takes to be seen */
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
@@ -160,16 +163,22 @@ static bool try_acquire(struct ring3_thread *tb, u32 waiters)
 	return true;
 }
 
+/*
+ * The holder whose tid that is: the driver, or one that has won the word and not yet said that
+ * it drives. What an ended thread left behind may name a tid that is another's by now.
+ */
 static struct ring3_thread *thread_of(u32 tid)
 {
-	struct ring3_thread *tb;
+	struct ring3_thread *tb = ring3_driver;
 	int i;
 
+	if (tb && tb->tid == tid)
+		return tb;
 	for (i = 0; i < ARRAY_SIZE(ring3_region.driver_thread); i++)
 		if (ring3_region.driver_thread[i].tid == tid)
 			return &ring3_region.driver_thread[i];
 	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
-		if (tb->tid == tid)
+		if (tb->tid == tid && !(r3t_flags(tb) & R3_F_GONE))
 			return tb;
 	return NULL;
 }
@@ -195,6 +204,9 @@ static bool take_from_dead(void)
 	/* The keeper marks the dead; a thread may also be gone before it does. */
 	if (host_load(&proc->state) != 2 &&
 	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
+		return false;
+	/* It may have let go after we looked, and ended in peace. */
+	if ((host_load(&ring3_vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
 		return false;
 	if (ring3_driver != holder || (host_load(&holder->word) & RING3_WORD_BATON)) {
 		host_andnot(&holder->word, RING3_WORD_BATON);
@@ -225,6 +237,7 @@ static bool yielded_briefly(u64 now)
  */
 static int host_acquire(struct ring3_thread *tb, u32 bits)
 {
+	long patience = ACQUIRE_FIRST_NS, waited = 0;
 	u32 waiters = 0;
 	u64 now, until = 0;
 	u32 o;
@@ -256,9 +269,14 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 		    !host_cas(&ring3_vcpu->owner, o, o | RING3_OWNER_WAITERS))
 			continue;
 		waiters = RING3_OWNER_WAITERS;
-		if (futex_wait(&ring3_vcpu->owner, o | RING3_OWNER_WAITERS,
-			       ACQUIRE_TIMEOUT_NS) == -ETIMEDOUT)
+		if (futex_wait(&ring3_vcpu->owner, o | RING3_OWNER_WAITERS, patience) == -ETIMEDOUT) {
+			waited += patience;
+			patience = min(2 * patience, ACQUIRE_LAST_NS);
+			if (waited < ACQUIRE_TIMEOUT_NS)
+				continue;
+			waited = 0;
 			take_from_dead();
+		}
 	}
 }
 
@@ -656,16 +674,25 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		return 0;
 	}
 	if (nr == RING3_NR_DRIVE) {
+		int turns = SPIN_DRIVE;
+
 		tb->ret = 0;
 		if (tb == &ring3_region.driver_thread[1]) {
 			host_rest();
 			if (!host_load(&ring3_region.pending))
 				return 0;
 		}
-		if (poisoned() || !try_acquire(tb, 0))
-			return 0;
-		r3t_call(tb) = R3_CALL_DONE;
-		return 1;
+		/* Whoever holds it sees what is pending, unless it is on its way out: entry.S. */
+		while (!poisoned()) {
+			if (try_acquire(tb, 0)) {
+				r3t_call(tb) = R3_CALL_DONE;
+				return 1;
+			}
+			if (!turns-- || !host_load(&ring3_region.pending))
+				break;
+			cpu_relax();
+		}
+		return 0;
 	}
 	if (nr == RING3_NR_REAP)
 		host_store(&((struct ring3_proc *)tb->args[0])->state, 2);

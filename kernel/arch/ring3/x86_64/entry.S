@@ -20,7 +20,14 @@
  * goes on, as if it had been resumed. A task can also be current and parked
  * somewhere else (it gave way in the middle of a switch): `outside` tells.
  *
- * Register use below: r12 thread block, rbp its task, r13 call number, ebx tid.
+ * The way out of the fast path lets the vCPU go with a plain store, which takes 5 ns less than a
+ * locked instruction. Nobody else changes the owner word while its holder lives and does not
+ * poll, but for who sets WAITERS in it: that, and what is set in `pending', may come between the
+ * look and the store and be missed. So who waits sleeps for a millisecond at first (host_acquire()),
+ * and who sets `pending' looks again (KEEP, DRIVE), at the latest with the next tick: that
+ * goes on as long as a program's task is current, and where none is nobody is on this path.
+ *
+ * Register use below: r12 thread block, rbp its task, ebx tid, r14 result.
  */
 #include <linux/linkage.h>
 #include <generated/asm-offsets.h>
@@ -51,16 +58,18 @@
  * enter: see include/ring3.h for the convention.
  */
 SYM_FUNC_START(ring3_enter)
+	/* The locked instruction waits for all stores before it: so first this, then the pushes. */
+	movl	T_TID(%r10), %r11d
+	movq	%rax, T_NR(%r10)
+	cmpq	$NR_LINUX_CALLS, %rax
+	jae	.Lslow
+	xorl	%eax, %eax
+	lock cmpxchgl %r11d, REGION(VCPU_OWNER)
+	jne	.Lslow
 	PUSH_SAVED
 	movq	%rsp, T_HOST_SP(%r10)
 	movq	%r10, %r12
-	movq	%rax, %r13
-	cmpq	$NR_LINUX_CALLS, %rax
-	jae	.Lslow
-	movl	T_TID(%r10), %ebx
-	xorl	%eax, %eax
-	lock cmpxchgl %ebx, REGION(VCPU_OWNER)
-	jne	.Lslow
+	movl	%r11d, %ebx
 	movq	ring3_current(%rip), %rbp
 	cmpq	T_TASK(%r12), %rbp
 	jne	.Lslow_owned
@@ -70,8 +79,9 @@ SYM_FUNC_START(ring3_enter)
 	movq	%r12, REGION(VCPU_DRIVER)
 	movq	T_BASE_SP(%r12), %rsp
 	andq	$-16, %rsp
-	leaq	sys_call_table(%rip), %rax
-	call	*(%rax, %r13, 8)
+	leaq	sys_call_table(%rip), %r11
+	movq	T_NR(%r12), %rax
+	call	*(%r11, %rax, 8)
 	movq	%rax, %r14
 
 	cmpq	%r12, REGION(VCPU_DRIVER)
@@ -81,19 +91,17 @@ SYM_FUNC_START(ring3_enter)
 	movl	REGION(REGION_PENDING), %eax
 	orl	REGION(VCPU_EXIT_WORK), %eax
 	jnz	.Lexit_slow
-	call	single_task_running
-	testb	%al, %al
-	je	.Lexit_slow
+	cmpl	$1, runqueues + RQ_NR_RUNNING(%rip)	/* single_task_running() */
+	jne	.Lexit_slow
 
 .Lleave:
 	/* Off the task's stack first: once released, it is anybody's. */
 	movq	T_BASE_SP(%r12), %rcx
 	movq	%rcx, TASK_SP(%rbp)
 	movq	T_HOST_SP(%r12), %rsp
-	movl	%ebx, %eax
-	xorl	%ecx, %ecx
-	lock cmpxchgl %ecx, REGION(VCPU_OWNER)
+	cmpl	%ebx, REGION(VCPU_OWNER)
 	jne	.Lrelease_slow
+	movl	$0, REGION(VCPU_OWNER)
 	cmpl	$0, REGION(REGION_PENDING)
 	jne	.Lrelease_slow
 	movq	%r14, %rax
@@ -124,9 +132,11 @@ SYM_FUNC_START(ring3_enter)
 	movl	$1, %eax
 	jmp	.Lslow_call
 .Lslow:
+	PUSH_SAVED
+	movq	%rsp, T_HOST_SP(%r10)
+	movq	%r10, %r12
 	xorl	%eax, %eax
 .Lslow_call:
-	movq	%r13, T_NR(%r12)
 	movq	%rdi, T_ARGS + 0(%r12)
 	movq	%rsi, T_ARGS + 8(%r12)
 	movq	%rdx, T_ARGS + 16(%r12)

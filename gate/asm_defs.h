@@ -43,6 +43,10 @@
 #define REGS_BYTES		64	/* nr, a[6], stub: what entry.S pushes */
 #define REGS_ABOVE		64	/* room above for the rest of the structure */
 
+/* Each thread's stacks */
+#define GATE_STACK_BYTES	65536
+#define ALTSTACK_BYTES		98304
+
 /* patch.c and stubs.S */
 #define PATCH_SITES		4096	/* of each kind */
 #define PATCH_STUB_BYTES	192

@@ -39,8 +39,8 @@
 #define EPS		4096			/* epolls of one process */
 
 static struct gate_mutex ep_lock;
-static struct ep eps[EPS];
-static u16 ep_at[RING3_FDS_MAX];	/* by number: index + 1 */
+static struct ep eps[EPS] GATE_TABLE;
+static u16 ep_at[RING3_FDS_MAX] GATE_TABLE;	/* by number: index + 1 */
 static u32 eps_used;			/* as far as a free one has to be sought */
 
 static struct ep *ep_new(u32 fd, u32 sides)

@@ -11,25 +11,52 @@
 #include <linux/ptrace.h>
 
 #define ENV_MAX		(1u << 20)	/* pointers */
+#define ENV_FEW		256		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
 
-/* Absolute path of what runs, for /proc/self/exe. */
-void exec_set_program(const char *path, int fd)
+char gate_exe[4096] GATE_TABLE;
+
+/*
+ * Absolute path of what runs, for /proc/self/exe. To ask the host takes 50 us in a new process,
+ * whose entries in /proc have to be made for that, and few programs want to know: so the
+ * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does.
+ */
+const char *gate_exe_path(void)
 {
 	char link[64];
 	long n;
 
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate.exe,
-			  sizeof(gate.exe) - 1);
-	if (n <= 0)
-		n = gate_format(gate.exe, sizeof(gate.exe), "%s", path);
-	gate.exe[n] = 0;
+	if (gate_exe[0])
+		return gate_exe;
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
+			  sizeof(gate_exe) - 1);
+	if (n <= 0)		/* no /proc here */
+		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	return gate_exe;
 }
 
-const char *gate_exe_path(void)
+/*
+ * Another program takes GATE_FD_PROGRAM for its exec. Returns a copy of ours, which the exec
+ * closes, or -errno where none is needed or to be had: then the path is known.
+ */
+static long program_set_aside(void)
 {
-	return gate.exe;
+	long fd;
+
+	if (gate_exe[0])
+		return -EEXIST;
+	fd = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PROGRAM), F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		gate_exe_path();
+	return fd;
+}
+
+/* The exec failed. */
+static void program_put_back(long aside)
+{
+	if (aside < 0 || gate_fd_keep(aside, GATE_FD_PROGRAM) < 0)
+		fd_slot_idle(GATE_FD_PROGRAM);
 }
 
 bool gate_exe_is_native(void)
@@ -81,7 +108,8 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 		return fd;
 	}
 	if (gate_path_is_self_exe(path))
-		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate.exe, O_RDONLY | O_CLOEXEC, 0);
+		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate_exe_path(),
+				     O_RDONLY | O_CLOEXEC, 0);
 	fd = host_syscall4(__NR_openat, dir, (long)path, O_RDONLY | O_CLOEXEC |
 			   (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
 	if (dir != AT_FDCWD && path[0] != '/') {
@@ -93,8 +121,12 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	return fd;
 }
 
-/* The program's environment and one variable more; freed by the caller on failure. */
-static long build_env(struct gate_regs *r, const char *variable, u64 **env, size_t *size)
+/*
+ * The program's environment and one variable more: in `few', or where that is too small in memory
+ * that is freed by the caller on failure. *size: how much that is.
+ */
+static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW], u64 **env,
+		      size_t *size)
 {
 	u64 from = r->nr == __NR_execveat ? r->a[3] : r->a[2], word;
 	size_t n = 0, i;
@@ -107,10 +139,13 @@ static long build_env(struct gate_regs *r, const char *variable, u64 **env, size
 	}
 	if (n == ENV_MAX)
 		return -E2BIG;
-	*size = (n + 2) * 8;
-	*env = gate_pages(*size);
-	if (!*env)
-		return -ENOMEM;
+	*env = few;
+	if (n + 2 > ENV_FEW) {
+		*size = (n + 2) * 8;
+		*env = gate_pages(*size);
+		if (!*env)
+			return -ENOMEM;
+	}
 	for (i = 0; i < n; i++)
 		if (gate_copy_in(&(*env)[i], (void *)(from + 8 * i), 8))
 			return -EFAULT;
@@ -123,10 +158,10 @@ long gate_execve(struct gate_regs *r)
 	struct gate_tcb *tcb = gate_tcb();
 	char path[4096], variable[4200], why[WHY_BYTES];
 	u64 argv = r->nr == __NR_execveat ? r->a[2] : r->a[1];
-	u64 empty[2] = { (u64)"", 0 };
+	u64 empty[2] = { (u64)"", 0 }, few[ENV_FEW];
 	u64 *env = NULL;
 	size_t size = 0;
-	long fd, ret, filters;
+	long fd, ret, filters, aside;
 
 	fd = open_target(r, path, sizeof(path));
 	if (fd < 0)
@@ -138,21 +173,20 @@ long gate_execve(struct gate_regs *r)
 			gate_warn("%s", why);
 		return ret;
 	}
+	aside = program_set_aside();
 	ret = gate_fd_keep(fd, GATE_FD_PROGRAM);
-	if (ret < 0)
-		return ret;
-	filters = seccomp_save();
+	filters = ret < 0 ? ret : seccomp_save();
 	if (filters < 0) {
-		fd_slot_idle(GATE_FD_PROGRAM);
+		program_put_back(aside);
 		return filters;
 	}
 	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%lx:%s",
 		    (unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
 		    (unsigned long)gate.links, path);
-	ret = build_env(r, variable, &env, &size);
+	ret = build_env(r, variable, few, &env, &size);
 	if (!ret) {
 		/* In a vfork child this memory is the parent's, who frees it. */
-		tcb->scratch = env;
+		tcb->scratch = size ? env : NULL;
 		tcb->scratch_size = size;
 		if (gate_debug)
 			counts_print();
@@ -165,8 +199,8 @@ long gate_execve(struct gate_regs *r)
 		stop_undo();
 		tcb->scratch = NULL;
 	}
-	if (env)
+	if (env && size)
 		gate_pages_free(env, size);
-	fd_slot_idle(GATE_FD_PROGRAM);
+	program_put_back(aside);
 	return ret;
 }

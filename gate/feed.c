@@ -43,8 +43,8 @@ static struct {
 	u64 owner;		/* fdmap of the file table that this describes */
 	bool runs;
 	u32 slots_used, slots_made;	/* bit for each */
-	struct feed_fd fd[RING3_FDS_MAX];	/* bss: costs what is touched */
 } feed;
+static struct feed_fd feed_fds[RING3_FDS_MAX] GATE_TABLE;	/* costs what is touched */
 
 u32 feed_fd(void)
 {
@@ -66,16 +66,16 @@ static long feed_ctl(u32 op, u32 fd, u32 events, u64 data)
 /* Arms what is wanted and not known to be ready; a hung-up descriptor has no news. */
 static long feed_rearm(u32 fd)
 {
-	u32 events = feed.fd[fd].want & ~feed.fd[fd].hot;
+	u32 events = feed_fds[fd].want & ~feed_fds[fd].hot;
 
-	if (!events || (feed.fd[fd].hot & (EPOLLERR | EPOLLHUP)))
+	if (!events || (feed_fds[fd].hot & (EPOLLERR | EPOLLHUP)))
 		return 0;
 	return feed_ctl(EPOLL_CTL_MOD, fd, events | EPOLLONESHOT, fd);
 }
 
 static void feed_event(u32 fd, u32 events)
 {
-	struct feed_fd *f = &feed.fd[fd];
+	struct feed_fd *f = &feed_fds[fd];
 
 	gate_lock(&feed.lock);
 	if (f->want) {		/* else closed meanwhile */
@@ -161,7 +161,7 @@ long feed_start(void)
  */
 long feed_expect(u32 fd, u32 events)
 {
-	struct feed_fd *f = &feed.fd[fd];
+	struct feed_fd *f = &feed_fds[fd];
 	bool news, first;
 	u32 stale;
 	long ret;
@@ -205,10 +205,10 @@ void feed_close(u32 fd)
 	if (!feed_mine())
 		return;
 	gate_lock(&feed.lock);
-	if (feed.runs && feed.fd[fd].want)
+	if (feed.runs && feed_fds[fd].want)
 		feed_ctl(EPOLL_CTL_DEL, fd, 0, 0);
-	feed.fd[fd].want = 0;
-	feed.fd[fd].hot = 0;
+	feed_fds[fd].want = 0;
+	feed_fds[fd].hot = 0;
 	gate_unlock(&feed.lock);
 }
 
@@ -288,8 +288,8 @@ void feed_forked(void)
 		if (!READ_ONCE(map->proxy[fd / 64])) {
 			fd |= 63;
 		} else if (map_test(map->proxy, fd)) {
-			feed.fd[fd].want = 0;
-			feed.fd[fd].hot = ~0u;	/* unknown: the next waiter clears it */
+			feed_fds[fd].want = 0;
+			feed_fds[fd].hot = ~0u;	/* unknown: the next waiter clears it */
 		}
 	}
 }

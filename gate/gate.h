@@ -48,6 +48,8 @@
 #define page_align(x)	(((u64)(x) + GATE_PAGE - 1) & ~(GATE_PAGE - 1))
 #define page_start(x)	((u64)(x) & ~(GATE_PAGE - 1))
 #define barrier()	asm volatile("" ::: "memory")
+/* Large tables lie behind the variables that every start of a program touches. */
+#define GATE_TABLE	__attribute__((section(".bss.table")))
 
 /*
  * A system call of the program. Made by entry.S on the thread's gate stack

@@ -66,8 +66,6 @@ struct gate_tcb {
 	struct ring3_thread *thread;
 };
 
-#define GATE_STACK_BYTES	(64UL << 10)
-#define ALTSTACK_BYTES	(96UL << 10)
 /*
  * The lower part serves while the SIGSYS handler runs a call: the image's stacks are not
  * the alternate one, so the host would deliver a fault in there at the top of it, over
@@ -118,11 +116,12 @@ struct gate_state {
 	u64 (*fixup)(u64 rip);
 	u64 links;			/* ports whose memory is mapped, a bit each */
 	u32 threads;			/* live threads in this address space */
-	char exe[4096];			/* path of the running program */
+	const char *asked;		/* by what path it was started */
 	bool exe_native;
 	u64 counts[8];			/* enum gate_count */
 };
 extern struct gate_state gate;
+extern char gate_exe[4096];		/* path of the running program; see gate_exe_path() */
 
 enum gate_count {
 	COUNT_TRAPS,		/* SIGSYS */
@@ -142,6 +141,7 @@ extern const char gate_exit_check[], gate_exit_end[], gate_trap_deliver[], gate_
 extern const char gate_host_check[], gate_host_insn[], gate_host_abort[];
 extern const char gate_copy_start[], gate_copy_end[], gate_copy_fault[];
 extern const char patch_stubs[], patch_stubs_end[];
+extern char gate_first_altstack[], gate_first_stack_top[REGS_ABOVE];
 extern const char gate_text_start[], gate_text_end[];
 extern struct gate_mutex gate_heap_lock, gate_patch_lock;
 long gate_copy_raw(void *dst, const void *src, size_t n);
@@ -186,9 +186,13 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
 struct ring3_thread *node_join(const char *path);
 /* Takes over what the gate before exec left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
+bool node_map_alias(u64 address);
+/* Maps the node's memory for a new process, whose page tables are empty of it. */
+void node_populate(void);
 
 /* thread.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t);
+struct gate_tcb *tcb_first(struct ring3_thread *t);
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb);
 void gate_child_start(void *child) __attribute__((noreturn));
 struct ring3_thread *null_thread_new(void);	/* node-less test build */
@@ -277,6 +281,5 @@ const u64 *patch_stub_return_word(u64 stub, u32 *add);
 void patch_threads(void);			/* the address space has a second thread now */
 
 /* exec.c */
-void exec_set_program(const char *path, int fd);
 
 #endif /* GATE_INTERNAL_H */

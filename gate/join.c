@@ -8,19 +8,23 @@
  */
 #include "internal.h"
 #include "ring3_join.h"
+#include "ring3_sites.h"
 #include <linux/un.h>
 
 #define REGION_PROT	(PROT_READ | PROT_WRITE)
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ	22
+#endif
 #define HOST_SOCK_SEQPACKET	5
 #define HOST_SOL_SOCKET		1
 #define HOST_SCM_RIGHTS		1
 #define FDS_BEFORE_PORTS	2	/* the region, the socket to the keeper */
 #define HOST_MSG_CMSG_CLOEXEC	0x40000000
 
-static void map_at(u64 at, u64 size, int prot, int fd, u64 offset, bool replace)
+static void map_at(u64 at, u64 size, int prot, int fd, u64 offset)
 {
-	long p = host_syscall6(__NR_mmap, at, size, prot,
-			       MAP_SHARED | (replace ? MAP_FIXED : MAP_FIXED_NOREPLACE), fd, offset);
+	long p = host_syscall6(__NR_mmap, at, size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, fd,
+			       offset);
 
 	if ((u64)p != at)
 		gate_die(125, "cannot map the node's memory at 0x%lx (error %ld)",
@@ -32,10 +36,9 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	int fd = gate_fd(GATE_FD_REGION);
 	struct ring3_region *region;
 
-	map_at(base, size, REGION_PROT, fd, 0, false);
-	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start, true);
-	map_at(base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, REGION_PROT, fd,
-	       text_start, false);
+	map_at(base, text_start, REGION_PROT, fd, 0);
+	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start);
+	map_at(base + text_end, size - text_end, REGION_PROT, fd, text_end);
 	region = (struct ring3_region *)base;
 	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
 		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
@@ -47,6 +50,25 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	gate.fixup = (void *)(base + region->fixup);
 }
 
+/*
+ * A fault in the kernel's code. It patches branches of itself through a second mapping of the text
+ * (RING3_ALIAS_OFFSET), which few processes ever do: so that is made when one does. True: now it is there.
+ */
+bool node_map_alias(u64 address)
+{
+	static bool made;
+	u64 text = gate.text_start - (u64)gate.region, size = gate.text_end - gate.text_start, at;
+	long p;
+
+	at = gate.text_start + RING3_ALIAS_OFFSET;
+	if (made || address - at >= size)
+		return false;
+	p = host_syscall6(__NR_mmap, at, size, REGION_PROT, MAP_SHARED | MAP_FIXED,
+			  gate_fd(GATE_FD_REGION), text);
+	made = (u64)p == at;
+	return made;
+}
+
 static void map_link(u32 index, int fd)
 {
 	u64 base = (u64)gate.region;
@@ -55,7 +77,7 @@ static void map_link(u32 index, int fd)
 	if (host_syscall2(__NR_fstat, fd, (long)&st))
 		gate_die(125, "port %u came without its memory", index);
 	map_at(base + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE, page_align(st.st_size),
-	       REGION_PROT, fd, 0, false);
+	       REGION_PROT, fd, 0);
 	gate.links |= 1UL << index;
 }
 
@@ -173,6 +195,38 @@ struct ring3_thread *node_join(const char *path)
 	return t;
 }
 
+/* Parts of the node's memory, a bit each, the first of which lies at `at`. */
+static void populate(u32 parts, u64 at)
+{
+	while (parts) {
+		u32 skip = __builtin_ctz(parts), n;
+
+		parts >>= skip;
+		at += skip * RING3_SITES_PART_BYTES;
+		n = ~parts ? __builtin_ctz(~parts) : 32;
+		/* Reading will do: what is in shared memory is mapped as its mapping allows. */
+		host_syscall3(__NR_madvise, at, n * RING3_SITES_PART_BYTES, MADV_POPULATE_READ);
+		parts = n < 32 ? parts >> n : 0;
+		at += n * RING3_SITES_PART_BYTES;
+	}
+}
+
+/*
+ * Where huge pages make that cheap, all of the node's code and data is mapped at once. The first
+ * part is already, for the region's head says so. That the host can't do it (before Linux 5.14) does no harm.
+ */
+void node_populate(void)
+{
+	u64 huge = READ_ONCE(gate.region->init_thread.gate[RING3_SITES_HUGE]);
+	u64 base = (u64)gate.region, end;
+
+	if (likely(!huge))
+		return;
+	end = base + gate.region->size / RING3_SITES_PART_BYTES * RING3_SITES_PART_BYTES;
+	populate((u32)huge >> 1, base + RING3_SITES_PART_BYTES);
+	populate(huge >> 32, end - 32 * RING3_SITES_PART_BYTES);
+}
+
 /* A word of the region's head; to read all of that would touch 66 pages. */
 #define HEAD_WORDS	(offsetof(struct ring3_region, tsc_khz) / 8)
 #define HEAD(head, field)	((head)[offsetof(struct ring3_region, field) / 8])
@@ -187,6 +241,7 @@ struct ring3_thread *node_inherit(u64 thread, u64 links)
 		gate_die(125, "the node's memory did not come through exec");
 	map_region(HEAD(head, base), HEAD(head, size), HEAD(head, text_start), HEAD(head, text_end));
 	check_up(gate.region->node_name);
+	node_populate();
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		if (links >> i & 1)
 			map_link(i, gate_fd(GATE_FD_PORT + i));

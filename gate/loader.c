@@ -19,10 +19,13 @@
 #define PHDRS_MAX	128
 #define NOEXEC		8	/* ST_NOEXEC */
 
+/* Its head is what most files have to say, in one read; the rest is for those that say more. */
 struct image_file {
+	const char *interp;		/* or NULL */
+	char head[1024];
 	Elf64_Ehdr eh;
 	Elf64_Phdr ph[PHDRS_MAX];
-	char interp[4096];
+	char long_interp[4096];
 };
 
 struct host_statfs {
@@ -87,32 +90,46 @@ static long probe_elf(int fd, const char *path, const Elf64_Ehdr *eh, char why[W
 	return 0;
 }
 
+/* From what was read of the file's head, or else from the file. */
+static long take(int fd, const struct image_file *f, long have, void *buf, size_t n, u64 at)
+{
+	if (at > (u64)have || n > have - at)
+		return read_at(fd, buf, n, at);
+	memcpy(buf, f->head + at, n);
+	return 0;
+}
+
 /* Reads headers and the interpreter's name of an ELF file. */
 static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
 {
-	long ret = read_at(fd, &f->eh, sizeof(f->eh), 0);
+	long have = host_syscall4(__NR_pread64, fd, (long)f->head, sizeof(f->head), 0);
+	long ret = have < 0 ? have : take(fd, f, have, &f->eh, sizeof(f->eh), 0);
 	int i;
 
-	f->interp[0] = 0;
+	f->interp = NULL;
 	if (ret)
 		return ret;
 	if (memcmp(f->eh.e_ident, ELFMAG, SELFMAG))
 		return -ENOEXEC;
 	ret = probe_elf(fd, path, &f->eh, why);
 	if (!ret)
-		ret = read_at(fd, f->ph, f->eh.e_phnum * sizeof(f->ph[0]), f->eh.e_phoff);
+		ret = take(fd, f, have, f->ph, f->eh.e_phnum * sizeof(f->ph[0]), f->eh.e_phoff);
 	if (ret)
 		return ret;
 	for (i = 0; i < f->eh.e_phnum; i++) {
 		Elf64_Phdr *ph = &f->ph[i];
 
-		if (ph->p_type != PT_INTERP || f->interp[0])
+		if (ph->p_type != PT_INTERP || f->interp)
 			continue;
-		if (ph->p_filesz < 2 || ph->p_filesz > sizeof(f->interp))
+		if (ph->p_filesz < 2 || ph->p_filesz > sizeof(f->long_interp))
 			return -ENOEXEC;
-		ret = read_at(fd, f->interp, ph->p_filesz, ph->p_offset);
-		if (ret)
-			return ret;
+		f->interp = f->head + ph->p_offset;
+		if (ph->p_offset > (u64)have || ph->p_filesz > have - ph->p_offset) {
+			ret = read_at(fd, f->long_interp, ph->p_filesz, ph->p_offset);
+			if (ret)
+				return ret;
+			f->interp = f->long_interp;
+		}
 		if (f->interp[ph->p_filesz - 1])
 			return -ENOEXEC;
 	}
@@ -161,10 +178,29 @@ static long read_line(int fd, char line[SCRIPT_LINE + 1])
 	return n >= 2 && line[0] == '#' && line[1] == '!' ? n : 0;
 }
 
+/* Not inlined: its frame is large, and the gate's stacks are 64 KiB. */
+static long __attribute__((noinline)) probe_program(int fd, const char *path, char why[WHY_BYTES])
+{
+	struct image_file f;
+	long ret = read_elf(fd, path, &f, why);
+	int sub;
+
+	if (!ret && f.interp) {
+		sub = open_program(f.interp);
+		if (sub < 0) {
+			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
+				    path, f.interp);
+			ret = sub;
+		} else {
+			host_syscall1(__NR_close, sub);
+		}
+	}
+	return ret;
+}
+
 static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth)
 {
 	char line[SCRIPT_LINE + 1], *interp, *arg;
-	struct image_file *f;
 	long ret = probe_file(fd, path, why);
 	int sub;
 
@@ -186,22 +222,7 @@ static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth
 		host_syscall1(__NR_close, sub);
 		return ret;
 	}
-	f = gate_pages(sizeof(*f));	/* not gate_alloc: zeroing it would touch all */
-	if (!f)
-		return -ENOMEM;
-	ret = read_elf(fd, path, f, why);
-	if (!ret && f->interp[0]) {
-		sub = open_program(f->interp);
-		if (sub < 0) {
-			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
-				    path, f->interp);
-			ret = sub;
-		} else {
-			host_syscall1(__NR_close, sub);
-		}
-	}
-	gate_pages_free(f, sizeof(*f));
-	return ret;
+	return probe_program(fd, path, why);
 }
 
 long program_probe(int fd, const char *path, char why[WHY_BYTES])
@@ -270,17 +291,20 @@ static int prot_of(u32 flags)
 	       (flags & PF_X ? PROT_EXEC : 0);
 }
 
-static u64 random_bits(int bits)
-{
-	u64 v = 0;
+/* For the two addresses of a program that are random: its own and its heap's. */
+struct chances {
+	u64 program, heap;
+};
 
-	host_syscall3(__NR_getrandom, (long)&v, sizeof(v), 0);
-	return v & ((1UL << bits) - 1);
-}
-
-static bool randomized(void)
+static struct chances chances(void)
 {
-	return !(host_syscall1(__NR_personality, 0xffffffff) & 0x0040000 /* ADDR_NO_RANDOMIZE */);
+	struct chances c = { 0 };
+
+	if (!(host_syscall1(__NR_personality, 0xffffffff) & 0x0040000 /* ADDR_NO_RANDOMIZE */))
+		host_syscall3(__NR_getrandom, (long)&c, sizeof(c), 0);
+	c.program = (c.program & ((1UL << PIE_RANDOM_BITS) - 1)) << 12;
+	c.heap = page_start(c.heap % BRK_RANDOM);
+	return c;
 }
 
 static void must_map(const char *path, long got, u64 want)
@@ -306,12 +330,56 @@ static void map_bss(const char *path, u64 start, u64 end, int prot)
 					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), whole);
 }
 
+/* Segments leave no page between them, as those of today's programs: the first, or NULL. */
+static const Elf64_Phdr *contiguous(const struct image_file *f)
+{
+	const Elf64_Phdr *first = NULL, *ph;
+	u64 end = 0;
+
+	for (ph = f->ph; ph < f->ph + f->eh.e_phnum; ph++) {
+		if (ph->p_type != PT_LOAD || !ph->p_memsz)
+			continue;
+		if (first ? page_start(ph->p_vaddr) != end : !ph->p_filesz)
+			return NULL;
+		if (!first)
+			first = ph;
+		end = page_align(ph->p_vaddr + ph->p_memsz);
+	}
+	return first;
+}
+
+/*
+ * Holds the whole range of addresses first, so that the parts stay together; where there is nothing
+ * between them, by the first part, which makes one mapping less. Returns where it is.
+ */
+static u64 map_whole(int fd, const char *path, const Elf64_Phdr *first, u64 at, u64 size, u64 align,
+		     bool fixed)
+{
+	int flags = MAP_PRIVATE | (fixed ? MAP_FIXED_NOREPLACE : 0);
+	u64 start;
+	long got;
+
+	if (first)
+		got = host_syscall6(__NR_mmap, at, size, prot_of(first->p_flags), flags, fd,
+				    page_start(first->p_offset));
+	else
+		got = host_syscall6(__NR_mmap, at, size + align - GATE_PAGE, PROT_NONE,
+				    flags | MAP_ANONYMOUS, -1, 0);
+	must_map(path, got, fixed ? at : 0);
+	start = round_down(got + align - 1, align);
+	if (start > (u64)got)
+		host_syscall2(__NR_munmap, got, start - got);
+	if (got + align - GATE_PAGE > start)
+		host_syscall2(__NR_munmap, start + size, got + align - GATE_PAGE - start);
+	return start;
+}
+
 /* Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. */
 static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 {
-	u64 low = ~0UL, high = 0, align = GATE_PAGE, bias = 0, start, size;
+	u64 low = ~0UL, high = 0, align = GATE_PAGE, bias, size;
 	bool fixed = f->eh.e_type == ET_EXEC;
-	long got;
+	const Elf64_Phdr *first = contiguous(f);
 	int i;
 
 	for (i = 0; i < f->eh.e_phnum; i++) {
@@ -323,29 +391,15 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 			low = page_start(ph->p_vaddr);
 		if (ph->p_vaddr + ph->p_memsz > high)
 			high = ph->p_vaddr + ph->p_memsz;
-		if (ph->p_align > align && !(ph->p_align & (ph->p_align - 1)))
+		if (!fixed && ph->p_align > align && !(ph->p_align & (ph->p_align - 1)))
 			align = ph->p_align;
 	}
 	if (low >= high || high > RING3_GATE_BASE)
 		gate_die(126, "%s has no sensible segments", path);
 	size = page_align(high) - low;
-
-	/* Hold the whole range first, so that the parts stay together. */
-	if (fixed) {
-		got = host_syscall6(__NR_mmap, low, size, PROT_NONE,
-				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-		must_map(path, got, low);
-	} else {
-		got = host_syscall6(__NR_mmap, at ? round_down(at, align) : 0, size + align - GATE_PAGE,
-				    PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		must_map(path, got, 0);
-		start = round_down(got + align - 1, align);
-		if (start > (u64)got)
-			host_syscall2(__NR_munmap, got, start - got);
-		if (got + align - GATE_PAGE > start)
-			host_syscall2(__NR_munmap, start + size, got + align - GATE_PAGE - start);
-		bias = start - low;
-	}
+	if (align > GATE_PAGE)
+		first = NULL;
+	bias = map_whole(fd, path, first, fixed ? low : round_down(at, align), size, align, fixed) - low;
 	for (i = 0; i < f->eh.e_phnum; i++) {
 		const Elf64_Phdr *ph = &f->ph[i];
 		u64 addr = ph->p_vaddr + bias, file_end = addr + ph->p_filesz;
@@ -353,7 +407,7 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 
 		if (ph->p_type != PT_LOAD || !ph->p_memsz)
 			continue;
-		if (ph->p_filesz)
+		if (ph->p_filesz && ph != first)
 			must_map(path, host_syscall6(__NR_mmap, page_start(addr),
 						     file_end - page_start(addr), prot,
 						     MAP_PRIVATE | MAP_FIXED, fd,
@@ -364,7 +418,7 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 	return bias;
 }
 
-static void note_layout(struct program *p, const struct image_file *f, u64 bias)
+static void note_layout(struct program *p, const struct image_file *f, u64 bias, u64 heap)
 {
 	int i;
 
@@ -393,9 +447,7 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias)
 		if (start + ph->p_memsz > p->brk)
 			p->brk = start + ph->p_memsz;
 	}
-	p->brk = page_align(p->brk);
-	if (randomized())
-		p->brk += page_start(random_bits(25) % BRK_RANDOM);
+	p->brk = page_align(p->brk) + heap;
 	p->phnum = f->eh.e_phnum;
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
@@ -421,27 +473,26 @@ static void note_interp(struct program *p, const struct image_file *f, int fd)
 
 void program_map(struct program *p)
 {
-	struct image_file *f = gate_pages(sizeof(*f));
-	char why[WHY_BYTES] = "";
-	const char *interp;
-	u64 at = PIE_BASE;
+	struct image_file f;
+	char why[WHY_BYTES], interp[256];
+	struct chances c = chances();
+	u64 bias;
 	long fd;
 
-	if (!f || read_elf(p->fd, p->path, f, why))
+	why[0] = 0;
+	if (read_elf(p->fd, p->path, &f, why))
 		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
-	if (randomized())
-		at += random_bits(PIE_RANDOM_BITS) << 12;
 	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
-	note_layout(p, f, map_elf(p->fd, p->path, f, f->interp[0] ? at : 0));
-	if (f->interp[0]) {
-		interp = copy_string(f->interp);
-		fd = open_program(interp);
-		if (fd < 0 || read_elf(fd, interp, f, why))
+	bias = map_elf(p->fd, p->path, &f, f.interp ? PIE_BASE + c.program : 0);
+	note_layout(p, &f, bias, c.heap);
+	if (f.interp) {
+		fd = open_program(f.interp);
+		gate_format(interp, sizeof(interp), "%s", f.interp);
+		if (fd < 0 || read_elf(fd, interp, &f, why))
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
-		p->interp_base = map_elf(fd, interp, f, 0);
-		p->entry = f->eh.e_entry + p->interp_base;
-		note_interp(p, f, fd);
+		p->interp_base = map_elf(fd, interp, &f, 0);
+		p->entry = f.eh.e_entry + p->interp_base;
+		note_interp(p, &f, fd);
 		host_syscall1(__NR_close, fd);
 	}
-	gate_pages_free(f, sizeof(*f));
 }

@@ -45,11 +45,14 @@
 #define FORM_A_BYTES	7U
 #define REACH		0x7fff0000UL
 #define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
-#define REFUSED		(1u << 30)
+#define REFUSED		0x8000
 #define HLT		0xf4
 #define SEEN_BITS	9
 #define SEEN		(1u << SEEN_BITS)
 #define RANGES		512
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE	23
+#endif
 
 /* Read by stubs.S. */
 struct patch_site {
@@ -58,7 +61,7 @@ struct patch_site {
 	u32 pad;
 };
 
-struct patch_site patch_sites[2 * PATCH_SITES] __attribute__((visibility("hidden")));
+struct patch_site patch_sites[2 * PATCH_SITES] GATE_TABLE __attribute__((visibility("hidden")));
 _Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
 _Static_assert((TABLE >> 16 & 0xff) == HLT, "form A's middle byte");
 _Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
@@ -69,6 +72,7 @@ struct patch_layout {
 	u8 fd_call, direct_call;	/* the program's own `syscall' */
 	u8 straight;
 	u8 gate_called, straight_called;	/* behind the calls of the gate */
+	u8 fd_back, direct_back;	/* the stub's last instruction; the call is counted */
 };
 extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidden")));
 
@@ -80,12 +84,12 @@ struct place {
 	u8 done;		/* rewritten, not being rewritten */
 };
 
-static struct place places[2 * PATCH_SITES];
+static struct place places[2 * PATCH_SITES] GATE_TABLE;
 static u32 used[2];		/* sites of form A, B */
 
+/* By a hash of a site's address: another part of the hash, and how often it has trapped. */
 static struct {
-	u64 rip;
-	u32 hits;
+	u16 tag, hits;
 } seen[SEEN];
 
 static struct {
@@ -96,7 +100,7 @@ static u32 near_count;
 
 static struct {
 	u64 start, end;
-} ranges[RANGES];
+} ranges[RANGES] GATE_TABLE;
 static u32 range_count;
 
 struct gate_mutex gate_patch_lock;
@@ -115,7 +119,7 @@ static bool trap_byte(u8 b)
 /* Collects private r-x mappings of files from /proc/self/maps. */
 static void read_ranges(void)
 {
-	static char buf[16384];
+	static char buf[16384] GATE_TABLE;
 	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)"/proc/self/maps",
 				O_RDONLY | O_CLOEXEC, 0);
 	long n, len = 0;
@@ -514,7 +518,7 @@ static void interp_note(u64 syscall_at, u64 nr)
 static void interp_rewrite(void)
 {
 	const u64 *words = interp_words();
-	u64 start = page_start(interp.start), end = page_align(interp.end);
+	u64 start = page_start(interp.start), end = page_align(interp.end), page = 0;
 	u32 i;
 
 	if (!interp.key || !words || READ_ONCE(words[RING3_SITES_FILE]) != interp.key ||
@@ -527,7 +531,13 @@ static void interp_rewrite(void)
 
 		if (!entry)
 			break;
-		if (addr <= interp.start || addr + FORM_A_BYTES > interp.end || !is_form_a(addr, nr))
+		if (addr <= interp.start || addr + FORM_A_BYTES > interp.end)
+			continue;
+		if (page_start(addr) != page) {	/* copied at once: cheaper than a fault for each look and store */
+			page = page_start(addr);
+			host_syscall3(__NR_madvise, page, GATE_PAGE, MADV_POPULATE_WRITE);
+		}
+		if (!is_form_a(addr, nr))
 			continue;
 		site = find_place(0, addr);
 		if (site < 0)
@@ -563,13 +573,15 @@ void patch_start(const struct program *p)
 /* The site that traps with rip behind it. */
 void patch_trap(u64 rip, u64 nr)
 {
-	u32 i = (rip * 0x9e3779b97f4a7c15UL) >> (64 - SEEN_BITS);
+	u64 hash = rip * 0x9e3779b97f4a7c15UL;
+	u32 i = hash >> (64 - SEEN_BITS);
+	u16 tag = hash >> (64 - SEEN_BITS - 16);
 
 	if (!table_ready || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
-	if (seen[i].rip != rip) {	/* a collision only delays */
-		seen[i].rip = rip;
+	if (seen[i].tag != tag) {	/* a collision only delays */
+		seen[i].tag = tag;
 		seen[i].hits = 0;
 	}
 	if (++seen[i].hits < HOT || seen[i].hits >= REFUSED || nr == __NR_rt_sigreturn)
@@ -679,7 +691,7 @@ void patch_leave(struct ucontext *uc)
 		u32 site = site_of_stub(sc->rip), kind = site / PATCH_SITES;
 		u32 at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;
 		const struct patch_layout *l = &patch_layout[kind];
-		bool called = behind_call(l, at);
+		bool called = behind_call(l, at) || at == l->fd_back || at == l->direct_back;
 
 		if ((at >= l->gate_called && at < l->straight) || at >= l->straight_called) {
 			sc->rsp = gate_thread()->gate[WORD_SP];

@@ -4,12 +4,13 @@
  *
  * For the host all of them run the gate, which is what /proc/PID/exe says. A debugger that
  * attaches (gdb -p, ltrace) takes its symbols from there. What a gate runs stands at
- * the same address in all processes of the same gate: ours is where to look.
+ * the same address in all processes of the same gate: ours is where to look. Where it has not
+ * asked that itself yet, its program is open at GATE_FD_PROGRAM.
  */
 #include "policy.h"
 #include "internal.h"
 
-_Static_assert(sizeof(gate.exe) == PROC_EXE_BYTES, "policy.h");
+_Static_assert(sizeof(gate_exe) == PROC_EXE_BYTES, "policy.h");
 
 static char gate_file[256];	/* what the host shows in place of a program */
 static u32 gate_file_len;	/* 0: not looked up yet */
@@ -41,18 +42,39 @@ static s32 pid_of(const char *path)
 	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
 }
 
+static u64 program_open_in(s32 pid, char *exe)
+{
+	u32 base;
+	struct iovec here = { .iov_base = &base, .iov_len = sizeof(base) };
+	struct iovec there = { .iov_base = &gate_fd_base, .iov_len = sizeof(base) };
+	char link[48];
+	long n;
+
+	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
+	    sizeof(base))
+		return 0;
+	gate_format(link, sizeof(link), "/proc/%d/fd/%u", pid, base + GATE_FD_PROGRAM);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)exe, sizeof(gate_exe) - 1);
+	if (n <= 0)
+		return 0;
+	exe[n] = 0;
+	return n;
+}
+
 /* The program of a process that runs our gate, of PROC_EXE_BYTES; its length or 0. */
 static u64 program_of(s32 pid, char *exe)
 {
-	struct iovec here = { .iov_base = exe, .iov_len = sizeof(gate.exe) };
-	struct iovec there = { .iov_base = gate.exe, .iov_len = sizeof(gate.exe) };
+	struct iovec here = { .iov_base = exe, .iov_len = sizeof(gate_exe) };
+	struct iovec there = { .iov_base = gate_exe, .iov_len = sizeof(gate_exe) };
 	u64 len;
 
 	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
-	    sizeof(gate.exe))
+	    sizeof(gate_exe))
 		return 0;
-	len = strnlen(exe, sizeof(gate.exe));
-	return exe[0] == '/' && len < sizeof(gate.exe) ? len : 0;
+	if (!exe[0])
+		return program_open_in(pid, exe);
+	len = strnlen(exe, sizeof(gate_exe));
+	return exe[0] == '/' && len < sizeof(gate_exe) ? len : 0;
 }
 
 /* Is user_path /proc/PID/exe of another process of a node? Its program's path, then. */

@@ -12,7 +12,7 @@
 #include <linux/prctl.h>
 
 #define AUX_MAX		64
-
+#define ARGS_FEW	64	/* so many need no memory of their own */
 
 static u64 env_end(char **envp)
 {
@@ -97,14 +97,15 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp)
 {
 	bool moved = p->path != p->execfn;	/* a script's arguments */
 	u64 aux[2 * AUX_MAX], execfn, args, args_end, *word;
+	char *few[ARGS_FEW], **arg_at = few;
 	u32 nenv = 0, naux, i;
-	char **arg_at;
 
 	while (envp[nenv])
 		nenv++;
 	sp &= ~15UL;
 	execfn = (u64)p->execfn;
-	arg_at = gate_alloc((p->argc + 1) * sizeof(*arg_at));
+	if (p->argc > ARGS_FEW)
+		arg_at = gate_alloc(p->argc * sizeof(*arg_at));
 	if (!arg_at)
 		gate_die(125, "out of memory");
 	memcpy(arg_at, p->argv, p->argc * sizeof(*arg_at));
@@ -134,7 +135,8 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp)
 		*word++ = (u64)envp[i];
 	*word++ = 0;
 	memcpy(word, aux, naux * 16);
-	gate_free(arg_at);
+	if (arg_at != few)
+		gate_free(arg_at);
 	tell_host(p, args, args_end, envp, word, naux);
 	if (p->exec_stack)
 		host_syscall3(__NR_mprotect, page_start(sp), GATE_PAGE,

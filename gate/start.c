@@ -97,7 +97,7 @@ static void __attribute__((noreturn)) cannot_run(const char *path, long error, c
 
 static void fresh_program(struct program *p, char **envp)
 {
-	static char found[4096];
+	static char found[4096] GATE_TABLE;
 	long fd;
 
 	if (strchr(p->argv[0], '/')) {
@@ -158,12 +158,16 @@ void gate_start(u64 *sp)
 		fds_start(0);
 		fresh_program(&p, envp);
 	}
-	exec_set_program(p.path, p.fd);
 	ret = program_resolve(&p, after, why);	/* gate_execve() has probed it */
 	if (ret)
 		cannot_run(p.path, ret, why);
-	if (p.path != p.execfn)
-		exec_set_program(p.path, p.fd);
+	if (p.fd != gate_fd(GATE_FD_PROGRAM)) {
+		ret = gate_fd_keep(p.fd, GATE_FD_PROGRAM);
+		if (ret < 0)
+			gate_die(125, "cannot keep the program's file open (error %ld)", -ret);
+		p.fd = ret;
+	}
+	gate.asked = p.path;
 
 #ifdef GATE_NO_NODE
 	t = null_thread_new();
@@ -177,9 +181,7 @@ void gate_start(u64 *sp)
 	if (!after && gate_fd_keep(open_path("/proc/self/exe"), GATE_FD_SELF) < 0)
 		gate_die(125, "cannot keep the gate's own file open");
 	memset(t->gate, 0, sizeof(t->gate));
-	tcb = tcb_new(t);
-	if (!tcb)
-		gate_die(125, "out of memory for the first thread");
+	tcb = tcb_first(t);
 	thread_adopt(t, tcb);
 	signal_start();
 	if (after) {
@@ -190,10 +192,6 @@ void gate_start(u64 *sp)
 		seccomp_restore();
 	policy_start(!after);
 	program_map(&p);
-	if (p.fd == gate_fd(GATE_FD_PROGRAM))
-		fd_slot_idle(GATE_FD_PROGRAM);
-	else
-		host_syscall1(__NR_close, p.fd);
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);
 	patch_start(&p);

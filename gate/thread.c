@@ -36,10 +36,16 @@ _Static_assert(offsetof(struct gate_regs, uctx) == REGS_BYTES, "asm_defs.h");
 _Static_assert(sizeof(struct gate_tcb) <= TCB_BYTES, "area layout");
 _Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
 
-/* Areas ever made; each is in use while its busy word is set. */
-static struct gate_tcb *areas[AREAS_MAX];
-static u32 areas_used;
+/* Areas ever made; each is in use while its busy word is set. That of the first thread is here already. */
+static struct gate_tcb first_tcb;
+static struct gate_tcb *areas[AREAS_MAX] GATE_TABLE;
+static u32 areas_used = 1;
 static struct gate_mutex areas_lock;
+
+static struct gate_tcb *area_at(u32 i)
+{
+	return i ? areas[i] : &first_tcb;
+}
 
 /*
  * [ tcb | guard | altstack | guard | gate stack ]
@@ -47,53 +53,70 @@ static struct gate_mutex areas_lock;
 static struct gate_tcb *area_map(void)
 {
 	char *area = gate_pages(AREA_BYTES);
+	struct gate_tcb *tcb = (struct gate_tcb *)area;
 
 	if (!area)
 		return NULL;
+	tcb->altstack = area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
+	tcb->stack_top = area + AREA_BYTES - REGS_ABOVE;
 	host_syscall3(__NR_mprotect, (long)area + TCB_BYTES, GATE_PAGE, PROT_NONE);
 	host_syscall3(__NR_mprotect, (long)area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE, GATE_PAGE,
 		      PROT_NONE);
-	return (struct gate_tcb *)area;
+	return tcb;
+}
+
+/* All but where its stacks are. */
+static void tcb_clear(struct gate_tcb *tcb)
+{
+	char *altstack = tcb->altstack, *stack_top = tcb->stack_top;
+
+	seccomp_forget(tcb);
+	memset(tcb, 0, sizeof(*tcb));
+	tcb->altstack = altstack;
+	tcb->stack_top = stack_top;
 }
 
 struct gate_tcb *tcb_new(struct ring3_thread *t)
 {
 	struct gate_tcb *tcb = NULL;
-	char *area;
 	u32 i;
 
 	gate_lock(&areas_lock);
-	for (i = 0; i < areas_used; i++) {
-		if (!__atomic_load_n(&areas[i]->busy, __ATOMIC_ACQUIRE)) {
-			tcb = areas[i];
-			break;
-		}
-	}
+	for (i = 0; i < areas_used && !tcb; i++)
+		if (!__atomic_load_n(&area_at(i)->busy, __ATOMIC_ACQUIRE))
+			tcb = area_at(i);
 	if (!tcb && areas_used < AREAS_MAX) {
 		tcb = area_map();
 		if (tcb)
 			areas[areas_used++] = tcb;
 	}
 	if (tcb) {
-		seccomp_forget(tcb);
-		memset(tcb, 0, sizeof(*tcb));
+		tcb_clear(tcb);
 		tcb->busy = 1;
 	}
 	gate_unlock(&areas_lock);
 	if (!tcb)
 		return NULL;
-	area = (char *)tcb;
-	tcb->altstack = area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
-	tcb->stack_top = area + AREA_BYTES - REGS_ABOVE;
 	memset(tcb->stack_top, 0, REGS_ABOVE);
 	tcb->alt.ss_flags = SS_DISABLE;
 	tcb->thread = t;
 	return tcb;
 }
 
+/* The gate runs on this thread's stack since its first instruction. */
+struct gate_tcb *tcb_first(struct ring3_thread *t)
+{
+	first_tcb.altstack = gate_first_altstack;
+	first_tcb.stack_top = gate_first_stack_top;
+	first_tcb.alt.ss_flags = SS_DISABLE;
+	first_tcb.busy = 1;
+	first_tcb.thread = t;
+	return &first_tcb;
+}
+
 struct gate_tcb *thread_area(u32 i)
 {
-	return i < READ_ONCE(areas_used) ? areas[i] : NULL;
+	return i < READ_ONCE(areas_used) ? area_at(i) : NULL;
 }
 
 static void tcb_free(struct gate_tcb *tcb)
@@ -258,8 +281,8 @@ static void areas_forget(struct gate_tcb *own)
 	u32 i;
 
 	for (i = 0; i < areas_used; i++)
-		if (areas[i] != own)
-			areas[i]->busy = 0;
+		if (area_at(i) != own)
+			area_at(i)->busy = 0;
 	gate.threads = 1;
 }
 
@@ -286,6 +309,9 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		signal_set_mask(mask);
 		return ret;
 	}
+#ifndef GATE_NO_NODE
+	node_populate();
+#endif
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_adopt(t, tcb);
@@ -427,6 +453,8 @@ long gate_clone(struct gate_regs *r)
 	if ((flags & CLONE_THREAD) && !(flags & CLONE_VM))
 		return -EINVAL;
 
+	if ((flags & CLONE_FILES) && !(flags & CLONE_THREAD))
+		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
 	if (HOST_IS_ERR(ret))
 		return ret;
@@ -468,14 +496,36 @@ long gate_exit(struct gate_regs *r)
 	gate_exit_raw(r->a[0], &tcb->busy);
 }
 
+/*
+ * Nothing of this process is left in the node. To give its entry of procs[] back takes the keeper
+ * a call of the node, after it has been told that we are dead. If we are killed before this, or where
+ * there are other threads, it does so as ever. The thread block is anybody's as soon as it names
+ * no thread, so that comes last; a tid that stayed in it could be taken for another's.
+ */
+static void proc_give_back(struct ring3_thread *t, struct ring3_proc *proc)
+{
+	u32 live = 1;
+
+	if (READ_ONCE(gate.threads) == 1 && !READ_ONCE(proc->threads) &&
+	    __atomic_compare_exchange_n(&proc->state, &live, 0, false, __ATOMIC_SEQ_CST,
+					__ATOMIC_SEQ_CST))
+		WRITE_ONCE(t->tid, 0);
+}
+
 long gate_exit_group(struct gate_regs *r)
 {
+	struct ring3_thread *t = gate_thread();
+	struct ring3_proc *proc = proc_of(t);
+	long ret;
+
 	signal_block_all();
 	if (gate_debug)
 		counts_print();
 	stat_flush();
 	stop_others();
-	image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
+	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
+	if (!ret && gate.region)
+		proc_give_back(t, proc);
 	for (;;)
 		host_syscall1(__NR_exit_group, r->a[0]);
 }

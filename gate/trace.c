@@ -41,7 +41,7 @@ static struct tracee {
 	s32 tid;		/* 0: free */
 	u32 request;		/* that made it go on */
 	s32 exec;		/* it is between exec and the program: the status to tell, or 0 */
-} tracees[TRACEES];
+} tracees[TRACEES] GATE_TABLE;
 static u32 used;		/* entries behind have never been */
 static struct gate_mutex lock;
 

@@ -9,13 +9,13 @@
 
 /*
  * The host starts the gate here. The program's stack is left alone (loader.c
- * builds on it); the gate has one of its own.
+ * builds on it); the gate uses what becomes the first thread's gate stack.
  */
 	.globl	_start
 _start:
 	xorl	%ebp, %ebp
 	movq	%rsp, %rdi
-	leaq	gate_boot_stack_top(%rip), %rsp
+	leaq	gate_first_stack_top(%rip), %rsp
 	callq	gate_start
 	hlt
 
@@ -116,10 +116,17 @@ gate_exit_raw:
 gate_debugged:
 	.quad	0
 
-	.bss
+	.globl	gate_first_altstack, gate_first_stack_top
+	.hidden	gate_first_altstack, gate_first_stack_top
+/* Without a page unmapped below each, as other threads' have: as much again must do. */
+	.section .bss.stack, "aw", @nobits
 	.balign	4096
-gate_boot_stack:
-	.skip	65536
-gate_boot_stack_top:
+	.skip	ALTSTACK_BYTES
+gate_first_altstack:
+	.skip	ALTSTACK_BYTES
+	.skip	GATE_STACK_BYTES
+	.skip	GATE_STACK_BYTES - REGS_ABOVE
+gate_first_stack_top:
+	.skip	REGS_ABOVE
 
 	.section .note.GNU-stack, "", @progbits

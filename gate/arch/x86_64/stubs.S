@@ -16,6 +16,8 @@
  *   fcntl    as fd for F_GETFL and F_SETFL, others as gate
  *   gate     gate_entry looks closer
  *
+ * They count the call when it is over: the host's way in waits for what is under way before it.
+ *
  * Up to the `syscall` of the first three, and behind it, the thread has the program's registers (but
  * rax, rcx and r11, which the call changes anyhow) and its stack, so for signals it is in the
  * program: patch_leave() says where.
@@ -61,16 +63,18 @@
 	subl	gate_fd_base(%rip), %ecx
 	cmpl	$(GATE_RESERVED_FDS - 1), %ecx
 	jbe	.Lgate\@
-	incq	%gs:GATE_WORD(WORD_DIRECT)
 .Lfd_call\@:
 	syscall
+	incq	%gs:GATE_WORD(WORD_DIRECT)
+.Lfd_back\@:
 	BACK
 
 .Ldirect\@:
 	NUMBER	.Lgate\@
-	incq	%gs:GATE_WORD(WORD_DIRECT)
 .Ldirect_call\@:
 	syscall
+	incq	%gs:GATE_WORD(WORD_DIRECT)
+.Ldirect_back\@:
 	BACK
 
 .Lgate\@:
@@ -98,6 +102,7 @@
 	.byte	.Lgate\@ - .Lfcntl\@, .Ldirect\@ - .Lfcntl\@, .Lfd\@ - .Lfcntl\@, 0
 	.byte	.Lfd_call\@ - .Lfcntl\@, .Ldirect_call\@ - .Lfcntl\@, .Lstraight\@ - .Lfcntl\@
 	.byte	.Lgate_called\@ - .Lfcntl\@, .Lstraight_called\@ - .Lfcntl\@
+	.byte	.Lfd_back\@ - .Lfcntl\@, .Ldirect_back\@ - .Lfcntl\@
 	.popsection
 	.endif
 .endm

@@ -36,6 +36,10 @@ const STACK_BYTES: usize = 256 << 10;
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often `ring3-keep` looks whether boot has begun.
 const BOOT_TURN: Duration = Duration::from_micros(100);
+/// How long `ring3-procs` looks away after a change. Where one program after another is started, most
+/// live shorter than that, and end in an orderly way: nobody need be told of them. One that is
+/// killed is seen so much later.
+const PROCS_PAUSE: Duration = Duration::from_millis(3);
 /// How often `ring3-procs` looks at its stop flag at the latest.
 const PROCS_TURN: Duration = Duration::from_secs(60);
 
@@ -188,6 +192,7 @@ impl ProcsWatch {
                     if now != seen {
                         seen = now;
                         ring(&bell);
+                        std::thread::sleep(PROCS_PAUSE);
                     }
                 }
             }

@@ -174,29 +174,31 @@ fn reserve_slot(size: u64) -> Result<u64> {
     Err(Error::NoSlot { slots: RING3_SLOTS })
 }
 
-/// Has the host put the first `len` bytes of the memory into huge pages, so that a process that
-/// maps it has one page fault where it had many. The host may refuse (before Linux 6.1, or
-/// where huge pages in shared memory are denied): then all is as it was.
-pub(crate) fn make_huge(memory: BorrowedFd<'_>, len: u64) -> rustix::io::Result<()> {
-    const HUGE: usize = 2 << 20;
-    let len = len as usize & !(HUGE - 1);
+/// What make_huge() makes huge at a time.
+pub(crate) const HUGE: u64 = 2 << 20;
+
+/// Has the host put the HUGE bytes of the memory at `offset` into a huge page, so that a process
+/// that maps it has one page fault where it had many. The host may refuse (before Linux 6.1, where
+/// huge pages in shared memory are denied, where nothing is there yet): then all is as it was.
+pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Result<()> {
+    let len = HUGE as usize;
     // SAFETY: new mappings at addresses that the kernel chooses; the second replaces a part of the
     // first, and all of it is unmapped below. What the memory holds stays the same.
     unsafe {
         let room = mmap_anonymous(
             std::ptr::null_mut(),
-            len + HUGE,
+            2 * len,
             ProtFlags::empty(),
             MapFlags::PRIVATE | MapFlags::NORESERVE,
         )?;
-        let at = (room as usize).next_multiple_of(HUGE) as *mut c_void;
+        let at = (room as usize).next_multiple_of(len) as *mut c_void;
         let result = mmap(
             at,
             len,
             ProtFlags::READ | ProtFlags::WRITE,
             MapFlags::SHARED | MapFlags::FIXED,
             memory,
-            0,
+            offset,
         )
         .and_then(|at| match libc::madvise(at, len, libc::MADV_COLLAPSE) {
             0 => Ok(()),
@@ -205,7 +207,7 @@ pub(crate) fn make_huge(memory: BorrowedFd<'_>, len: u64) -> rustix::io::Result<
                     .unwrap_or(rustix::io::Errno::INVAL),
             ),
         });
-        let _ = munmap(room, len + HUGE);
+        let _ = munmap(room, 2 * len);
         result
     }
 }

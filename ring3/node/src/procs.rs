@@ -17,6 +17,7 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
@@ -36,10 +37,12 @@ use crate::vcpu::Grip;
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
 /// How often to look at the vCPU while a dead process's entry is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
-/// With so many processes it is worth while to make each start of one cheaper.
-const MANY: usize = 16;
+/// After so many changes of procs[] it is worth while to make each start of a process cheaper.
+const MANY: u32 = 16;
 
-/// Tokens of the epoll set; a process's is its index in procs[].
+/// Tokens of the epoll set; a process's is its index in procs[] and, above these bits, the number of
+/// its watch: what is read of the set may be about the process that had the entry before.
+const INDEX_BITS: u32 = 16;
 const STOP: u64 = u64::MAX;
 const CHANGED: u64 = u64::MAX - 1;
 
@@ -72,16 +75,7 @@ impl Deaths {
         let changed = Arc::new(event_fd()?);
         let bell = Arc::new(event_fd()?);
         let (tell, queue) = mpsc::channel();
-        let mut watch = Watch {
-            region: region.clone(),
-            set: epoll::create(epoll::CreateFlags::CLOEXEC)
-                .map_err(Error::host("watch a node's processes"))?,
-            watched: HashMap::new(),
-            seen: 0,
-            unburied: Vec::new(),
-            tell,
-            bell: bell.clone(),
-        };
+        let mut watch = Watch::new(region.clone(), tell, bell.clone())?;
         watch.add(&stop, STOP)?;
         watch.add(&changed, CHANGED)?;
         let driver = Driver::start("ring3-deaths", {
@@ -142,6 +136,7 @@ impl Graves {
 #[derive(Debug)]
 struct Watched {
     pid: i32,
+    token: u64,
     /// Readable when the process is dead. Closing it takes it out of the epoll set.
     _pidfd: OwnedFd,
 }
@@ -160,14 +155,30 @@ struct Watch {
     set: OwnedFd,
     /// By index into procs[].
     watched: HashMap<usize, Watched>,
-    /// Processes ever watched.
-    seen: usize,
+    /// How many have ever been.
+    watches: u64,
+    /// Programs start all the time here, and the memory is in huge pages for that.
+    is_busy: bool,
     unburied: Vec<Unburied>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
 }
 
 impl Watch {
+    fn new(region: Arc<Region>, tell: mpsc::Sender<Dead>, bell: Arc<OwnedFd>) -> Result<Watch> {
+        Ok(Watch {
+            region,
+            set: epoll::create(epoll::CreateFlags::CLOEXEC)
+                .map_err(Error::host("watch a node's processes"))?,
+            watched: HashMap::new(),
+            watches: 0,
+            is_busy: false,
+            unburied: Vec::new(),
+            tell,
+            bell,
+        })
+    }
+
     fn add(&self, fd: impl AsFd, token: u64) -> Result<()> {
         let data = epoll::EventData::new_u64(token);
         epoll::add(&self.set, fd, data, epoll::EventFlags::IN)
@@ -199,7 +210,7 @@ impl Watch {
                             log::warn!("{error}");
                         }
                     }
-                    index => self.died(index as usize),
+                    token => self.died(token),
                 }
             }
             self.judge();
@@ -210,6 +221,13 @@ impl Watch {
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
+        if !self.is_busy && region.procs_gen().load(Ordering::Relaxed) >= MANY {
+            self.is_busy = true;
+            let region = region.clone();
+            let _ = std::thread::Builder::new()
+                .name("ring3-huge".into())
+                .spawn(move || region.make_huge());
+        }
         self.watched.retain(|&index, watched| {
             let now = region.proc_entry(index);
             now.state != RING3_PROC_FREE && now.pid == watched.pid
@@ -224,19 +242,15 @@ impl Watch {
             };
             match pidfd_open(pid, PidfdFlags::empty()) {
                 Ok(pidfd) => {
-                    self.add(&pidfd, entry.index as u64)?;
+                    self.watches += 1;
+                    let token = self.watches << INDEX_BITS | entry.index as u64;
+                    self.add(&pidfd, token)?;
                     let watched = Watched {
                         pid: entry.pid,
+                        token,
                         _pidfd: pidfd,
                     };
                     self.watched.insert(entry.index, watched);
-                    self.seen += 1;
-                    if self.seen == MANY {
-                        let region = region.clone();
-                        let _ = std::thread::Builder::new()
-                            .name("ring3-huge".into())
-                            .spawn(move || region.make_huge());
-                    }
                 }
                 Err(rustix::io::Errno::SRCH) => self.bury(Dead {
                     index: entry.index,
@@ -248,15 +262,18 @@ impl Watch {
         Ok(())
     }
 
-    /// The pidfd of entry `index` is readable. What it may have meant to say, about children, it
+    /// A pidfd is readable. What that process may have meant to say, about children, it
     /// says no more: look.
-    fn died(&mut self, index: usize) {
-        if let Some(watched) = self.watched.remove(&index) {
-            let pid = watched.pid;
-            self.bury(Dead { index, pid });
-            if let Err(error) = self.look() {
-                log::warn!("{error}");
-            }
+    fn died(&mut self, token: u64) {
+        let index = (token & ((1 << INDEX_BITS) - 1)) as usize;
+        let watched = self.watched.get(&index);
+        let Some(pid) = watched.filter(|it| it.token == token).map(|it| it.pid) else {
+            return;
+        };
+        self.watched.remove(&index);
+        self.bury(Dead { index, pid });
+        if let Err(error) = self.look() {
+            log::warn!("{error}");
         }
     }
 
@@ -299,5 +316,52 @@ impl Watch {
             }
             true
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::Image;
+    use crate::region::Params;
+    use crate::tests::Place;
+    use std::process::{Child, Command};
+
+    fn sleeper() -> Child {
+        Command::new("sleep").arg("60").spawn().unwrap()
+    }
+
+    /// What was read of the epoll set may be about a process whose entry is another's by now: that
+    /// one was taken for dead and buried alive.
+    #[test]
+    fn news_of_who_had_the_entry_before() {
+        let place = Place::new();
+        let image = Image::open(Some(&place.fake_image(&[]))).unwrap();
+        let params = Params {
+            name: "news",
+            size: 32 << 20,
+            cmdline: "",
+            spin_ns: 0,
+        };
+        let region = Arc::new(Region::create(&image, &params).unwrap());
+        let (tell, queue) = mpsc::channel();
+        let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
+        let (mut first, mut second) = (sleeper(), sleeper());
+
+        region.set_proc(0, first.id() as i32);
+        watch.look().unwrap();
+        let stale = watch.watched[&0].token;
+        first.kill().unwrap();
+        first.wait().unwrap();
+        region.set_proc(0, second.id() as i32);
+        watch.look().unwrap();
+        watch.died(stale);
+        assert!(queue.try_recv().is_err());
+        assert_eq!(region.proc_entry(0).state, RING3_PROC_LIVE);
+
+        second.kill().unwrap();
+        second.wait().unwrap();
+        watch.died(watch.watched[&0].token);
+        assert_eq!(queue.try_recv().unwrap().pid, second.id() as i32);
     }
 }

@@ -164,16 +164,50 @@ impl Region {
         })
     }
 
-    /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 4 MiB.
+    /// One of the words of include/ring3_sites.h.
+    fn sites_word(&self, word: usize) -> &AtomicU64 {
+        let first = offset_of!(ring3_region, tail.init_thread) + offset_of!(ring3_thread, gate);
+        assert!(word < RING3_SITES_WORDS);
+        // SAFETY: a word of init_thread.gate[], in memory that stays mapped as long as self is;
+        // all who use it do so atomically.
+        unsafe { &*self.at(first + 8 * word) }
+    }
+
+    /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
     pub fn make_huge(&self) {
-        /// Beside the image, what the kernel set up at boot: the memory map, first slabs.
-        const BOOT_BYTES: u64 = 6 << 20;
+        const HUGE_TRIES: usize = 8;
+        /// Beside the image, what the kernel set up at boot: first slabs behind it, ...
+        const SLABS: u64 = 10 << 20;
+        /// ... and at the end of memory the memory map, of which this is a part of 64.
+        const MAP_SHARE: u64 = 64;
         // SAFETY: the region is mapped and starts with this struct; the image wrote the field.
         let image = unsafe { &*(self.base as *const ring3_region) }.image_size;
-        let len = (image + BOOT_BYTES).min(self.size);
-        if let Err(why) = load::make_huge(self.memory(), len) {
-            log::info!("no huge pages for the node's memory: {why}");
+        let all = self.size / load::HUGE;
+        let first = all
+            .min((image + SLABS) / load::HUGE)
+            .min(RING3_SITES_HUGE_PARTS);
+        let last = (self.size / MAP_SHARE).div_ceil(load::HUGE);
+        let last = last.min(all - first).min(RING3_SITES_HUGE_PARTS);
+        let mut made = 0;
+        let parts = (0..first)
+            .map(|part| (part, part))
+            .chain((0..last).map(|part| (63 - part, all - 1 - part)));
+        for (bit, part) in parts {
+            // A page that somebody is just looking at can't be moved.
+            let busy = Err(rustix::io::Errno::AGAIN);
+            let made_one = (0..HUGE_TRIES).fold(busy, |result, _| match result {
+                Err(rustix::io::Errno::AGAIN) => load::make_huge(self.memory(), part * load::HUGE),
+                settled => settled,
+            });
+            match made_one {
+                Ok(()) => made |= 1 << bit,
+                // There is nothing yet in some.
+                Err(why) => log::debug!("no huge page for part {part} of the memory: {why}"),
+            }
         }
+        log::info!("{} huge pages for the node's memory", u64::count_ones(made));
+        self.sites_word(RING3_SITES_HUGE)
+            .store(made, Ordering::Release);
     }
 
     /// Bytes of host memory that the region holds.
@@ -289,11 +323,28 @@ impl Region {
         unsafe { &*self.at(first + index * size_of::<ring3_proc>()) }
     }
 
-    /// The entries of procs[] in use.
+    /// The entries of procs[] in use. The image takes the first that is free, so behind one that
+    /// never was in use there is none.
     pub fn procs(&self) -> impl Iterator<Item = ProcEntry> + '_ {
         (0..RING3_PROCS_MAX)
             .map(|index| self.proc_entry(index))
+            .take_while(|entry| !self.never_used(entry))
             .filter(|entry| entry.state != RING3_PROC_FREE)
+    }
+
+    /// All of it is zero still. One that the image is about to take may look so for a moment, but
+    /// then procs[] is about to change, and whoever looks will look again.
+    fn never_used(&self, entry: &ProcEntry) -> bool {
+        let port_fd = self.proc(entry.index).port_fd[0].load(Ordering::Relaxed);
+        entry.state == RING3_PROC_FREE && entry.pid == 0 && port_fd == 0
+    }
+
+    /// As the image does for a new process.
+    #[cfg(test)]
+    pub fn set_proc(&self, index: usize, pid: i32) {
+        let proc = self.proc(index);
+        proc.pid.store(pid, Ordering::Release);
+        proc.state.store(RING3_PROC_LIVE, Ordering::Release);
     }
 
     pub fn proc_entry(&self, index: usize) -> ProcEntry {

@@ -17,6 +17,8 @@
 #include <asm/sections.h>
 #include <asm/setup.h>
 
+extern char __head_end[];
+
 char __initdata boot_command_line_buf[COMMAND_LINE_SIZE];
 unsigned char ring3_zero_page[PAGE_SIZE] __aligned(PAGE_SIZE);
 EXPORT_SYMBOL(ring3_zero_page);
@@ -45,7 +47,8 @@ void __init setup_arch(char **cmdline_p)
 	ring3_poison_init();
 
 	memblock_add(0, ring3_region.size);
-	memblock_reserve(0, __pa(_end));
+	memblock_reserve(0, __pa(__head_end));
+	memblock_reserve(__pa(_stext), _end - _stext);
 	min_low_pfn = 0;
 	max_low_pfn = max_pfn = pages;
 	max_mapnr = pages;

@@ -158,7 +158,9 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 			host_store(&proc->state, 0);
 		return pid;
 	}
-	procs_changed();
+	/* A process without a pid yet is nothing to look at; the gate says when it has one. */
+	if (!(flags & CLONE_THREAD) && host_pid)
+		procs_changed();
 	return (long)tb;
 }
 
@@ -385,7 +387,6 @@ long ring3_sys_reap(struct ring3_proc *proc)
 	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
 		if (tb->proc == (unsigned long)proc)
 			tb->tid = 0;
-	host_store(&proc->state, 0);
-	procs_changed();
+	host_store(&proc->state, 0);	/* no procs_changed(): it is the keeper that asked */
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include <asm/thread_info.h>
 
 #define LOAD_OFFSET		0
+#define HUGE_PAGE		0x200000
 #undef EMITS_PT_NOTE
 #define RO_EXCEPTION_TABLE_ALIGN 16
 
@@ -43,8 +44,11 @@ SECTIONS
 		*(.ring3_version)
 		. = REGION_SIZE;
 	} :head
-
 	. = ALIGN(PAGE_SIZE);
+	__head_end = .;
+
+	/* Whole huge pages: see make_huge() of the keeper. The memory between is the node's to use. */
+	. = ALIGN(HUGE_PAGE);
 	_text = .;
 	_stext = .;
 	.text : {
@@ -65,7 +69,7 @@ SECTIONS
 	}
 	.exit.text : { EXIT_TEXT }
 	_etext = .;
-	. = ALIGN(PAGE_SIZE);
+	. = ALIGN(HUGE_PAGE);
 	__text_end = .;
 
 	_sdata = .;

@@ -7,8 +7,9 @@
  *
  *   spawn	posix_spawn of /bin/true
  *   static	posix_spawn of this program itself (linked statically), which then ends at once
- *   fork	fork and exec of /bin/true by a process of which FAT_BYTES are resident
- *   fork-only	fork, and the child ends
+ *   fork	fork and exec of /bin/true
+ *   fork-big	the same by a process of which FAT_BYTES are resident
+ *   fork-only	fork by such a process, and the child ends
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -70,6 +71,7 @@ static const struct {
 	{ "spawn", way_spawn },
 	{ "static", way_static },
 	{ "fork", way_fork },
+	{ "fork-big", way_fork },
 	{ "fork-only", way_fork_only },
 };
 #define WAYS	(sizeof(ways) / sizeof(ways[0]))
@@ -114,12 +116,13 @@ int main(int argc, char **argv)
 	self = argv[0];
 	if (argc > 1 && !strcmp(argv[1], "end"))
 		return 0;
-	if (argc > 1 && !strncmp(argv[1], "fork", 4)) {
+	if (argc > 1 && !strncmp(argv[1], "fork-", 5)) {
 		char *fat = malloc(FAT_BYTES);
 
 		if (!fat)
 			return 1;
 		memset(fat, 1, FAT_BYTES);
+		__asm__ volatile("" : : "r"(fat) : "memory");	/* else the compiler leaves it out */
 	}
 	for (size_t i = 0; i < WAYS; i++) {
 		if (argc < 2)

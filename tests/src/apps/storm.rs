@@ -218,7 +218,9 @@ fn group_of(pid: Pid) -> Option<Pid> {
     if fields.next()? == "Z" {
         return None;
     }
-    Pid::from_raw(fields.nth(1)?.parse().ok()?)
+    // One that is being reaped has none: -1.
+    let group: i32 = fields.nth(1)?.parse().ok()?;
+    Pid::from_raw(group.max(0))
 }
 
 struct Rng(u64);

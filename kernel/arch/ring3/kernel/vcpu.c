@@ -44,6 +44,8 @@
 #define SPIN_ACQUIRE_NS		50000ULL	/* of such turns with the CPU given away between */
 #define SPIN_WAIT		100
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
+#define COMES_NS		15000ULL	/* a called thread that has a CPU is there by then */
+#define YIELDED_NS		2000ULL		/* away for longer than the system call takes */
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
 #define CROWDED_FOR_NS		10000000ULL
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
@@ -58,6 +60,7 @@
 u64 ring3_keep_until;
 u32 ring3_drive_wanted;			/* tasks are runnable and nobody drives */
 bool ring3_keep_watches;		/* KEEP leaves the links unarmed, and comes back */
+static struct ring3_thread *called;	/* the last one; it may have come since */
 static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
 static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
 static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
@@ -104,6 +107,7 @@ bool ring3_thread_call(struct ring3_thread *tb)
 {
 	if (!(host_load(&tb->word) & RING3_WORD_SLEEPING))
 		return false;
+	called = tb;
 	ring3_thread_notify(tb, RING3_WORD_COME);
 	return true;
 }
@@ -140,6 +144,12 @@ static bool others_look(void)
 {
 	return (host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING) ||
 	       (host_load(&ring3_vcpu->polled) & R3_EXIT_POLL);
+}
+
+/* A thread that was called is on its way: the host may have put it on this very CPU. */
+static bool somebody_comes(void)
+{
+	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
 }
 
 static void release(bool idle)
@@ -409,7 +419,8 @@ static int host_poll(struct ring3_thread *tb)
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
-	bool event = false, beside_peer;
+	static u64 patience = COMES_NS;	/* with a called thread; 0: the last one needed our CPU */
+	bool event = false, beside_peer, yielded = false;
 	u32 ready, o;
 
 	start = ring3_clock();
@@ -440,8 +451,11 @@ static int host_poll(struct ring3_thread *tb)
 
 	for (;;) {
 		o = host_load(&ring3_vcpu->owner);
-		if ((o & ~RING3_OWNER_WAITERS) != mine)
+		if ((o & ~RING3_OWNER_WAITERS) != mine) {
+			patience = yielded ? 0 : COMES_NS;
 			return host_wait(tb);
+		}
+		yielded = false;
 		if (host_load(&ring3_region.pending) ||
 		    (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
 			event = true;
@@ -464,7 +478,7 @@ static int host_poll(struct ring3_thread *tb)
 			gave_up = now;
 			break;
 		}
-		if (!beside_peer && !n_fds) {
+		if (!beside_peer && !n_fds && !(now - start >= patience && somebody_comes())) {
 			cpu_relax();
 			continue;
 		}
@@ -476,6 +490,7 @@ static int host_poll(struct ring3_thread *tb)
 		 */
 		if (!yielded_briefly(now))
 			crowded_until = ring3_clock() + CROWDED_FOR_NS;
+		yielded = ring3_clock() - now > YIELDED_NS;
 		if (now < crowded_until) {
 			gave_up = ring3_clock();
 			break;

@@ -104,8 +104,9 @@ enum ring3_state {
 #define RING3_NR_BASE		0x1000
 /*
  * DRIVE(): run whatever is pending until idle. For threads without a task of
- * their own (keeper's epoll thread, a process's proxy thread). Never blocks for
- * longer than the work takes; returns 0 at once if another thread drives.
+ * their own (keeper's epoll thread, a process's proxy thread). Returns 0 at once if
+ * another thread drives; the keeper's epoll thread rests up to 100 us first while
+ * others look at the ports.
  */
 #define RING3_NR_DRIVE		0x1000
 /*

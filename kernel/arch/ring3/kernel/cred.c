@@ -112,7 +112,7 @@ long ring3_sys_ids(u64 uid, u64 suid, u64 gid, u64 sgid)
 	}
 
 	cred = prepare_creds();
-	if (!cred)	/* rather nothing than too much */
+	if (!cred)	/* it keeps the right to choose ids, but only in its own user namespace */
 		return -ENOMEM;
 	cred->cap_effective = effective;
 	cred->securebits = securebits;

@@ -212,7 +212,6 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 		UDP_INC_STATS(net, UDP_MIB_SNDBUFERRORS, 0);
 		if (!inet_test_bit(RECVERR, sk))
 			return len;
-		UDP_INC_STATS(net, UDP_MIB_SNDBUFERRORS, 0);
 	}
 	return err;
 
@@ -244,7 +243,7 @@ static int __init special_init(void)
 {
 	if (!register_net_sysctl(&init_net, "net/ring3", special_table))
 		return -ENOMEM;
-	/* After inet_init(), which copies nothing of it; sockets look here at each call. */
+	/* Sockets look here at each call. */
 	udp_prot.sendmsg = special_udp_sendmsg;
 	return 0;
 }

@@ -4,7 +4,8 @@
  *
  * A process that dies inside kernel code poisons its node: nobody knows what it left half
  * done. The host's SIGKILL can't be put off, but one that comes from within the node can be
- * sent when its targets are surely not inside: while the sender has the vCPU. The sender
+ * sent when its targets are surely not inside: while the sender has the vCPU (all of them, where
+ * there are several). The sender
  * takes the word, does not drive, and keeps it until the targets are gone. If the vCPU does
  * not get free in time, the signal goes all the same.
  *
@@ -19,10 +20,12 @@
  */
 #include "policy.h"
 #include "internal.h"
+#include "ring3_smp.h"
 #include <linux/futex.h>
 #include <linux/poll.h>
 
 #define TAKE_TURNS	200	/* of TURN_NS: how long the vCPU is waited for */
+#define TAKE_SEVERAL	4	/* ... before others are given back */
 #define TURN_NS		1000000
 #define POLLER_NS	100000	/* a poller lets go after spin_ns, 50 us as a rule; wakes nobody */
 #define DEATH_MS	20	/* how long an end may take: memory has to be given back */
@@ -99,15 +102,33 @@ static void targets_wait(struct targets *t)
 			break;
 }
 
-static bool vcpu_take(struct ring3_thread *me)
+static struct ring3_vcpu *vcpu_next(const struct ring3_vcpu *vcpu)
 {
-	struct ring3_vcpu *vcpu = gate.region->vcpu;
+	return (struct ring3_vcpu *)READ_ONCE(ring3_vcpu_next(vcpu));
+}
+
+static void vcpu_give(struct ring3_vcpu *vcpu)
+{
+	u32 *kick = &ring3_vcpu_kick(vcpu);
+
+	if (__atomic_exchange_n(&vcpu->owner, 0, __ATOMIC_SEQ_CST) & RING3_OWNER_WAITERS)
+		host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
+	if (!READ_ONCE(ring3_vcpu_pending(vcpu)))
+		return;
+	/* What another vCPU asked of this one was left to us, who do not drive. */
+	if (vcpu == gate.region->vcpu)
+		kick = &gate.region->kick;
+	__atomic_fetch_add(kick, 1, __ATOMIC_SEQ_CST);
+	host_syscall3(__NR_futex, (long)kick, FUTEX_WAKE, 1);
+}
+
+static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turns)
+{
 	struct __kernel_timespec turn = { .tv_nsec = TURN_NS }, poller = { .tv_nsec = POLLER_NS };
 	u32 waiters = 0, o;
 	int i;
 
-	__atomic_fetch_or(&me->word, RING3_WORD_BATON, __ATOMIC_SEQ_CST);
-	for (i = 0; i < TAKE_TURNS; i++) {
+	for (i = 0; i < turns; i++) {
 		o = 0;
 		if (__atomic_compare_exchange_n(&vcpu->owner, &o, me->tid | waiters, false,
 						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
@@ -130,12 +151,39 @@ static bool vcpu_take(struct ring3_thread *me)
 	return false;
 }
 
-static void vcpu_give(void)
+static void vcpus_give(const struct ring3_vcpu *end)
 {
-	u32 *owner = &gate.region->vcpu[0].owner;
+	struct ring3_vcpu *vcpu, *next;
 
-	if (__atomic_exchange_n(owner, 0, __ATOMIC_SEQ_CST) & RING3_OWNER_WAITERS)
-		host_syscall3(__NR_futex, (long)owner, FUTEX_WAKE, 1);
+	for (vcpu = gate.region->vcpu; vcpu != end; vcpu = next) {
+		next = vcpu_next(vcpu);
+		vcpu_give(vcpu);
+	}
+}
+
+/*
+ * All of them, or none. Of several none is waited for long while we have others: its holder
+ * may be waiting for one of those to be driven.
+ */
+static bool vcpus_take(struct ring3_thread *me)
+{
+	struct ring3_vcpu *first = gate.region->vcpu, *vcpu;
+	int turns, i;
+
+	__atomic_fetch_or(&me->word, RING3_WORD_BATON, __ATOMIC_SEQ_CST);
+	if (!vcpu_next(first))
+		return vcpu_take(first, me, TAKE_TURNS);
+	for (i = 0; i < TAKE_TURNS; i += TAKE_SEVERAL) {
+		for (vcpu = first; vcpu; vcpu = vcpu_next(vcpu)) {
+			turns = vcpu == first ? TAKE_SEVERAL : 1;
+			if (!vcpu_take(vcpu, me, turns))
+				break;
+		}
+		if (!vcpu)
+			return true;
+		vcpus_give(vcpu);
+	}
+	return false;
 }
 
 /* Sends what r says, which is SIGKILL, to t. */
@@ -143,13 +191,13 @@ static long send(struct gate_regs *r, struct targets *t)
 {
 	struct ring3_thread *me = gate_thread();
 	u64 mask = signal_block_all();	/* no handler may enter the node now */
-	bool taken = vcpu_take(me);
+	bool taken = vcpus_take(me);
 	long ret = host_syscall6(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 
 	if (taken) {
 		if (!ret)
 			targets_wait(t);
-		vcpu_give();
+		vcpus_give(NULL);
 	}
 	__atomic_fetch_and(&me->word, ~RING3_WORD_BATON, __ATOMIC_SEQ_CST);
 	signal_set_mask(mask);

@@ -6,7 +6,9 @@
 #include <asm/thread_info.h>
 #include <asm/unistd.h>
 #include <asm/ring3.h>
+#include <linux/mmu_context.h>
 #include "../../../kernel/sched/sched.h"
+#include "vcpu.h"
 
 int main(void)
 {
@@ -20,9 +22,20 @@ int main(void)
 	DEFINE(REGION_VERSION, offsetof(struct ring3_region, version));
 	DEFINE(REGION_BASE, offsetof(struct ring3_region, base));
 	DEFINE(REGION_PENDING, offsetof(struct ring3_region, pending));
-	DEFINE(VCPU_OWNER, offsetof(struct ring3_region, vcpu[0].owner));
-	DEFINE(VCPU_DRIVER, offsetof(struct ring3_region, vcpu[0].driver));
-	DEFINE(VCPU_EXIT_WORK, offsetof(struct ring3_region, vcpu[0].polled));
+	DEFINE(REGION_VCPU, offsetof(struct ring3_region, vcpu[0]));
+	DEFINE(V_OWNER, offsetof(struct ring3_vcpu, owner));
+	DEFINE(V_DRIVER, offsetof(struct ring3_vcpu, driver));
+	DEFINE(V_EXIT_WORK, offsetof(struct ring3_vcpu, polled));
+#ifdef CONFIG_SMP
+	/* include/ring3_smp.h */
+	DEFINE(V_PENDING, offsetof(struct ring3_vcpu, pad));
+	DEFINE(V_TASK, offsetof(struct ring3_vcpu, reserved[1]));
+	DEFINE(STACK_SIZE, RING3_STACK_SIZE);
+	DEFINE(STACK_TASK, offsetof(struct ring3_stack, task));
+	DEFINE(STACK_PERCPU, offsetof(struct ring3_stack, percpu));
+	DEFINE(STACK_VCPU, offsetof(struct ring3_stack, vcpu));
+	DEFINE(T_VCPU, offsetof(struct ring3_thread, image_private[R3T_VCPU]));
+#endif
 	DEFINE(R3_MAGIC_LO, (u32)RING3_MAGIC);
 	DEFINE(R3_MAGIC_HI, (u32)(RING3_MAGIC >> 32));
 	DEFINE(R3_ABI, RING3_ABI);

@@ -6,15 +6,22 @@
  * first; AT then has the node's call take the same: alloc_fd() starts its search at
  * next_fd, the number is free there, and neither accept() nor open() sleeps between
  * here and there. Should a call do so and get another number, its file is moved.
+ *
+ * With several vCPUs another thread may begin its search in between. There one at a time makes
+ * a descriptor (at_lock), and accept(), which sleeps, is given its number when the file is there.
  */
 #include <linux/errno.h>
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/socket.h>
 #include <linux/syscalls.h>
 #include <asm/ring3.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
+#include <net/sock.h>
 
 /* Gives a node descriptor the number that its placeholder has on the host. */
 long ring3_sys_fd_move(int from, int to, int cloexec)
@@ -39,15 +46,11 @@ long ring3_sys_fd_move(int from, int to, int cloexec)
 	return ret < 0 ? ret : to;
 }
 
-long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
+static long call_at(int at, long nr, long a0, long a1, long a2, long a3)
 {
 	struct files_struct *files = current->files;
 	long fd;
 
-	if (at < 0 || at >= RING3_FDS_MAX)
-		return -EMFILE;
-	if (nr < 0 || nr >= NR_syscalls)
-		return -ENOSYS;
 	spin_lock(&files->file_lock);
 	files->next_fd = at;
 	spin_unlock(&files->file_lock);
@@ -55,4 +58,48 @@ long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
 	if (fd < 0 || fd == at)
 		return fd;
 	return ring3_sys_fd_move(fd, at, get_close_on_exec(fd));
+}
+
+static DEFINE_MUTEX(at_lock);
+
+static long accept_at(int at, int from, struct sockaddr __user *addr, int __user *len, int flags)
+{
+	struct proto_accept_arg arg = { };
+	struct file *file;
+	struct fd f;
+	int ret;
+
+	if (flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK))
+		return -EINVAL;
+	f = fdget(from);
+	if (!fd_file(f))
+		return -EBADF;
+	file = do_accept(fd_file(f), &arg, addr, len, flags);
+	fdput(f);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	mutex_lock(&at_lock);
+	ret = replace_fd(at, file, flags & SOCK_CLOEXEC ? O_CLOEXEC : 0);
+	mutex_unlock(&at_lock);
+	fput(file);
+	return ret < 0 ? ret : at;
+}
+
+long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
+{
+	long fd;
+
+	if (at < 0 || at >= RING3_FDS_MAX)
+		return -EMFILE;
+	if (nr < 0 || nr >= NR_syscalls)
+		return -ENOSYS;
+	if (!IS_ENABLED(CONFIG_SMP))
+		return call_at(at, nr, a0, a1, a2, a3);
+	if (nr == __NR_accept || nr == __NR_accept4)
+		return accept_at(at, a0, (void __user *)a1, (void __user *)a2,
+				 nr == __NR_accept4 ? a3 : 0);
+	mutex_lock(&at_lock);
+	fd = call_at(at, nr, a0, a1, a2, a3);
+	mutex_unlock(&at_lock);
+	return fd;
 }

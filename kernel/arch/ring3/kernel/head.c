@@ -8,10 +8,16 @@
 #include <generated/utsrelease.h>
 #include <asm/ring3.h>
 
+#ifdef CONFIG_SMP
+#define FLAVOUR	"smp"
+#else
+#define FLAVOUR	"up"
+#endif
+
 extern const Elf64_Rela __rela_start[], __rela_end[];
 
 const char ring3_version[sizeof(ring3_region.version)] __used __section(".ring3_version") =
-	UTS_RELEASE " up";
+	UTS_RELEASE " " FLAVOUR;
 
 asmlinkage void ring3_relocate(void);
 asmlinkage void ring3_relocate(void)

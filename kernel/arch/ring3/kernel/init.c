@@ -55,6 +55,9 @@ static void __ref become_init(void)
 {
 	struct ring3_thread *tb = &ring3_region.init_thread;
 
+	/* Where its thread belongs. */
+	if (IS_ENABLED(CONFIG_SMP))
+		set_cpus_allowed_ptr(current, cpumask_of(0));
 	mount_or_warn("proc", "/proc", "proc");
 	mount_or_warn("sysfs", "/sys", "sysfs");
 	if (IS_ENABLED(CONFIG_DEBUG_FS))

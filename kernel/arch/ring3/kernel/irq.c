@@ -14,6 +14,7 @@
 #include <linux/irq.h>
 #include <linux/kernel.h>
 #include <linux/seq_file.h>
+#include <linux/smp.h>
 #include <asm/irq_regs.h>
 #include <asm/ring3_poll.h>
 #include <asm/ring3.h>
@@ -51,7 +52,7 @@ void ring3_irq_unregister(unsigned int port)
 
 void ring3_irq_raise(unsigned int port)
 {
-	host_or(&ring3_region.pending, RING3_IRQ_PORT(port));
+	host_or(&ring3_pending, RING3_IRQ_PORT(port));
 }
 
 static void handle(u32 bits)
@@ -64,6 +65,8 @@ static void handle(u32 bits)
 	}
 	if (bits & RING3_IRQ_WORK)
 		ring3_poll_later();
+	if (IS_ENABLED(CONFIG_SMP) && (bits & (RING3_IRQ_RESCHED | RING3_IRQ_CALL)))
+		ring3_handle_ipi(bits);
 	for (bits >>= 8, port = 0; bits; bits >>= 1, port++) {
 		void (*handler)(void *) = READ_ONCE(ports[port].handler);
 
@@ -83,7 +86,7 @@ void ring3_irq_run(void)
 
 	do {
 		arch_local_irq_disable();
-		bits = host_xchg(&ring3_region.pending, 0);
+		bits = host_xchg(&ring3_pending, 0);
 		if (bits) {
 			/* The tick skips its work when it finds no registers. */
 			old = set_irq_regs(&none);
@@ -94,9 +97,9 @@ void ring3_irq_run(void)
 			trace_hardirqs_on();
 			set_irq_regs(old);
 		}
-		WRITE_ONCE(ring3_region.vcpu[0].irq_enabled, 1);
+		WRITE_ONCE(ring3_irq_enabled, 1);
 		barrier();
-	} while (READ_ONCE(ring3_region.pending));
+	} while (READ_ONCE(ring3_pending));
 }
 
 int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
@@ -114,21 +117,19 @@ int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
 		host_store(&polls_max, port + 1);
 	/* KEEP has to know the new doorbell; till then be rung for everything. */
 	host_store(armed, 1);
-	host_add(&ring3_region.kick, 1);
-	ring3_host_futex_wake(&ring3_region.kick, 1);
+	ring3_kick(&ring3_region.vcpu[0]);
 	return 0;
 }
 
 void ring3_poll_del(unsigned int port)
 {
 	host_store(&polls[port].used, 0);
-	host_add(&ring3_region.kick, 1);
-	ring3_host_futex_wake(&ring3_region.kick, 1);
+	ring3_kick(&ring3_region.vcpu[0]);
 }
 
 void ring3_poll_later(void)
 {
-	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
+	WRITE_ONCE(ring3_this_vcpu->polled, READ_ONCE(ring3_this_vcpu->polled) | R3_EXIT_POLL);
 }
 
 void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs)
@@ -228,17 +229,18 @@ u32 ring3_poll_arm(void)
  * For KEEP, which was rung or timed out: what is there. The ring took `armed` away.
  * If nobody drives, arm again here; otherwise the driver does so when it leaves,
  * since peers need not ring for what it is about to see anyway. The same holds when
- * programs made calls lately (ring3_keep_watches): their next ones look at the links.
+ * programs made calls lately (keep_watches): their next ones look at the links.
  */
 u32 ring3_poll_check(void)
 {
-	u32 owner = host_load(&ring3_vcpu->owner);
+	struct ring3_vcpu *vcpu = &ring3_region.vcpu[0];
+	u32 owner = host_load(&vcpu->owner);
 
 	if (owner & RING3_OWNER_POLLING)
 		return 0;
-	if (!owner && !ring3_keep_watches)
+	if (!owner && !vcpu_cpu(vcpu)->keep_watches)
 		return ring3_poll_arm();
-	if (!(READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL) && ring3_poll_unarmed())
+	if (!(READ_ONCE(vcpu->polled) & R3_EXIT_POLL) && ring3_poll_unarmed())
 		return ring3_poll_ready() | RING3_IRQ_WORK;
 	return ring3_poll_ready();
 }

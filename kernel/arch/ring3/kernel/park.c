@@ -14,6 +14,7 @@
 #include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/fs.h>
+#include <linux/mutex.h>
 #include <linux/xarray.h>
 #include "park.h"
 #include "vcpu.h"
@@ -93,19 +94,24 @@ static struct ring3_thread *find_thread(int pid)
 
 long ring3_sys_grab(int pid, int fd, int to)
 {
-	struct ring3_thread *tb = find_thread(pid);
 	const struct ring3_fdmap *map;
-	struct file *file;
+	struct file *file = NULL;
+	struct ring3_thread *tb;
 	int ret;
 
+	mutex_lock(&ring3_blocks);
+	tb = find_thread(pid);
+	map = tb ? (const struct ring3_fdmap *)tb->fdmap : NULL;
+	if (map && fd >= 0 && fd < RING3_FDS_MAX && (map->node[fd / 64] >> (fd % 64) & 1))
+		file = fget_task((struct task_struct *)tb->task, fd);
+	mutex_unlock(&ring3_blocks);
 	if (!tb)
 		return -ESRCH;
-	if (to < 0 || to >= RING3_FDS_MAX)
+	if (to < 0 || to >= RING3_FDS_MAX) {
+		if (file)
+			fput(file);
 		return -EMFILE;
-	map = (const struct ring3_fdmap *)tb->fdmap;
-	if (fd < 0 || fd >= RING3_FDS_MAX || !(map->node[fd / 64] >> (fd % 64) & 1))
-		return -EBADF;
-	file = fget_task((struct task_struct *)tb->task, fd);
+	}
 	if (!file)
 		return -EBADF;
 	ret = replace_fd(to, file, O_CLOEXEC);

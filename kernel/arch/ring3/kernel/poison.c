@@ -16,6 +16,7 @@ void __noreturn ring3_abandon(void);
 /* Also called by host threads without the vCPU: nothing of the kernel's but vsnprintf. */
 void ring3_poison(const char *fmt, ...)
 {
+	struct ring3_vcpu *vcpu;
 	struct ring3_thread *tb;
 	va_list args;
 	u32 old;
@@ -28,9 +29,10 @@ void ring3_poison(const char *fmt, ...)
 	va_end(args);
 
 	ring3_host_futex_wake(&ring3_region.state, INT_MAX);
-	host_add(&ring3_region.kick, 1);
-	ring3_host_futex_wake(&ring3_region.kick, INT_MAX);
-	ring3_host_futex_wake(&ring3_vcpu->owner, INT_MAX);
+	for_each_vcpu(vcpu) {
+		ring3_kick(vcpu);
+		ring3_host_futex_wake(&vcpu->owner, INT_MAX);
+	}
 	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
 		ring3_host_futex_wake(&tb->word, INT_MAX);
 }

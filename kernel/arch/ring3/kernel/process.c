@@ -6,6 +6,7 @@
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
 #include <linux/ptrace.h>
+#include <linux/rcupdate.h>
 #include <linux/time64.h>
 #include <linux/reboot.h>
 #include <linux/resume_user_mode.h>
@@ -19,11 +20,14 @@
 #include <linux/task_work.h>
 #include <linux/tick.h>
 #include <asm/ring3.h>
+#include <asm/switch_to.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
 
+#ifndef CONFIG_SMP
 struct task_struct *ring3_current = &init_task;
+#endif
 
 struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next);
 void ring3_ret_from_fork(void);
@@ -31,7 +35,16 @@ void ring3_ret_from_fork(void);
 struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *next)
 {
 	ring3_deadline_check();
+#ifdef CONFIG_SMP
+	struct ring3_stack *from = ring3_stack(), *to = task_stack_page(next);
+
+	to->percpu = from->percpu;
+	to->vcpu = from->vcpu;
+	to->cpu = from->cpu;
+	WRITE_ONCE(ring3_vcpu_task(from->vcpu), (unsigned long)next);
+#else
 	ring3_current = next;
+#endif
 	return __switch_to_asm(prev, next);
 }
 
@@ -69,12 +82,19 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 		.ip = (unsigned long)ring3_ret_from_fork,
 	};
 	p->thread.sp = (unsigned long)frame;
+#ifdef CONFIG_SMP
+	struct ring3_stack *foot = task_stack_page(p);
+
+	foot->task = p;
+	foot->irq_enabled = 0;		/* as after any switch */
+#endif
 	p->thread.tb = NULL;
 	p->thread.proc = NULL;
 	if (args->fn == ring3_task_main) {
 		p->thread.tb = args->fn_arg;
 		p->thread.proc = (struct ring3_proc *)p->thread.tb->proc;
 		p->thread.tb->task = (unsigned long)p;
+		ring3_place_task(p, p->thread.tb);
 	}
 	return 0;
 }
@@ -89,7 +109,7 @@ void flush_thread(void)
  */
 void arch_cpu_idle_enter(void)
 {
-	if (need_resched() || READ_ONCE(ring3_region.pending))
+	if (need_resched() || READ_ONCE(ring3_pending))
 		return;
 	/*
 	 * In a later turn of the idle loop the tick is stopped, and the interrupt between
@@ -110,14 +130,28 @@ void arch_cpu_idle_enter(void)
 
 void arch_cpu_idle(void)
 {
-	if (!READ_ONCE(ring3_region.pending) && !need_resched()) {
+	if (!READ_ONCE(ring3_pending) && !need_resched()) {
 		ring3_park(R3_PARK_SLEEP, NULL);
-		ring3_service();
+		/* RCU does not watch here, and waking a task needs it: see below. */
+		if (!IS_ENABLED(CONFIG_SMP))
+			ring3_service();
 	}
 	/* Pending interrupts are served when do_idle() enables them. */
 }
 
+#ifdef CONFIG_SMP
+void arch_cpu_idle_exit(void)
+{
+	ring3_service();
+}
+
+bool ring3_yield_is_wanted(void)
+{
+	return READ_ONCE(ring3_this_cpu->yield_wanted);
+}
+#else
 u32 ring3_yield_wanted;
+#endif
 
 /*
  * The scheduler shares the vCPU among tasks, but a thread that drives for others
@@ -125,7 +159,7 @@ u32 ring3_yield_wanted;
  */
 void ring3_yield(void)
 {
-	WRITE_ONCE(ring3_yield_wanted, 0);
+	WRITE_ONCE(*ring3_yield_word(), 0);
 	ring3_park(R3_PARK_YIELD, NULL);
 	ring3_service();
 }
@@ -157,7 +191,7 @@ void ring3_service(void)
 		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_DONE)
 			set_notify_signal(task);
 	}
-	if (!arch_irqs_disabled() && READ_ONCE(ring3_region.pending))
+	if (!arch_irqs_disabled() && READ_ONCE(ring3_pending))
 		ring3_irq_run();
 }
 
@@ -237,19 +271,19 @@ static void exit_work(struct ring3_thread *tb)
 
 static void exit_poll(void)
 {
-	static u64 next;
+	struct ring3_cpu *cpu = ring3_this_cpu;
 	u64 now = ring3_clock(), end;
 	u32 ready;
 
-	if (now < next)
+	if (now < cpu->next_poll)
 		return;
 	ready = ring3_poll_ready();
 	if (!ready)
 		return;
-	host_or(&ring3_region.pending, ready);
+	host_or(&ring3_pending, ready);
 	ring3_irq_run();
 	end = ring3_clock();
-	next = end + min(2 * (end - now), EXIT_POLL_NS);
+	cpu->next_poll = end + min(2 * (end - now), EXIT_POLL_NS);
 }
 
 /*
@@ -261,10 +295,14 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 {
 	r3t_outside(tb) = 0;
 	exit_work(tb);
-	if (READ_ONCE(ring3_vcpu->polled) & R3_EXIT_POLL)
+	if (READ_ONCE(ring3_this_vcpu->polled) & R3_EXIT_POLL)
 		exit_poll();
-	if (READ_ONCE(ring3_region.pending) && !arch_irqs_disabled())
+	if (READ_ONCE(ring3_pending) && !arch_irqs_disabled())
 		ring3_irq_run();
+#ifdef CONFIG_SMP
+	/* Between two calls a task holds on to nothing, and one that makes many never switches. */
+	rcu_note_context_switch(false);
+#endif
 
 	tb->ret = ret;
 	if (r3t_flags(tb) & R3_F_KILL)
@@ -275,7 +313,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 		ring3_thread_notify(tb, RING3_WORD_DONE);
 		return true;
 	}
-	ring3_settle(false);
+	ring3_settle(ring3_this_vcpu, false);
 	if (!single_task_running()) {
 		/*
 		 * Others are runnable, and we are the one who can run them. Sleep
@@ -306,7 +344,7 @@ int ring3_task_main(void *arg)
 	for (;;) {
 		ring3_service();
 		if (r3t_flags(tb) & R3_F_KILL) {
-			do_exit(*r3t_priv(tb, R3T_EXIT_CODE));
+			do_exit(0);
 		}
 		if (r3t_call(tb) == R3_CALL_WANT) {
 			r3t_call(tb) = R3_CALL_RUN;

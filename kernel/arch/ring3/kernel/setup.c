@@ -12,10 +12,12 @@
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/seq_file.h>
+#include <linux/smp.h>
 #include <linux/string.h>
 #include <asm/ring3.h>
 #include <asm/sections.h>
 #include <asm/setup.h>
+#include "vcpu.h"
 
 extern char __head_end[];
 
@@ -46,6 +48,7 @@ void __init setup_arch(char **cmdline_p)
 		ring3_console_init();
 	ring3_poison_init();
 
+	ring3_setup_cpus();
 	memblock_add(0, ring3_region.size);
 	memblock_reserve(0, __pa(__head_end));
 	memblock_reserve(__pa(_stext), _end - _stext);
@@ -86,19 +89,21 @@ late_initcall(no_oom_killer);
 
 static int show_cpuinfo(struct seq_file *m, void *v)
 {
-	seq_puts(m, "processor\t: 0\nmodel name\t: ring3 vCPU\n");
+	seq_printf(m, "processor\t: %ld\nmodel name\t: ring3 vCPU\n", (long)v - 1);
+	if ((long)v < num_online_cpus())
+		seq_putc(m, '\n');
 	return 0;
 }
 
 static void *c_start(struct seq_file *m, loff_t *pos)
 {
-	return *pos < 1 ? (void *)1 : NULL;
+	return *pos < num_online_cpus() ? (void *)(long)(*pos + 1) : NULL;
 }
 
 static void *c_next(struct seq_file *m, void *v, loff_t *pos)
 {
 	++*pos;
-	return NULL;
+	return c_start(m, pos);
 }
 
 static void c_stop(struct seq_file *m, void *v)

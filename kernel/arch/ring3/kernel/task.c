@@ -16,8 +16,10 @@
 #include <linux/init_task.h>
 #include <linux/file.h>
 #include <linux/kernel.h>
+#include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
+#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -28,6 +30,12 @@
 #include "vcpu.h"
 
 struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
+
+/*
+ * Held by who makes or gives back thread blocks and processes, and by who looks for a task among
+ * them: it does not end meanwhile. To walk the list without a look at tasks needs nothing.
+ */
+DEFINE_MUTEX(ring3_blocks);
 
 static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
 {
@@ -51,26 +59,30 @@ static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_f
 {
 	struct ring3_thread *tb;
 
+	mutex_lock(&ring3_blocks);
 	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
 		if ((r3t_flags(tb) & R3_F_GONE) && tid_gone(tb))
 			break;
 	if (tb) {
-		unsigned long link = tb->image_private[R3T_LINK];
+		/* But for its link: others walk the list. */
+		u64 *link = &tb->image_private[R3T_LINK];
 
-		memset(tb, 0, sizeof(*tb));
-		tb->image_private[R3T_LINK] = link;
+		memset(tb, 0, (void *)link - (void *)tb);
+		memset(link + 1, 0, (void *)(tb + 1) - (void *)(link + 1));
 	} else {
 		tb = kzalloc(sizeof(*tb), GFP_KERNEL);
 		if (!tb)
-			return NULL;
+			goto out;
 		tb->image_private[R3T_LINK] = (unsigned long)ring3_threads;
-		ring3_threads = tb;
+		host_store(&ring3_threads, tb);
 	}
 	tb->self = (unsigned long)tb;
 	tb->region = (unsigned long)&ring3_region;
 	tb->proc = (unsigned long)proc;
 	tb->fdmap = (unsigned long)map;
 	proc->threads++;
+out:
+	mutex_unlock(&ring3_blocks);
 	return tb;
 }
 
@@ -82,8 +94,9 @@ static void procs_changed(void)
 
 static struct ring3_proc *proc_alloc(int pid)
 {
-	struct ring3_proc *proc;
+	struct ring3_proc *proc, *found = NULL;
 
+	mutex_lock(&ring3_blocks);
 	for (proc = ring3_region.procs; proc < ring3_region.procs + RING3_PROCS_MAX; proc++) {
 		if (!proc->state && !proc->threads) {
 			memset(proc, 0, sizeof(*proc));
@@ -91,15 +104,17 @@ static struct ring3_proc *proc_alloc(int pid)
 			proc->waiter_fd = -1;
 			proc->pid = pid;
 			host_store(&proc->state, 1);
-			return proc;
+			found = proc;
+			break;
 		}
 	}
-	return NULL;
+	mutex_unlock(&ring3_blocks);
+	return found;
 }
 
 /* fdmaps are shared like file tables; the count is kept in front. */
 struct fdmap_ref {
-	unsigned long count;
+	refcount_t count;
 	struct ring3_fdmap map;
 };
 
@@ -109,7 +124,7 @@ static struct ring3_fdmap *fdmap_new(const struct ring3_fdmap *from)
 
 	if (!ref)
 		return NULL;
-	ref->count = 1;
+	refcount_set(&ref->count, 1);
 	if (from)
 		memcpy(&ref->map, from, sizeof(*from));
 	return &ref->map;
@@ -122,7 +137,7 @@ static struct fdmap_ref *fdmap_ref(struct ring3_fdmap *map)
 
 static void fdmap_put(struct ring3_fdmap *map)
 {
-	if (map && --fdmap_ref(map)->count == 0)
+	if (map && refcount_dec_and_test(&fdmap_ref(map)->count))
 		kvfree(fdmap_ref(map));
 }
 
@@ -152,10 +167,12 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 		struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 
 		fdmap_put((struct ring3_fdmap *)tb->fdmap);
+		mutex_lock(&ring3_blocks);
 		r3t_flags(tb) |= R3_F_GONE;
 		tb->tid = 0;
 		if (--proc->threads == 0)
 			host_store(&proc->state, 0);
+		mutex_unlock(&ring3_blocks);
 		return pid;
 	}
 	/* A process without a pid yet is nothing to look at; the gate says when it has one. */
@@ -232,7 +249,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	if (thread)
 		keep |= CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FS;
 	if (keep & CLONE_FILES) {
-		fdmap_ref(map)->count++;
+		refcount_inc(&fdmap_ref(map)->count);
 	} else {
 		map = fdmap_new(map);
 		if (!map)
@@ -266,6 +283,7 @@ void ring3_task_exited(struct ring3_thread *tb)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 
+	mutex_lock(&ring3_blocks);
 	fdmap_put((struct ring3_fdmap *)tb->fdmap);
 	tb->fdmap = 0;
 	tb->task = 0;
@@ -273,6 +291,7 @@ void ring3_task_exited(struct ring3_thread *tb)
 	if (proc)
 		proc->threads--;
 	r3t_flags(tb) |= R3_F_GONE;
+	mutex_unlock(&ring3_blocks);
 }
 
 void exit_thread(struct task_struct *tsk)
@@ -318,31 +337,38 @@ static void kill_thread(struct ring3_thread *tb)
 	wake_up_process(task);
 }
 
+static void kill_threads(u64 proc, struct ring3_thread *but)
+{
+	struct ring3_thread *tb;
+
+	mutex_lock(&ring3_blocks);
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
+		if (tb != but && tb->proc == proc)
+			kill_thread(tb);
+	mutex_unlock(&ring3_blocks);
+}
+
 long ring3_sys_exit_group(int code)
 {
-	struct ring3_thread *me = current->thread.tb, *tb;
+	struct ring3_thread *me = current->thread.tb;
 
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if (tb != me && tb->proc == me->proc)
-			kill_thread(tb);
+	kill_threads(me->proc, me);
 	settle_exit(me);
 	do_exit((code & 0xff) << 8);
 }
 
 long ring3_sys_exec(void)
 {
-	struct ring3_thread *me = current->thread.tb, *tb;
+	struct ring3_thread *me = current->thread.tb;
 	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap, *own;
 	unsigned int word;
 	int ret;
 
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if (tb != me && tb->proc == me->proc)
-			kill_thread(tb);
+	kill_threads(me->proc, me);
 	ret = unshare_files();
 	if (ret)
 		return ret;
-	if (fdmap_ref(map)->count > 1) {
+	if (refcount_read(&fdmap_ref(map)->count) > 1) {
 		own = fdmap_new(map);
 		if (!own)
 			return -ENOMEM;
@@ -377,9 +403,7 @@ long ring3_sys_reap(struct ring3_proc *proc)
 
 	if (proc < ring3_region.procs || proc >= ring3_region.procs + RING3_PROCS_MAX)
 		return -EINVAL;
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if (tb->proc == (unsigned long)proc)
-			kill_thread(tb);
+	kill_threads((unsigned long)proc, NULL);
 	for (turns = 0; proc->threads && turns < 1000; turns++)
 		schedule_timeout_uninterruptible(1);
 	if (proc->threads)

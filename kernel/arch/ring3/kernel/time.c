@@ -12,6 +12,7 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/math64.h>
+#include <linux/percpu.h>
 #include <linux/sched/clock.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
@@ -207,22 +208,24 @@ static struct clocksource clock = {
 
 static int set_next_event(unsigned long delta, struct clock_event_device *evt)
 {
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
 	u64 deadline = ring3_clock() + delta;
 
-	WRITE_ONCE(ring3_vcpu->deadline, deadline);
+	WRITE_ONCE(vcpu->deadline, deadline);
 	host_fence();
-	if (deadline < READ_ONCE(ring3_keep_until))
-		WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_KICK);
+	if (deadline < READ_ONCE(ring3_this_cpu->keep_until))
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 	return 0;
 }
 
 static int set_shutdown(struct clock_event_device *evt)
 {
-	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	WRITE_ONCE(ring3_this_vcpu->deadline, U64_MAX);
 	return 0;
 }
 
-static struct clock_event_device event = {
+static DEFINE_PER_CPU(struct clock_event_device, clock_events);
+static const struct clock_event_device event = {
 	.name			= "ring3",
 	.features		= CLOCK_EVT_FEAT_ONESHOT,
 	.rating			= 400,
@@ -230,28 +233,38 @@ static struct clock_event_device event = {
 	.set_state_shutdown	= set_shutdown,
 	.set_state_oneshot_stopped = set_shutdown,
 	.set_state_oneshot	= set_shutdown,
-	.cpumask		= cpu_possible_mask,
 };
 
 void ring3_timer_irq(void)
 {
+	struct clock_event_device *evt = this_cpu_ptr(&clock_events);
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+
 	/* Early, or twice for one deadline: the bit is set by several. */
-	if (ring3_clock() < READ_ONCE(ring3_vcpu->deadline))
+	if (ring3_clock() < READ_ONCE(vcpu->deadline))
 		return;
-	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
+	WRITE_ONCE(vcpu->deadline, U64_MAX);
 	ring3_clock_sync();
-	if ((host_load(&ring3_vcpu->owner) & RING3_OWNER_WAITERS) ||
+	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||
 	    r3t_call(ring3_driver) == R3_CALL_DONE)
-		WRITE_ONCE(ring3_yield_wanted, 1);
-	event.event_handler(&event);
+		WRITE_ONCE(*ring3_yield_word(), 1);
+	evt->event_handler(evt);
+}
+
+void ring3_timer_start(void)
+{
+	struct clock_event_device *evt = this_cpu_ptr(&clock_events);
+
+	WRITE_ONCE(ring3_this_vcpu->deadline, U64_MAX);
+	*evt = event;
+	evt->cpumask = cpumask_of(smp_processor_id());
+	clockevents_config_and_register(evt, NSEC_PER_SEC, 1, U32_MAX);
 }
 
 void __init time_init(void)
 {
-	WRITE_ONCE(ring3_vcpu->deadline, U64_MAX);
 	clocksource_register_hz(&clock, NSEC_PER_SEC);
-	event.cpumask = cpumask_of(0);
-	clockevents_config_and_register(&event, NSEC_PER_SEC, 1, U32_MAX);
+	ring3_timer_start();
 }
 
 void __init calibrate_delay(void)

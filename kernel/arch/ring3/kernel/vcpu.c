@@ -57,13 +57,9 @@
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 #define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
 
-u64 ring3_keep_until;
-u32 ring3_drive_wanted;			/* tasks are runnable and nobody drives */
-bool ring3_keep_watches;		/* KEEP leaves the links unarmed, and comes back */
-static struct ring3_thread *called;	/* the last one; it may have come since */
-static u64 spin_ns;			/* adaptive; capped by region->spin_ns */
 static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
 static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
+struct ring3_cpu ring3_cpus[NR_CPUS] = { [0 ... NR_CPUS - 1] = { .patience = COMES_NS } };
 
 static long futex_wait(u32 *word, u32 val, long timeout_ns)
 {
@@ -75,9 +71,17 @@ static long futex_wait(u32 *word, u32 val, long timeout_ns)
 	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, val, (long)&ts, 0, 0);
 }
 
+/* The links are the business of vCPU 0's. */
 static bool is_keep(struct ring3_thread *tb)
 {
 	return tb == &ring3_region.driver_thread[0];
+}
+
+/* What others asked of the node is asked of vCPU 0. */
+static void take_inbox(void)
+{
+	if (IS_ENABLED(CONFIG_SMP) && host_load(&ring3_region.pending))
+		host_or(vcpu_pending(ring3_region.vcpu), host_xchg(&ring3_region.pending, 0));
 }
 
 static bool poisoned(void)
@@ -107,7 +111,7 @@ bool ring3_thread_call(struct ring3_thread *tb)
 {
 	if (!(host_load(&tb->word) & RING3_WORD_SLEEPING))
 		return false;
-	called = tb;
+	vcpu_cpu(r3t_vcpu(tb))->called = tb;
 	ring3_thread_notify(tb, RING3_WORD_COME);
 	return true;
 }
@@ -120,56 +124,62 @@ bool ring3_thread_call(struct ring3_thread *tb)
  * KEEP's tick, and a busy peer need not make a system call for every packet.
  * Nor does KEEP, when a program has made calls since it came last.
  */
-void ring3_settle(bool idle)
+void ring3_settle(struct ring3_vcpu *vcpu, bool idle)
 {
-	u32 work = READ_ONCE(ring3_vcpu->polled);
+	u32 work = READ_ONCE(vcpu->polled);
 
 	if (likely(!work))
 		return;
-	WRITE_ONCE(ring3_vcpu->polled, idle ? 0 : work & R3_EXIT_POLL);
+	WRITE_ONCE(vcpu->polled, idle ? 0 : work & R3_EXIT_POLL);
 	if (idle && (work & R3_EXIT_POLL)) {
 		u32 ready = ring3_poll_arm();
 
 		if (ready)
-			host_or(&ring3_region.pending, ready);
+			host_or(vcpu_pending(vcpu), ready);
 	}
-	if (work & R3_EXIT_KICK) {
-		host_add(&ring3_region.kick, 1);
-		ring3_host_futex_wake(&ring3_region.kick, 1);
-	}
+	if (work & R3_EXIT_KICK)
+		ring3_kick(vcpu);
 }
 
 /* Somebody polls, or a program makes calls, whose way out looks at the ports. */
 static bool others_look(void)
 {
-	return (host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING) ||
-	       (host_load(&ring3_vcpu->polled) & R3_EXIT_POLL);
+	struct ring3_vcpu *vcpu;
+
+	for_each_vcpu(vcpu)
+		if ((host_load(&vcpu->owner) & RING3_OWNER_POLLING) ||
+		    (host_load(&vcpu->polled) & R3_EXIT_POLL))
+			return true;
+	return false;
 }
 
 /* A thread that was called is on its way: the host may have put it on this very CPU. */
-static bool somebody_comes(void)
+static bool somebody_comes(struct ring3_cpu *cpu)
 {
+	struct ring3_thread *called = cpu->called;
+
 	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
 }
 
-static void release(bool idle)
+static void release(struct ring3_vcpu *vcpu, bool idle)
 {
-	ring3_settle(idle);
-	if (host_xchg(&ring3_vcpu->owner, 0) & RING3_OWNER_WAITERS)
-		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+	ring3_settle(vcpu, idle);
+	if (host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS)
+		ring3_host_futex_wake(&vcpu->owner, 1);
 	if (host_load(&ports_rest) && !others_look() && host_xchg(&ports_rest, 0))
 		ring3_host_futex_wake(&ports_rest, 1);
 }
 
 static bool try_acquire(struct ring3_thread *tb, u32 waiters)
 {
-	u32 o = host_load(&ring3_vcpu->owner);
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	u32 o = host_load(&vcpu->owner);
 
 	if (o && !(o & RING3_OWNER_POLLING))
 		return false;
-	if (!host_cas(&ring3_vcpu->owner, o, tb->tid | waiters | (o & RING3_OWNER_WAITERS)))
+	if (!host_cas(&vcpu->owner, o, tb->tid | waiters | (o & RING3_OWNER_WAITERS)))
 		return false;
-	WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	return true;
 }
 
@@ -177,9 +187,9 @@ static bool try_acquire(struct ring3_thread *tb, u32 waiters)
  * The holder whose tid that is: the driver, or one that has won the word and not yet said that
  * it drives. What an ended thread left behind may name a tid that is another's by now.
  */
-static struct ring3_thread *thread_of(u32 tid)
+static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
 {
-	struct ring3_thread *tb = ring3_driver;
+	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	int i;
 
 	if (tb && tb->tid == tid)
@@ -199,15 +209,15 @@ static struct ring3_thread *thread_of(u32 tid)
  * vCPU is free again, and true is returned. Otherwise it died inside kernel code, and
  * nobody knows in what state it left the node.
  */
-static bool take_from_dead(void)
+static bool take_from_dead(struct ring3_vcpu *vcpu)
 {
-	u32 o = host_load(&ring3_vcpu->owner);
+	u32 o = host_load(&vcpu->owner);
 	struct ring3_thread *holder;
 	struct ring3_proc *proc;
 
 	if (!o || (o & RING3_OWNER_POLLING))
 		return false;
-	holder = thread_of(o & RING3_OWNER_TID);
+	holder = thread_of(vcpu, o & RING3_OWNER_TID);
 	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
 	if (!proc)
 		return false;
@@ -216,12 +226,13 @@ static bool take_from_dead(void)
 	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
 		return false;
 	/* It may have let go after we looked, and ended in peace. */
-	if ((host_load(&ring3_vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
+	if ((host_load(&vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
 		return false;
-	if (ring3_driver != holder || (host_load(&holder->word) & RING3_WORD_BATON)) {
+	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
+	    (host_load(&holder->word) & RING3_WORD_BATON)) {
 		host_andnot(&holder->word, RING3_WORD_BATON);
-		if (host_cas(&ring3_vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
-			ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
+			ring3_host_futex_wake(&vcpu->owner, 1);
 		return true;
 	}
 	ring3_poison("process %d died inside kernel code", proc->pid);
@@ -247,6 +258,7 @@ static bool yielded_briefly(u64 now)
  */
 static int host_acquire(struct ring3_thread *tb, u32 bits)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	long patience = ACQUIRE_FIRST_NS, waited = 0;
 	u32 waiters = 0;
 	u64 now, until = 0;
@@ -259,11 +271,11 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 				return 1;
 			if (host_load(&tb->word) & bits)
 				return -1;
-			cpu_relax();
+			host_pause();
 		}
 		if (poisoned())
 			return 0;
-		o = host_load(&ring3_vcpu->owner);
+		o = host_load(&vcpu->owner);
 		if (!o || (o & RING3_OWNER_POLLING))
 			continue;
 		now = ring3_clock();
@@ -276,16 +288,16 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 		}
 		until = 0;
 		if (!(o & RING3_OWNER_WAITERS) &&
-		    !host_cas(&ring3_vcpu->owner, o, o | RING3_OWNER_WAITERS))
+		    !host_cas(&vcpu->owner, o, o | RING3_OWNER_WAITERS))
 			continue;
 		waiters = RING3_OWNER_WAITERS;
-		if (futex_wait(&ring3_vcpu->owner, o | RING3_OWNER_WAITERS, patience) == -ETIMEDOUT) {
+		if (futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience) == -ETIMEDOUT) {
 			waited += patience;
 			patience = min(2 * patience, ACQUIRE_LAST_NS);
 			if (waited < ACQUIRE_TIMEOUT_NS)
 				continue;
 			waited = 0;
-			take_from_dead();
+			take_from_dead(vcpu);
 		}
 	}
 }
@@ -299,6 +311,7 @@ static bool keeper_is_gone(void)
 /* The thread's call is in other hands. */
 static int host_wait(struct ring3_thread *tb)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	int spin = SPIN_WAIT;
 	long ret;
 	u32 w;
@@ -323,7 +336,7 @@ static int host_wait(struct ring3_thread *tb)
 			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
 			/* Whoever finished the call did so before we got the vCPU. */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
-				release(false);
+				release(vcpu, false);
 				continue;
 			}
 			if (w & RING3_WORD_SIGNAL)
@@ -332,9 +345,9 @@ static int host_wait(struct ring3_thread *tb)
 		}
 		if (poisoned())
 			return fail(tb);
-		if (spin > 0 && host_load(&ring3_vcpu->owner)) {
+		if (spin > 0 && host_load(&vcpu->owner)) {
 			spin--;
-			cpu_relax();
+			host_pause();
 			continue;
 		}
 		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
@@ -350,12 +363,13 @@ static int host_wait(struct ring3_thread *tb)
 /* The thread's call is over: let go and go home, unless something is left to do. */
 int ring3_host_leave(struct ring3_thread *tb)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	/* The fast path comes here with the vCPU released or not. */
-	u32 o = host_load(&ring3_vcpu->owner);
+	u32 o = host_load(&vcpu->owner);
 
-	if ((o & RING3_OWNER_TID) == tb->tid && ring3_vcpu->driver == (unsigned long)tb)
-		release(false);
-	if (host_load(&ring3_region.pending) && !poisoned() && try_acquire(tb, 0)) {
+	if ((o & RING3_OWNER_TID) == tb->tid && vcpu->driver == (unsigned long)tb)
+		release(vcpu, false);
+	if (host_load(vcpu_pending(vcpu)) && !poisoned() && try_acquire(tb, 0)) {
 		r3t_call(tb) = R3_CALL_DONE;
 		return 1;
 	}
@@ -412,14 +426,13 @@ static int drive_again(struct ring3_thread *tb)
  */
 static int host_poll(struct ring3_thread *tb)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	u32 mine = tb->tid | RING3_OWNER_POLLING;
-	static u64 gave_up;		/* when the last spin found nothing; 0: it did */
-	static u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
 	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
-	static u64 patience = COMES_NS;	/* with a called thread; 0: the last one needed our CPU */
 	bool event = false, beside_peer, yielded = false;
 	u32 ready, o;
 
@@ -429,34 +442,34 @@ static int host_poll(struct ring3_thread *tb)
 	 * was followed by work soon after was too short: a sleep and a wake-up on
 	 * another CPU alone take that long. One followed by a long sleep was too long.
 	 */
-	if (gave_up) {
-		spin_ns = start - gave_up < 4 * cap ? cap : spin_ns / 2;
-		gave_up = 0;
+	if (cpu->gave_up) {
+		cpu->spin_ns = start - cpu->gave_up < 4 * cap ? cap : cpu->spin_ns / 2;
+		cpu->gave_up = 0;
 	}
-	spin_ns = clamp(spin_ns, min(cap, SPIN_MIN_NS), cap);
-	if (start < crowded_until)
-		spin_ns = min(cap, SPIN_MIN_NS);
+	cpu->spin_ns = clamp(cpu->spin_ns, min(cap, SPIN_MIN_NS), cap);
+	if (start < cpu->crowded_until)
+		cpu->spin_ns = min(cap, SPIN_MIN_NS);
 	ring3_poll_disarm();
 	beside_peer = ring3_poll_beside_peer();
-	WRITE_ONCE(ring3_vcpu->polled, READ_ONCE(ring3_vcpu->polled) | R3_EXIT_POLL);
+	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
 
-	o = host_load(&ring3_vcpu->owner);
-	if (!host_cas(&ring3_vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
-		host_or(&ring3_vcpu->owner, RING3_OWNER_POLLING);
+	o = host_load(&vcpu->owner);
+	if (!host_cas(&vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
+		host_or(&vcpu->owner, RING3_OWNER_POLLING);
 	if (o & RING3_OWNER_WAITERS) {
-		ring3_host_futex_wake(&ring3_vcpu->owner, 1);
+		ring3_host_futex_wake(&vcpu->owner, 1);
 		/* It takes the vCPU from us, and the host may have put it on this CPU. */
 		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
 
 	for (;;) {
-		o = host_load(&ring3_vcpu->owner);
+		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine) {
-			patience = yielded ? 0 : COMES_NS;
+			cpu->patience = yielded ? 0 : COMES_NS;
 			return host_wait(tb);
 		}
 		yielded = false;
-		if (host_load(&ring3_region.pending) ||
+		if (host_load(vcpu_pending(vcpu)) ||
 		    (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
 			event = true;
 			break;
@@ -465,21 +478,22 @@ static int host_poll(struct ring3_thread *tb)
 		if (!ready && n_fds)
 			ready = fd_ports_ready(fds, fd_bits, n_fds);
 		if (ready) {
-			host_or(&ring3_region.pending, ready);
+			host_or(vcpu_pending(vcpu), ready);
 			event = true;
 			break;
 		}
 		now = ring3_clock();
-		if (now >= READ_ONCE(ring3_vcpu->deadline)) {
-			host_or(&ring3_region.pending, RING3_IRQ_TIMER);
+		if (now >= READ_ONCE(vcpu->deadline)) {
+			host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
 			break;
 		}
-		if (now - start >= spin_ns) {
-			gave_up = now;
+		if (now - start >= cpu->spin_ns) {
+			cpu->gave_up = now;
 			break;
 		}
-		if (!beside_peer && !n_fds && !(now - start >= patience && somebody_comes())) {
-			cpu_relax();
+		if (!beside_peer && !n_fds &&
+		    !(now - start >= cpu->patience && somebody_comes(cpu))) {
+			host_pause();
 			continue;
 		}
 		/*
@@ -489,19 +503,19 @@ static int host_poll(struct ring3_thread *tb)
 		 * too it is better to sleep and be woken.
 		 */
 		if (!yielded_briefly(now))
-			crowded_until = ring3_clock() + CROWDED_FOR_NS;
+			cpu->crowded_until = ring3_clock() + CROWDED_FOR_NS;
 		yielded = ring3_clock() - now > YIELDED_NS;
-		if (now < crowded_until) {
-			gave_up = ring3_clock();
+		if (now < cpu->crowded_until) {
+			cpu->gave_up = ring3_clock();
 			break;
 		}
 		beside_peer = ring3_poll_beside_peer();
 	}
 	do {
-		o = host_load(&ring3_vcpu->owner);
+		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine)
 			return host_wait(tb);
-	} while (!host_cas(&ring3_vcpu->owner, o, o & ~RING3_OWNER_POLLING));
+	} while (!host_cas(&vcpu->owner, o, o & ~RING3_OWNER_POLLING));
 
 	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
 		host_andnot(&tb->word, RING3_WORD_SIGNAL);
@@ -512,6 +526,7 @@ static int host_poll(struct ring3_thread *tb)
 
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	u32 o;
 	int got;
 
@@ -526,19 +541,19 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 
 	case R3_PARK_SLEEP:
 		if (r3t_call(tb) == R3_CALL_DONE) {
-			ring3_settle(!is_keep(tb) || !ring3_keep_watches);
+			ring3_settle(vcpu, !is_keep(tb) || !vcpu_cpu(vcpu)->keep_watches);
 			return ring3_host_leave(tb);
 		}
-		release(true);
-		if (host_load(&ring3_region.pending) && try_acquire(tb, 0))
+		release(vcpu, true);
+		if (host_load(vcpu_pending(vcpu)) && try_acquire(tb, 0))
 			return drive_again(tb);
 		return host_wait(tb);
 
 	case R3_PARK_HANDOVER:
-		WRITE_ONCE(ring3_vcpu->driver, (unsigned long)to);
+		WRITE_ONCE(vcpu->driver, (unsigned long)to);
 		do {
-			o = host_load(&ring3_vcpu->owner);
-		} while (!host_cas(&ring3_vcpu->owner, o,
+			o = host_load(&vcpu->owner);
+		} while (!host_cas(&vcpu->owner, o,
 				   to->tid | (o & RING3_OWNER_WAITERS)));
 		ring3_thread_notify(to, RING3_WORD_BATON);
 		if (r3t_call(tb) == R3_CALL_DONE) {
@@ -548,12 +563,11 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return host_wait(tb);
 
 	case R3_PARK_YIELD:
-		release(false);
+		release(vcpu, false);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			/* Home; what is still runnable is KEEP's to run. */
-			host_store(&ring3_drive_wanted, 1);
-			host_add(&ring3_region.kick, 1);
-			ring3_host_futex_wake(&ring3_region.kick, 1);
+			host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
+			ring3_kick(vcpu);
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}
@@ -576,6 +590,10 @@ struct waitv {			/* struct futex_waitv of <linux/futex.h> */
 
 static long host_keep(struct ring3_thread *tb)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u32 *kick_word = vcpu_kick_word(vcpu);
+	bool links = vcpu == &ring3_region.vcpu[0];
 	struct waitv wv[1 + RING3_PORTS_MAX];
 	u32 *words[RING3_PORTS_MAX];
 	u32 values[RING3_PORTS_MAX];
@@ -583,32 +601,35 @@ static long host_keep(struct ring3_thread *tb)
 	struct __kernel_timespec ts;
 	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
 	u32 kick, ready, owner, held_by = 0;
-	int i, n;
+	int i, n = 0;
 
 	while (!poisoned()) {
-		kick = host_load(&ring3_region.kick);
-		n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
-		deadline = host_load(&ring3_vcpu->deadline);
-		__atomic_store_n(&ring3_keep_until, deadline, __ATOMIC_SEQ_CST);
-		if (host_load(&ring3_vcpu->deadline) < deadline)
+		kick = host_load(kick_word);
+		if (links) {
+			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
+			take_inbox();
+		}
+		deadline = host_load(&vcpu->deadline);
+		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
+		if (host_load(&vcpu->deadline) < deadline)
 			continue;
 
 		now = ring3_clock();
-		ring3_keep_watches = host_load(&ring3_vcpu->driver) != (unsigned long)tb;
-		ready = ring3_poll_check();
+		cpu->keep_watches = links && host_load(&vcpu->driver) != (unsigned long)tb;
+		ready = links ? ring3_poll_check() : 0;
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
-		if (host_xchg(&ring3_drive_wanted, 0)) {
+		if (host_xchg(&cpu->drive_wanted, 0)) {
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
 			continue;
 		}
-		if (ready || host_load(&ring3_region.pending)) {
+		if (ready || host_load(vcpu_pending(vcpu))) {
 			u32 before;
 
 			/* The way past is a turn that finds nothing new and sleeps. */
-			before = ready ? host_or(&ring3_region.pending, ready) : 0;
-			owner = host_load(&ring3_vcpu->owner);
+			before = ready ? host_or(vcpu_pending(vcpu), ready) : 0;
+			owner = host_load(&vcpu->owner);
 			/*
 			 * One that polls sees it too, and sooner. To take the vCPU from it would
 			 * send it to sleep and arm the links: every packet costs a wake-up then.
@@ -627,7 +648,7 @@ static long host_keep(struct ring3_thread *tb)
 				held_since = now;
 			} else if (now - held_since > ACQUIRE_TIMEOUT_NS) {
 				held_since = now;
-				take_from_dead();
+				take_from_dead(vcpu);
 			}
 			if ((before & ready) != ready || !ready) {
 				again = KEEP_AGAIN_NS;
@@ -637,11 +658,11 @@ static long host_keep(struct ring3_thread *tb)
 			deadline = now + again;
 			again = min(2 * again, KEEP_WATCH_NS);
 		}
-		if (ring3_keep_watches && ring3_poll_unarmed() &&
-		    !(host_load(&ring3_vcpu->owner) & RING3_OWNER_POLLING))
+		if (cpu->keep_watches && ring3_poll_unarmed() &&
+		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
 			deadline = min(deadline, now + KEEP_WATCH_NS);
 sleep:
-		wv[0] = (struct waitv) { kick, (u64)&ring3_region.kick, FUTEX2_SIZE_U32, 0 };
+		wv[0] = (struct waitv) { kick, (u64)kick_word, FUTEX2_SIZE_U32, 0 };
 		for (i = 0; i < n; i++)
 			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
 						     FUTEX2_SIZE_U32, 0 };
@@ -652,6 +673,10 @@ sleep:
 		ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
 				   1 /* CLOCK_MONOTONIC */, 0);
 	}
+	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
+	if (links)
+		for_each_vcpu(vcpu)
+			ring3_kick(vcpu);
 	return 0;
 }
 
@@ -682,6 +707,7 @@ __setup("ring3_ports_rest_ns=", set_ports_rest);
 /* A call that is not on the fast path. `owned`: the vCPU is taken already. */
 int ring3_host_enter(struct ring3_thread *tb, int owned)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	long nr = tb->nr;
 
 	if (nr == RING3_NR_KEEP) {
@@ -694,18 +720,20 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		tb->ret = 0;
 		if (tb == &ring3_region.driver_thread[1]) {
 			host_rest();
-			if (!host_load(&ring3_region.pending))
+			if (!host_load(&ring3_region.pending) && !host_load(vcpu_pending(vcpu)))
 				return 0;
 		}
+		if (vcpu == &ring3_region.vcpu[0])
+			take_inbox();
 		/* Whoever holds it sees what is pending, unless it is on its way out: entry.S. */
 		while (!poisoned()) {
 			if (try_acquire(tb, 0)) {
 				r3t_call(tb) = R3_CALL_DONE;
 				return 1;
 			}
-			if (!turns-- || !host_load(&ring3_region.pending))
+			if (!turns-- || !host_load(vcpu_pending(vcpu)))
 				break;
-			cpu_relax();
+			host_pause();
 		}
 		return 0;
 	}
@@ -714,12 +742,12 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	if (!tb->task) {
 		tb->ret = -EINVAL;
 		if (owned)
-			release(false);
+			release(vcpu, false);
 		return 0;
 	}
 	if (!owned && host_acquire(tb, 0) != 1)
 		return fail(tb);
-	WRITE_ONCE(ring3_vcpu->driver, (unsigned long)tb);
+	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	r3t_call(tb) = R3_CALL_WANT;
 	r3t_request(tb) |= R3_REQ_CALL;
 	return 1;

@@ -6,7 +6,10 @@
 #ifndef RING3_VCPU_H
 #define RING3_VCPU_H
 
+#include <linux/cache.h>
+#include <linux/threads.h>
 #include <asm/ring3.h>
+#include <ring3/ring3_smp.h>
 
 #define host_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define host_store(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
@@ -39,10 +42,135 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 
+/* What the image keeps of a vCPU besides the contract's words. */
+struct ring3_cpu {
+	u32 drive_wanted;	/* tasks are runnable and nobody drives */
+	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
+	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
+	u64 keep_until;
+	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
+	u64 gave_up;		/* when the last spin found nothing; 0: it did */
+	u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
+	u64 patience;		/* with a called thread; 0: the last one needed our CPU */
+	struct ring3_thread *called;	/* the last one; it may have come since */
+	u64 next_poll;		/* of the way out of calls */
+	u32 relaxed;		/* turns of pause in kernel code */
+} ____cacheline_aligned;
+extern struct ring3_cpu ring3_cpus[NR_CPUS];
+
+/*
+ * The vCPU that this kernel code runs on; not for code on a host thread's own stack. (asm/ring3.h
+ * has a shorter name, which is that of the struct.)
+ */
+#undef ring3_vcpu
+#undef ring3_driver
+#define ring3_driver	((struct ring3_thread *)READ_ONCE(ring3_this_vcpu->driver))
+
+/*
+ * A thread and its task belong to one vCPU; code on a host stack names it by the thread. The
+ * up flavour's is a constant.
+ */
+#ifdef CONFIG_SMP
+#define ring3_this_vcpu		(ring3_stack()->vcpu)
+#define ring3_this_cpu		(&ring3_cpus[ring3_stack()->cpu])
+#define ring3_pending		ring3_vcpu_pending(ring3_this_vcpu)
+#define ring3_irq_enabled	(ring3_stack()->irq_enabled)
+#define ring3_yield_word()	(&ring3_this_cpu->yield_wanted)
+
+#define R3T_VCPU		5	/* of image_private[]: struct ring3_vcpu */
+
+static inline struct ring3_vcpu *r3t_vcpu(struct ring3_thread *tb)
+{
+	return (struct ring3_vcpu *)tb->image_private[R3T_VCPU];
+}
+
+static inline struct ring3_cpu *vcpu_cpu(struct ring3_vcpu *vcpu)
+{
+	return (struct ring3_cpu *)ring3_vcpu_private(vcpu);
+}
+
+static inline u32 *vcpu_pending(struct ring3_vcpu *vcpu)
+{
+	return &ring3_vcpu_pending(vcpu);
+}
+
+static inline u32 *vcpu_kick_word(struct ring3_vcpu *vcpu)
+{
+	return vcpu == &ring3_region.vcpu[0] ? &ring3_region.kick : &ring3_vcpu_kick(vcpu);
+}
+
+/* smp.c */
+void ring3_setup_cpus(void);
+void ring3_handle_ipi(u32 bits);
+void ring3_place_task(struct task_struct *task, struct ring3_thread *tb);
+#else
+#define ring3_this_vcpu		(&ring3_region.vcpu[0])
+#define ring3_this_cpu		(&ring3_cpus[0])
+#define ring3_pending		(ring3_region.pending)
+#define ring3_irq_enabled	(ring3_region.vcpu[0].irq_enabled)
+#define ring3_yield_word()	(&ring3_yield_wanted)
+
+static inline struct ring3_vcpu *r3t_vcpu(struct ring3_thread *tb)
+{
+	return &ring3_region.vcpu[0];
+}
+
+static inline struct ring3_cpu *vcpu_cpu(struct ring3_vcpu *vcpu)
+{
+	return &ring3_cpus[0];
+}
+
+static inline u32 *vcpu_pending(struct ring3_vcpu *vcpu)
+{
+	return &ring3_region.pending;
+}
+
+static inline u32 *vcpu_kick_word(struct ring3_vcpu *vcpu)
+{
+	return &ring3_region.kick;
+}
+
+static inline void ring3_setup_cpus(void)
+{
+}
+
+static inline void ring3_handle_ipi(u32 bits)
+{
+}
+
+static inline void ring3_place_task(struct task_struct *task, struct ring3_thread *tb)
+{
+}
+#endif
+
+/* All vCPUs of the node. */
+#define for_each_vcpu(v) \
+	for ((v) = &ring3_region.vcpu[0]; (v); (v) = (struct ring3_vcpu *)ring3_vcpu_next(v))
+
+static inline void ring3_kick(struct ring3_vcpu *vcpu)
+{
+	u32 *word = vcpu_kick_word(vcpu);
+
+	host_add(word, 1);
+	ring3_host_futex_wake(word, 1);
+}
+
+/* On a host thread's own stack, where cpu_relax() may not be. */
+static inline void host_pause(void)
+{
+	asm volatile("pause" : : : "memory");
+}
+
+/* KEEP's thread block of this vCPU. */
+static inline struct ring3_thread *vcpu_keeper(struct ring3_vcpu *vcpu)
+{
+	unsigned int n = vcpu_cpu(vcpu) - ring3_cpus;
+
+	return &ring3_region.driver_thread[n ? 1 + n : 0];
+}
+
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
-extern u64 ring3_keep_until;
-extern u32 ring3_drive_wanted;
-extern bool ring3_keep_watches;
+extern struct mutex ring3_blocks;
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_thread_call(struct ring3_thread *tb);
@@ -55,14 +183,17 @@ void ring3_take_number(struct ring3_thread *tb);
  */
 static inline void ring3_deadline_check(void)
 {
-	if (ring3_driver == &ring3_region.driver_thread[0] &&
-	    ring3_clock() >= READ_ONCE(ring3_vcpu->deadline))
-		host_or(&ring3_region.pending, RING3_IRQ_TIMER);
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+
+	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) == vcpu_keeper(vcpu) &&
+	    ring3_clock() >= READ_ONCE(vcpu->deadline))
+		host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
 }
 
+void ring3_timer_start(void);	/* of this vCPU */
 bool ring3_poll_unarmed(void);
 bool ring3_poll_beside_peer(void);
-void ring3_settle(bool idle);
+void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);
 int ring3_host_leave(struct ring3_thread *tb);

@@ -34,7 +34,11 @@ SECTIONS
 		ring3_region = .;
 		LONG(R3_MAGIC_LO) LONG(R3_MAGIC_HI)
 		LONG(R3_ABI)
+#ifdef CONFIG_SMP
+		LONG(1)				/* flavour: smp */
+#else
 		LONG(0)				/* flavour: up */
+#endif
 		QUAD(_end - ring3_region)
 		QUAD(_stext - ring3_region)
 		QUAD(__text_end - ring3_region)

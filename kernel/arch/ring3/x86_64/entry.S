@@ -27,12 +27,89 @@
  * and who sets `pending' looks again (KEEP, DRIVE), at the latest with the next tick: that
  * goes on as long as a program's task is current, and where none is nobody is on this path.
  *
- * Register use below: r12 thread block, rbp its task, ebx tid, r14 result.
+ * A vCPU that others send interrupts to (smp) is let go by a locked instruction: whoever sets
+ * `pending' and sees the owner word taken relies on the look after it (smp.c).
+ *
+ * Register use below: r12 thread block, rbp its task, ebx tid, r14 result, r13 (smp) its vCPU.
+ * With one vCPU that is at a constant place.
  */
 #include <linux/linkage.h>
 #include <generated/asm-offsets.h>
 
 #define REGION(off)	ring3_region + (off)(%rip)
+
+#ifdef CONFIG_SMP
+/* Of the vCPU in r13, where the thread in r12 (r10 on the way in) belongs. */
+#define VCPU(off)		(off)(%r13)
+#define PENDING			V_PENDING(%r13)
+#define CURRENT			V_TASK(%r13)
+#define SLOW			.Lslow_saved
+.macro LOAD_VCPU
+	movq	T_VCPU(%r12), %r13
+.endm
+.macro TAKE
+	PUSH_SAVED
+	movq	T_VCPU(%r10), %r13
+	lock cmpxchgl %r11d, VCPU(V_OWNER)
+.endm
+.macro TAKEN
+.endm
+.macro SINGLE_TASK
+	FOOT	%rcx
+	movq	STACK_PERCPU(%rcx), %rcx
+	leaq	runqueues + RQ_NR_RUNNING(%rip), %rdx
+	cmpl	$1, (%rdx, %rcx)
+.endm
+/* Lets the vCPU go; fails where somebody waits. */
+.macro RELEASE failed
+	movl	%ebx, %eax
+	xorl	%ecx, %ecx
+	lock cmpxchgl %ecx, VCPU(V_OWNER)
+	jne	\failed
+.endm
+#else
+#define VCPU(off)		REGION(REGION_VCPU + (off))
+#define PENDING			REGION(REGION_PENDING)
+#define CURRENT			ring3_current(%rip)
+#define SLOW			.Lslow
+.macro LOAD_VCPU
+.endm
+/* The locked instruction waits for all stores before it: so first this, then the pushes. */
+.macro TAKE
+	lock cmpxchgl %r11d, VCPU(V_OWNER)
+.endm
+.macro TAKEN
+	PUSH_SAVED
+.endm
+.macro SINGLE_TASK
+	cmpl	$1, runqueues + RQ_NR_RUNNING(%rip)
+.endm
+.macro RELEASE failed
+	cmpl	%ebx, VCPU(V_OWNER)
+	jne	\failed
+	movl	$0, VCPU(V_OWNER)
+.endm
+#endif
+
+/* On a task's stack: what lies at its foot. */
+#ifdef CONFIG_SMP
+#define FOOT_TASK(reg)		STACK_TASK(reg)
+.macro FOOT reg
+	movq	%rsp, \reg
+	andq	$-STACK_SIZE, \reg
+.endm
+.macro FOOT_DRIVER foot, reg
+	movq	STACK_VCPU(\foot), \reg
+	movq	V_DRIVER(\reg), \reg
+.endm
+#else
+#define FOOT_TASK(reg)		ring3_current(%rip)
+.macro FOOT reg
+.endm
+.macro FOOT_DRIVER foot, reg
+	movq	REGION(REGION_VCPU + V_DRIVER), \reg
+.endm
+#endif
 
 .macro PUSH_SAVED
 	pushq	%rbp
@@ -58,25 +135,24 @@
  * enter: see include/ring3.h for the convention.
  */
 SYM_FUNC_START(ring3_enter)
-	/* The locked instruction waits for all stores before it: so first this, then the pushes. */
 	movl	T_TID(%r10), %r11d
 	movq	%rax, T_NR(%r10)
 	cmpq	$NR_LINUX_CALLS, %rax
 	jae	.Lslow
 	xorl	%eax, %eax
-	lock cmpxchgl %r11d, REGION(VCPU_OWNER)
-	jne	.Lslow
-	PUSH_SAVED
+	TAKE
+	jne	SLOW
+	TAKEN
 	movq	%rsp, T_HOST_SP(%r10)
 	movq	%r10, %r12
 	movl	%r11d, %ebx
-	movq	ring3_current(%rip), %rbp
+	movq	CURRENT, %rbp
 	cmpq	T_TASK(%r12), %rbp
 	jne	.Lslow_owned
 	cmpq	$0, T_OUTSIDE(%r12)
 	je	.Lslow_owned
 
-	movq	%r12, REGION(VCPU_DRIVER)
+	movq	%r12, VCPU(V_DRIVER)
 	movq	T_BASE_SP(%r12), %rsp
 	andq	$-16, %rsp
 	leaq	sys_call_table(%rip), %r11
@@ -84,14 +160,14 @@ SYM_FUNC_START(ring3_enter)
 	call	*(%r11, %rax, 8)
 	movq	%rax, %r14
 
-	cmpq	%r12, REGION(VCPU_DRIVER)
+	cmpq	%r12, VCPU(V_DRIVER)
 	jne	.Lexit_slow
 	testl	$EXIT_WORK, TASK_TI_FLAGS(%rbp)
 	jnz	.Lexit_slow
-	movl	REGION(REGION_PENDING), %eax
-	orl	REGION(VCPU_EXIT_WORK), %eax
+	movl	PENDING, %eax
+	orl	VCPU(V_EXIT_WORK), %eax
 	jnz	.Lexit_slow
-	cmpl	$1, runqueues + RQ_NR_RUNNING(%rip)	/* single_task_running() */
+	SINGLE_TASK			/* single_task_running() */
 	jne	.Lexit_slow
 
 .Lleave:
@@ -99,10 +175,8 @@ SYM_FUNC_START(ring3_enter)
 	movq	T_BASE_SP(%r12), %rcx
 	movq	%rcx, TASK_SP(%rbp)
 	movq	T_HOST_SP(%r12), %rsp
-	cmpl	%ebx, REGION(VCPU_OWNER)
-	jne	.Lrelease_slow
-	movl	$0, REGION(VCPU_OWNER)
-	cmpl	$0, REGION(REGION_PENDING)
+	RELEASE	.Lrelease_slow
+	cmpl	$0, PENDING
 	jne	.Lrelease_slow
 	movq	%r14, %rax
 	POP_SAVED
@@ -133,6 +207,7 @@ SYM_FUNC_START(ring3_enter)
 	jmp	.Lslow_call
 .Lslow:
 	PUSH_SAVED
+.Lslow_saved:
 	movq	%rsp, T_HOST_SP(%r10)
 	movq	%r10, %r12
 	xorl	%eax, %eax
@@ -152,7 +227,8 @@ SYM_FUNC_START(ring3_enter)
 .Lafter_host:
 	testl	%eax, %eax
 	je	.Lhome
-	movq	ring3_current(%rip), %rax
+	LOAD_VCPU
+	movq	CURRENT, %rax
 	movq	TASK_SP(%rax), %rsp
 	POP_SAVED
 	ret
@@ -170,9 +246,10 @@ SYM_FUNC_END(ring3_enter)
  */
 SYM_FUNC_START(ring3_park)
 	PUSH_SAVED
-	movq	ring3_current(%rip), %rax
+	FOOT	%rcx
+	movq	FOOT_TASK(%rcx), %rax
 	movq	%rsp, TASK_SP(%rax)
-	movq	REGION(VCPU_DRIVER), %r12
+	FOOT_DRIVER %rcx, %r12
 	cmpq	$PARK_OUTSIDE, %rdi
 	jne	1f
 	movq	%rsp, T_BASE_SP(%r12)
@@ -188,7 +265,8 @@ SYM_FUNC_END(ring3_park)
 
 /* The node is poisoned: the driving thread leaves the kernel stack for good. */
 SYM_FUNC_START(ring3_abandon)
-	movq	REGION(VCPU_DRIVER), %r12
+	FOOT	%rcx
+	FOOT_DRIVER %rcx, %r12
 	movq	$-5, T_RET(%r12)		/* -EIO */
 	jmp	.Lhome
 SYM_FUNC_END(ring3_abandon)
@@ -213,6 +291,14 @@ SYM_FUNC_START(ring3_ret_from_fork)
 	call	do_exit
 SYM_FUNC_END(ring3_ret_from_fork)
 
+#ifdef CONFIG_SMP
+/* First frame of a vCPU's idle task (__cpu_up). */
+SYM_FUNC_START(ring3_secondary)
+	call	ring3_secondary_start
+	ud2
+SYM_FUNC_END(ring3_secondary)
+#endif
+
 /* long boot(struct ring3_thread *init_thread) */
 	.section .init.text, "ax"
 SYM_FUNC_START(ring3_boot)
@@ -221,9 +307,13 @@ SYM_FUNC_START(ring3_boot)
 	movq	%rdi, %r12
 	andq	$-16, %rsp
 	call	ring3_relocate
+#ifdef CONFIG_SMP
+	movq	%r12, %rdi
+	call	ring3_boot_vcpus
+#endif
 	movl	T_TID(%r12), %eax
-	movl	%eax, REGION(VCPU_OWNER)
-	movq	%r12, REGION(VCPU_DRIVER)
+	movl	%eax, REGION(REGION_VCPU + V_OWNER)
+	movq	%r12, REGION(REGION_VCPU + V_DRIVER)
 	leaq	init_stack + KERNEL_STACK_SIZE(%rip), %rsp
 	call	start_kernel
 	ud2

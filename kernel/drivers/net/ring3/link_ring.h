@@ -54,8 +54,10 @@
 #define link_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define link_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #endif
+#ifndef link_store		/* a model of CPUs keeps stores back */
 #define link_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define link_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#endif
 #ifndef link_mb			/* a sanitizer that knows no fences brings its own */
 #define link_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
@@ -65,7 +67,9 @@
  * Locked on every flavour: an UP kernel's own xchg() and atomic_t are not
  * meant for words that other processors write.
  */
+#ifndef link_xchg
 #define link_xchg(p, v)		__atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#endif
 #define link_inc(p)		((void)__atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST))
 
 #define LINK_ALIGN		64u	/* bytes; records start on cache lines */

@@ -103,9 +103,12 @@ impl Test {
         command
     }
 
+    /// A node has no mounts of its own: what a program on it mounts, it mounts on the host.
     pub fn on_node(&self, at: &Path) -> Command {
-        let mut command = Command::new(paths::ring3());
+        let mut command = Command::new("unshare");
         command
+            .args(["-m", "--"])
+            .arg(paths::ring3())
             .args(["run", "--mem", MEM, "--", "sh", "-c"])
             .arg(self.script(at));
         command
@@ -149,6 +152,7 @@ pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Side, S
     drop(group);
     let seconds = start.elapsed().as_secs_f64();
     reap_strays();
+    remove_tracers();
     let result = match end {
         None => Verdict::Timeout,
         Some(End::Exit(0)) => {
@@ -190,9 +194,54 @@ fn reap_strays() {
     }
 }
 
+/// The host has one tracefs, whoever mounts it: the tracers that a killed test made there stay.
+fn remove_tracers() {
+    let script = "mount -t tracefs tracefs /sys/kernel/tracing; \
+                  cd /sys/kernel/tracing/instances && rmdir ksft-*";
+    // Most tests leave none, and some hosts have no tracefs.
+    let _ = Command::new("unshare")
+        .args(["-m", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a test mounts is gone with it on either side, and so is its tracer.
+    #[test]
+    fn leaves_nothing() {
+        use std::os::unix::fs::PermissionsExt;
+        if !rustix::process::geteuid().is_root() {
+            println!("mounting needs root");
+            return;
+        }
+        let at = std::env::temp_dir().join(format!("kselftest-{}", std::process::id()));
+        let test = Test::parse("net:mounts").unwrap();
+        let folder = at.join("run/net");
+        std::fs::create_dir_all(&folder).unwrap();
+        let script = folder.join("mounts");
+        std::fs::write(
+            &script,
+            "#!/bin/sh\n\
+             mkdir here && mount -t tmpfs none here && touch here/file || exit 1\n\
+             mkdir -p trace && mount -t tracefs none trace && mkdir trace/instances/ksft-unit-test\n\
+             sleep 60\n",
+        )
+        .unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        for mut command in [test.on_host(&at), test.on_node(&at)] {
+            let side = run(&mut command, &at.join("log"), Duration::from_secs(3)).unwrap();
+            assert_eq!(side.result, Verdict::Timeout);
+            assert!(!folder.join("here/file").exists(), "the mount is there");
+            assert!(!Path::new("/sys/kernel/tracing/instances/ksft-unit-test").exists());
+            std::fs::remove_dir(folder.join("here")).unwrap();
+        }
+        std::fs::remove_dir_all(&at).unwrap();
+    }
 
     #[test]
     fn skipped() {

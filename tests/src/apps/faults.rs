@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
         trial("fault_suspended".into(), suspended),
+        trial("fault_link_suspended".into(), link_suspended),
         trial("fault_passt_killed".into(), passt_killed),
         trial("fault_folder_removed".into(), folder_removed),
     ]
@@ -275,4 +276,54 @@ fn folder_removed() -> Checked {
     });
     ensure(gone, || "the keeper is still there".into())?;
     Ok(Verdict::Passed)
+}
+
+/// A node that stands still reads nothing: its peer's ring fills, and the peer asks to be told of room.
+/// When the node goes on, it tells.
+fn link_suspended() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let Place::Node(node) = &pair.server else {
+        return Err("not a node".into());
+    };
+    let (flood, counter) = (helper("flood")?, helper("counter")?);
+    let (flood, counter) = (flood.to_string_lossy(), counter.to_string_lossy());
+    let count = |place: &Place, name: &str| -> Result<u64, String> {
+        let text = place.must(&[&counter, &pair.interface, name], SHORT)?;
+        text.trim().parse().map_err(|_| format!("{name}: {text}"))
+    };
+    let port = pair.port(0).to_string();
+    let mut reader = pair
+        .server
+        .start(&[&flood, "serve", &pair.server4, &port])?;
+    let ask = [&*flood, "send", &pair.server4, &port, "1"];
+    pair.client.must(&ask, SHORT)?;
+    // The peer also looks by itself, once a second, and may come first.
+    for _ in 0..5 {
+        let pids = [
+            process(&stat(node)?["pid"])?,
+            Pid::from_raw(reader.child().id() as i32).ok_or("pid 0")?,
+        ];
+        let (full, told) = (
+            count(&pair.client, "tx_full")?,
+            count(&pair.server, "rx_doorbells_rung")?,
+        );
+        signal_all(&pids, Signal::STOP)?;
+        let fills = pair
+            .client
+            .start(&[&flood, "send", &pair.server4, &port, "300000"]);
+        let filled = until(SHORT, || {
+            count(&pair.client, "tx_full").is_ok_and(|now| now > full)
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        signal_all(&pids, Signal::CONT)?;
+        drop(fills);
+        ensure(filled, || "the ring does not fill".into())?;
+        let tells = until(Duration::from_secs(2), || {
+            count(&pair.server, "rx_doorbells_rung").is_ok_and(|now| now > told)
+        });
+        if tells {
+            return Ok(Verdict::Passed);
+        }
+    }
+    Err("there is room again, and nobody tells".into())
 }

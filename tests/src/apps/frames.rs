@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Corrupt frames on a TAP: counted and dropped, and the node works on.
+//! Corrupt frames on a TAP: counted and dropped, and the node works on. Checksums are looked at.
+//! What forked children send gets out.
 
-use super::topology::{Pair, Topology};
+use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, trial};
 use crate::exec;
 use libtest_mimic::Trial;
@@ -9,7 +10,11 @@ use std::process::Command;
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("frames_tap".into(), tap)]
+    vec![
+        trial("frames_tap".into(), tap),
+        trial("checksums_tap".into(), checksums),
+        trial("children_tap".into(), children),
+    ]
 }
 
 fn tap() -> Checked {
@@ -59,6 +64,53 @@ fn tap() -> Checked {
         .unwrap_or(0);
     ensure(seen + lost >= sent, || {
         format!("{sent} frames sent, {lost} dropped by the TAP, only {seen} counted")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+fn checksums() -> Checked {
+    if let Some(why) = Topology::TapServer.obstacle() {
+        return Ok(Verdict::Ignored(why));
+    }
+    let limit = Duration::from_secs(30);
+    let pair = Pair::new(Topology::TapServer)?;
+    let interface = pair.interface.as_str();
+    let address = format!("/sys/class/net/{interface}/address");
+    let mac = pair.server.must(&["cat", &address], limit)?;
+    // So that nobody waits for a neighbour's answer.
+    pair.client
+        .must(&["ping", "-c", "1", "-W", "5", &pair.server4], limit)?;
+    let mut command = Command::new(helper("checksum")?);
+    command.args([interface, mac.trim(), &pair.server4]);
+    let outcome = exec::run(&mut command, limit)?;
+    ensure(outcome.stdout == "of 16: right 16, wrong 0\n", || {
+        outcome.report()
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// A child has its parent's ways to the host: what it sends itself is not dropped.
+fn children() -> Checked {
+    if let Some(why) = Topology::TapClient.obstacle() {
+        return Ok(Verdict::Ignored(why));
+    }
+    let limit = Duration::from_secs(30);
+    let pair = Pair::new(Topology::TapClient)?;
+    let counter = |place: &Place, name: &str| -> Result<u64, String> {
+        let file = format!("/sys/class/net/{}/statistics/{name}", pair.interface);
+        let text = place.must(&["cat", &file], limit)?;
+        text.trim().parse().map_err(|_| format!("{name}: {text}"))
+    };
+    pair.client
+        .must(&["ping", "-c", "1", "-W", "5", &pair.server4], limit)?;
+    let before = counter(&pair.server, "rx_packets")?;
+    let program = helper("children")?;
+    pair.client
+        .must(&[&program.to_string_lossy(), &pair.server4, "400"], limit)?;
+    let dropped = counter(&pair.client, "tx_dropped")?;
+    let came = counter(&pair.server, "rx_packets")? - before;
+    ensure(dropped == 0 && came >= 400, || {
+        format!("of 400 datagrams {came} came, {dropped} were dropped on the node")
     })?;
     Ok(Verdict::Passed)
 }

@@ -6,7 +6,7 @@
 
 use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, trial};
-use crate::exec::{self, Group};
+use crate::exec::{self, Group, until};
 use crate::node::Node;
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("kill_busy".into(), busy));
     all.push(trial("kill_new_child".into(), new_child));
     all.push(trial("kill_keeper".into(), keeper));
+    all.push(trial("kill_link_peer".into(), link_peer));
     all
 }
 
@@ -73,6 +74,19 @@ fn kill_named(line: &str) -> Result<(), String> {
         .and_then(Pid::from_raw)
         .ok_or_else(|| format!("no process number in '{line}'"))?;
     kill_process(pid, Signal::KILL).map_err(|e| format!("kill {line}: {e}"))
+}
+
+fn kill_keeper(node: &Node) -> Result<(), String> {
+    let stat = exec::run(
+        &mut crate::node::ring3(["stat", &node.name]),
+        crate::node::SHORT,
+    )?;
+    let line = stat
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("keeper"))
+        .ok_or_else(|| stat.report())?;
+    kill_named(line)
 }
 
 fn works(node: &Node) -> Result<(), String> {
@@ -190,16 +204,7 @@ fn keeper() -> Checked {
     let wait = helper("wait")?;
     let waiter = Talker::start(node.command([&wait]))?;
     waiter.expect("waiting")?;
-    let stat = exec::run(
-        &mut crate::node::ring3(["stat", &node.name]),
-        crate::node::SHORT,
-    )?;
-    let pid = stat
-        .stdout
-        .lines()
-        .find(|line| line.starts_with("keeper"))
-        .ok_or_else(|| stat.report())?;
-    kill_named(pid)?;
+    kill_keeper(&node)?;
     let said = waiter.line(Duration::from_secs(2));
     ensure(
         said.as_deref().is_none_or(|text| text.starts_with('E')),
@@ -223,5 +228,28 @@ fn keeper() -> Checked {
     ensure(again.ok(), || {
         format!("the name is not free: {}", again.report())
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// A node is killed that has a link: the node at the other end loses its carrier, and works on.
+fn link_peer() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let (Place::Node(killed), Place::Node(node)) = (&pair.server, &pair.client) else {
+        return Err("not nodes".into());
+    };
+    let file = format!("/sys/class/net/{}/carrier", pair.interface);
+    ensure(node.output(&["cat", &file])?.trim() == "1", || {
+        "no carrier at the beginning".into()
+    })?;
+    kill_keeper(killed)?;
+    // It is looked for once a second.
+    let gone = until(Duration::from_secs(10), || {
+        node.output(&["cat", &file])
+            .is_ok_and(|text| text.trim() == "0")
+    });
+    ensure(gone, || {
+        "ten seconds after the far side's death its carrier is still there".into()
+    })?;
+    works(node)?;
     Ok(Verdict::Passed)
 }

@@ -25,7 +25,7 @@
 //! | [`soak`] | an hour of traffic, and nothing grows |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`calls`] | counting host calls |
-//! | [`frames`] | corrupt frames |
+//! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;

@@ -9,6 +9,8 @@
 #include "internal.h"
 #include "ring3_join.h"
 #include "ring3_sites.h"
+#include "ring3_xdp.h"
+#include <linux/if_xdp.h>
 #include <linux/un.h>
 
 #define REGION_PROT	(PROT_READ | PROT_WRITE)
@@ -69,15 +71,30 @@ bool node_map_alias(u64 address)
 	return made;
 }
 
-static void map_link(u32 index, int fd)
+static void map_xdp(u64 at, int fd)
 {
-	u64 base = (u64)gate.region;
+	map_at(at + RING3_XDP_RX * RING3_XDP_STRIDE, RING3_XDP_RXTX_BYTES, REGION_PROT, fd,
+	       XDP_PGOFF_RX_RING);
+	map_at(at + RING3_XDP_TX * RING3_XDP_STRIDE, RING3_XDP_RXTX_BYTES, REGION_PROT, fd,
+	       XDP_PGOFF_TX_RING);
+	map_at(at + RING3_XDP_FILL * RING3_XDP_STRIDE, RING3_XDP_UMEM_BYTES, REGION_PROT, fd,
+	       XDP_UMEM_PGOFF_FILL_RING);
+	map_at(at + RING3_XDP_COMPLETION * RING3_XDP_STRIDE, RING3_XDP_UMEM_BYTES, REGION_PROT,
+	       fd, XDP_UMEM_PGOFF_COMPLETION_RING);
+}
+
+/* A port's memory: a link's, which is a file, or the rings of an AF_XDP socket. */
+static void map_port(u32 index, int fd)
+{
+	u64 at = (u64)gate.region + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE;
 	struct stat st;
 
 	if (host_syscall2(__NR_fstat, fd, (long)&st))
 		gate_die(125, "port %u came without its memory", index);
-	map_at(base + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE, page_align(st.st_size),
-	       REGION_PROT, fd, 0);
+	if ((st.st_mode & S_IFMT) == S_IFSOCK)
+		map_xdp(at, fd);
+	else
+		map_at(at, page_align(st.st_size), REGION_PROT, fd, 0);
 	gate.links |= 1UL << index;
 }
 
@@ -187,9 +204,9 @@ struct ring3_thread *node_join(const char *path)
 		if (index >= RING3_PORTS_MAX)
 			gate_die(125, "the node has a port of number %u", index);
 		keep(fds[FDS_BEFORE_PORTS + i], GATE_FD_PORT + index);
-		if (reply.ports[i].kind == RING3_PORT_LINK)
-			map_link(index, gate_fd(GATE_FD_PORT + index));
-		else
+		if (reply.ports[i].kind == RING3_PORT_LINK || reply.ports[i].kind == RING3_PORT_XDP)
+			map_port(index, gate_fd(GATE_FD_PORT + index));
+		if (reply.ports[i].kind != RING3_PORT_LINK)
 			proc->port_fd[index] = gate_fd(GATE_FD_PORT + index);
 	}
 	return t;
@@ -244,6 +261,6 @@ struct ring3_thread *node_inherit(u64 thread, u64 links)
 	node_populate();
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		if (links >> i & 1)
-			map_link(i, gate_fd(GATE_FD_PORT + i));
+			map_port(i, gate_fd(GATE_FD_PORT + i));
 	return (struct ring3_thread *)thread;
 }

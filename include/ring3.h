@@ -263,6 +263,7 @@ enum ring3_port_kind {
 	RING3_PORT_TAP = 2,	/* fd: tap with IFF_VNET_HDR, vnet_hdr_sz 12, O_NONBLOCK */
 	RING3_PORT_PASST = 3,	/* fd: unix stream, be32 length + frame, O_NONBLOCK */
 	RING3_PORT_PACKET = 4,	/* fd: AF_PACKET with PACKET_VNET_HDR, O_NONBLOCK */
+	RING3_PORT_XDP = 5,	/* fd: AF_XDP, its rings at window (ring3_xdp.h) */
 };
 #define RING3_PORT_CSUM		(1u << 0)	/* far side takes partial checksums */
 #define RING3_PORT_TSO		(1u << 1)	/* far side takes TCP segments of 64 KiB */
@@ -275,7 +276,7 @@ struct ring3_port_config {
 	r3_u32 side;		/* link: which end, 0 or 1 */
 	r3_u8 mac[6];		/* all zero: random */
 	r3_u8 pad[2];
-	r3_u64 window;		/* link: address of struct ring3_link */
+	r3_u64 window;		/* link: address of struct ring3_link; xdp: of the rings */
 	char name[16];		/* interface name, NUL-terminated */
 };
 

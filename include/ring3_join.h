@@ -12,7 +12,7 @@
  *
  * The gate maps the region (all RW, then text_start..text_end R-X over it, then
  * the alias RW), each link's memfd RW at base + RING3_LINK_OFFSET + index *
- * RING3_LINK_STRIDE, moves fd-backed ports to reserved high numbers and writes
+ * RING3_LINK_STRIDE, the rings of an AF_XDP socket at the same place (ring3_xdp.h), moves fd-backed ports to reserved high numbers and writes
  * those into proc->port_fd[index].
  */
 #ifndef RING3_JOIN_H

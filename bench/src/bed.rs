@@ -150,6 +150,23 @@ impl Bed {
                     [namespace, node]
                 };
             }
+            BedKind::XdpOut | BedKind::PacketOut => {
+                let kind = if series.bed == BedKind::XdpOut {
+                    "xdp"
+                } else {
+                    "packet"
+                };
+                let namespace = self.namespace(tag, "h")?;
+                // An AF_XDP socket takes no partial checksums, nor gives any.
+                namespace.shell(&format!(
+                    "ip link add eth0 type veth peer name eth1 && ip addr add {FAR}/24 dev eth0 && \
+                     ip link set eth0 up && ip link set eth1 up && \
+                     if [ {kind} = xdp ]; then ethtool -K eth0 tx off >/dev/null; fi"
+                ))?;
+                let port = format!("{kind}:eth1,addr={NEAR}/24");
+                self.near = self.node(tag, "n", &[&port], series, Some(&namespace))?;
+                self.far = namespace;
+            }
             BedKind::Peer => {
                 let (near, name) = self.with_tap(tag)?;
                 self.far = End::Library(series.peer.clone(), name);

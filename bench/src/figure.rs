@@ -146,6 +146,10 @@ pub enum BedKind {
     TapOut,
     /// A namespace of the host asks, a node answers, over a TAP.
     TapIn,
+    /// A node asks, a namespace of the host answers, over a veth: by AF_XDP ...
+    XdpOut,
+    /// ... and by a packet socket.
+    PacketOut,
     /// Three namespaces in a row; the middle one forwards.
     VethForward,
     /// Three nodes in a row; the middle one forwards.

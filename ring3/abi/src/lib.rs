@@ -14,6 +14,7 @@ pub mod layout;
 mod link;
 mod park;
 mod region;
+mod xdp;
 
 pub use cred::*;
 pub use join::*;
@@ -21,3 +22,4 @@ pub use layout::LAYOUT;
 pub use link::*;
 pub use park::*;
 pub use region::*;
+pub use xdp::*;

@@ -151,6 +151,7 @@ pub const RING3_PORT_LINK: u32 = 1;
 pub const RING3_PORT_TAP: u32 = 2;
 pub const RING3_PORT_PASST: u32 = 3;
 pub const RING3_PORT_PACKET: u32 = 4;
+pub const RING3_PORT_XDP: u32 = 5;
 
 pub const RING3_PORT_CSUM: u32 = 1 << 0;
 pub const RING3_PORT_TSO: u32 = 1 << 1;

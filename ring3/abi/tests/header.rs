@@ -68,6 +68,7 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_PORT_TAP", abi::RING3_PORT_TAP as u64),
     ("RING3_PORT_PASST", abi::RING3_PORT_PASST as u64),
     ("RING3_PORT_PACKET", abi::RING3_PORT_PACKET as u64),
+    ("RING3_PORT_XDP", abi::RING3_PORT_XDP as u64),
     ("RING3_PORT_CSUM", abi::RING3_PORT_CSUM as u64),
     ("RING3_PORT_TSO", abi::RING3_PORT_TSO as u64),
     ("RING3_PORT_USO", abi::RING3_PORT_USO as u64),
@@ -76,6 +77,15 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_LINK_HEAD", abi::RING3_LINK_HEAD as u64),
     ("RING3_LINK_BYTES", abi::RING3_LINK_BYTES as u64),
     ("RING3_RECORD_SKIP", abi::RING3_RECORD_SKIP as u64),
+    ("RING3_XDP_ENTRIES", abi::RING3_XDP_ENTRIES as u64),
+    ("RING3_XDP_STRIDE", abi::RING3_XDP_STRIDE as u64),
+    ("RING3_XDP_RX", abi::RING3_XDP_RX as u64),
+    ("RING3_XDP_TX", abi::RING3_XDP_TX as u64),
+    ("RING3_XDP_FILL", abi::RING3_XDP_FILL as u64),
+    ("RING3_XDP_COMPLETION", abi::RING3_XDP_COMPLETION as u64),
+    ("RING3_XDP_RXTX_BYTES", abi::RING3_XDP_RXTX_BYTES as u64),
+    ("RING3_XDP_UMEM_BYTES", abi::RING3_XDP_UMEM_BYTES as u64),
+    ("RING3_XDP_MTU_MAX", abi::RING3_XDP_MTU_MAX as u64),
     ("RING3_JOIN_MAGIC", abi::RING3_JOIN_MAGIC),
 ];
 
@@ -88,7 +98,7 @@ fn the_mirror_is_what_c_sees() {
 
     let mut c = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"ring3.h\"\n\
-         #include \"ring3_link.h\"\n#include \"ring3_join.h\"\n\
+         #include \"ring3_link.h\"\n#include \"ring3_join.h\"\n#include \"ring3_xdp.h\"\n\
          #include \"ring3_park.h\"\n#include \"ring3_cred.h\"\nint main(void)\n{\n",
     );
     let mut expected = String::new();

@@ -12,12 +12,14 @@ Kinds:
   tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
   passt             the internet without privilege, by the program passt
   packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
+  xdp:INTERFACE     all that comes to queue 0 of an interface of the host, by AF_XDP
+                    (needs root); across a veth `ethtool -K OTHER-END tx off`
 
 Keys:
   addr=ADDRESS/LEN  address of the node's end; may be repeated, IPv4 and IPv6
   gw=ADDRESS        default gateway
   host=ADDRESS/LEN  tap: address of the host's end
-  mtu=BYTES         68 to 65535
+  mtu=BYTES         68 to 65535; xdp: at most 1770
   mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
   pcap=FILE         capture what crosses the port"
     };

@@ -115,6 +115,9 @@ pub enum PortError {
     #[error("mtu {mtu} is too small for the IPv6 address {address}: use at least 1280")]
     MtuForIpv6 { mtu: u32, address: String },
 
+    #[error("mtu {mtu} is too large: an xdp port takes at most {max}, a frame has to fit into half a page")]
+    MtuForXdp { mtu: u32, max: u32 },
+
     #[error("mac `{text}` {why}: use six pairs of hex digits, for example 02:00:00:00:00:01")]
     Mac { text: String, why: &'static str },
 }

@@ -26,8 +26,9 @@ impl Dice {
     }
 }
 
-const PIECES: [&str; 48] = [
+const PIECES: [&str; 49] = [
     "link",
+    "xdp",
     "tap",
     "passt",
     "packet",

@@ -15,7 +15,7 @@ use crate::error::{ConfigError, PortError};
 use crate::name;
 
 /// The kinds, as a person writes them.
-pub const KINDS: [&str; 4] = ["link", "tap", "passt", "packet"];
+pub const KINDS: [&str; 5] = ["link", "tap", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
 pub const KEYS: [&str; 6] = ["addr", "gw", "host", "mtu", "mac", "pcap"];
@@ -24,6 +24,8 @@ pub const KEYS: [&str; 6] = ["addr", "gw", "host", "mtu", "mac", "pcap"];
 const MTU_MIN: u32 = 68;
 const MTU_MIN_IPV6: u32 = 1280;
 const MTU_MAX: u32 = 65535;
+/// include/ring3_xdp.h
+const MTU_MAX_XDP: u32 = 1770;
 
 /// Where a port leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +38,8 @@ pub enum PortKind {
     Passt,
     /// An interface of the host, raw.
     Packet { ifname: String },
+    /// All of an interface of the host, by rings in shared memory.
+    Xdp { ifname: String },
 }
 
 impl PortKind {
@@ -46,6 +50,7 @@ impl PortKind {
             PortKind::Tap { .. } => "tap",
             PortKind::Passt => "passt",
             PortKind::Packet { .. } => "packet",
+            PortKind::Xdp { .. } => "xdp",
         }
     }
 
@@ -53,7 +58,7 @@ impl PortKind {
     pub fn name(&self) -> Option<&str> {
         match self {
             PortKind::Link { name } | PortKind::Tap { name } => Some(name),
-            PortKind::Packet { ifname } => Some(ifname),
+            PortKind::Packet { ifname } | PortKind::Xdp { ifname } => Some(ifname),
             PortKind::Passt => None,
         }
     }
@@ -79,6 +84,11 @@ impl PortKind {
                 let ifname = needs("packet", "INTERFACE, for example packet:eth0")?;
                 name::interface(&ifname)?;
                 Ok(PortKind::Packet { ifname })
+            }
+            "xdp" => {
+                let ifname = needs("xdp", "INTERFACE, for example xdp:eth0")?;
+                name::interface(&ifname)?;
+                Ok(PortKind::Xdp { ifname })
             }
             "passt" => match name {
                 None => Ok(PortKind::Passt),
@@ -163,6 +173,14 @@ impl PortSpec {
         };
         if let Some(gw) = self.gw.iter().find(|gw| !learns && !reachable(gw)) {
             return Err(PortError::GatewayOffLink(gw.to_string()));
+        }
+        if let (PortKind::Xdp { .. }, Some(mtu)) = (&self.kind, self.mtu) {
+            if mtu > MTU_MAX_XDP {
+                return Err(PortError::MtuForXdp {
+                    mtu,
+                    max: MTU_MAX_XDP,
+                });
+            }
         }
         let v6 = self.addrs.iter().find(|net| net.addr().is_ipv6());
         match (self.mtu, v6) {

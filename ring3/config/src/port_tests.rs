@@ -42,6 +42,12 @@ fn every_kind() {
             ifname: "eth0".into()
         }
     );
+    assert_eq!(
+        port("xdp:eth0").kind,
+        PortKind::Xdp {
+            ifname: "eth0".into()
+        }
+    );
 }
 
 #[test]
@@ -51,6 +57,7 @@ fn prints_what_it_parses() {
         "link:ab,addr=10.0.0.1/24,addr=fd00::1/64",
         "tap:t,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24,mtu=1500,mac=02:00:00:00:00:01,pcap=a=b",
         "packet:eth0,addr=10.1.0.0/31",
+        "xdp:eth0,mtu=1770",
     ] {
         assert_eq!(port(spec).to_string(), spec);
     }
@@ -60,7 +67,7 @@ fn prints_what_it_parses() {
 fn names_what_there_is() {
     assert_eq!(
         error("tun:x"),
-        "port `tun:x`: unknown kind `tun`; the kinds are link, tap, passt, packet"
+        "port `tun:x`: unknown kind `tun`; the kinds are link, tap, passt, packet, xdp"
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),
@@ -78,6 +85,8 @@ fn what_is_wrong() {
         ("link:", "link needs a name"),
         ("tap", "tap needs a name"),
         ("packet,mtu=1500", "packet needs a name"),
+        ("xdp", "xdp needs a name"),
+        ("xdp:eth0,mtu=1771", "an xdp port takes at most 1770"),
         ("passt:x", "passt takes no name"),
         ("link:a/b", "name `a/b` has a character"),
         ("tap:much-too-long-name", "is too long for an interface"),

@@ -128,6 +128,14 @@ pub enum Error {
     PacketNoInterface { ifname: String },
     #[error("not permitted to open a packet port on `{ifname}`: run as root or with CAP_NET_RAW")]
     PacketForbidden { ifname: String },
+    #[error("not permitted to open an xdp port on `{ifname}`: run as root")]
+    XdpForbidden { ifname: String },
+    #[error(
+        "`{ifname}` has an XDP program or socket of another's: end that, or use a packet port"
+    )]
+    XdpBusy { ifname: String },
+    #[error("the host has no AF_XDP sockets (CONFIG_XDP_SOCKETS): use a packet port")]
+    XdpMissing,
 
     #[error("cannot set {addr} on {ifname}: {why}")]
     Address {

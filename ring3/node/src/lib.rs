@@ -22,7 +22,7 @@
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
-//! region, sys, vcpu, window. Locks: there are none in this process but the host's on files (see
+//! region, sys, vcpu, window, xsk. Locks: there are none in this process but the host's on files (see
 //! runtime and ports/link); what is shared with other threads and processes are the region's
 //! atomic words.
 #![deny(unsafe_code)]
@@ -54,6 +54,7 @@ mod sys;
 mod tickets;
 mod vcpu;
 mod window;
+mod xsk;
 
 #[cfg(test)]
 mod tests;

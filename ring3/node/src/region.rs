@@ -22,6 +22,7 @@ use crate::elf::{c_string, Image};
 use crate::error::{Errno, Error, Result};
 use crate::load;
 use crate::sys::futex_wake;
+use crate::xsk::RINGS;
 
 /// How long to wait for the reason of a node that was poisoned just now.
 const POISON_TRIES: usize = 10;
@@ -420,10 +421,34 @@ impl Region {
         proc.port_fd[port].store(fd, Ordering::Release);
     }
 
+    fn window(&self, port: usize) -> u64 {
+        assert!(port < RING3_PORTS_MAX);
+        self.base + RING3_LINK_OFFSET + port as u64 * RING3_LINK_STRIDE
+    }
+
+    /// Maps the rings of an AF_XDP socket into port `port`'s window and returns its address.
+    pub fn map_xdp(&self, port: usize, socket: BorrowedFd<'_>) -> Result<u64> {
+        let window = self.window(port);
+        for ring in RINGS {
+            // SAFETY: as in map_link(); the rings lie apart and within the window.
+            unsafe {
+                mmap(
+                    (window + ring.at) as *mut c_void,
+                    ring.bytes,
+                    ProtFlags::READ | ProtFlags::WRITE,
+                    MapFlags::SHARED | MapFlags::FIXED,
+                    socket,
+                    ring.offset,
+                )
+            }
+            .map_err(Error::host("map the rings of an AF_XDP socket"))?;
+        }
+        Ok(window)
+    }
+
     /// Maps a link's memory into port `port`'s window and returns its address.
     pub fn map_link(&self, port: usize, link: &File) -> Result<u64> {
-        assert!(port < RING3_PORTS_MAX);
-        let window = self.base + RING3_LINK_OFFSET + port as u64 * RING3_LINK_STRIDE;
+        let window = self.window(port);
         // SAFETY: the window is part of the slot that create() reserved and is port's own.
         unsafe {
             mmap(

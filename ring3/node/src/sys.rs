@@ -119,21 +119,10 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 /// An AF_PACKET socket on interface `ifindex`, each frame behind a virtio-net header,
 /// promiscuous, and blind to what the host itself sends there.
 pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // Protocol 0: nothing is received before bind() names the interface.
-    // SAFETY: no memory is involved.
-    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
-    // SAFETY: the call just made this descriptor; nobody else has it.
-    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let fd = packet_socket_unbound()?;
     set_packet(&fd, PACKET_VNET_HDR, &1i32)?;
     set_packet(&fd, PACKET_IGNORE_OUTGOING, &1i32)?;
-    let member = libc::packet_mreq {
-        mr_ifindex: ifindex as i32,
-        mr_type: libc::PACKET_MR_PROMISC as u16,
-        mr_alen: 0,
-        mr_address: [0; 8],
-    };
-    set_packet(&fd, libc::PACKET_ADD_MEMBERSHIP, &member)?;
+    hear_all(&fd, ifindex)?;
     // SAFETY: sockaddr_ll is plain data, for which all zeroes is a value.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
@@ -147,6 +136,34 @@ pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
             size_of_val(&address) as u32,
         )
     })?;
+    Ok(fd)
+}
+
+/// A packet socket that hears nothing.
+fn packet_socket_unbound() -> Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // Protocol 0: nothing is received before bind() names one and the interface.
+    // SAFETY: no memory is involved.
+    let fd = check(unsafe { libc::socket(libc::AF_PACKET, kind, 0) })?;
+    // SAFETY: the call just made this descriptor; nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The interface takes frames for any address, for as long as the socket is open.
+fn hear_all(fd: &OwnedFd, ifindex: u32) -> Result<()> {
+    let member = libc::packet_mreq {
+        mr_ifindex: ifindex as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set_packet(fd, libc::PACKET_ADD_MEMBERSHIP, &member)
+}
+
+/// Interface `ifindex` takes frames for any address, for as long as the descriptor is open.
+pub(crate) fn promiscuous(ifindex: u32) -> Result<OwnedFd> {
+    let fd = packet_socket_unbound()?;
+    hear_all(&fd, ifindex)?;
     Ok(fd)
 }
 

@@ -13,6 +13,7 @@
 //! | [`ssh`] | OpenSSH |
 //! | [`passing`] | descriptors between processes |
 //! | [`ports`] | passt, and captures |
+//! | [`interfaces`] | ports that are an interface of the host |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
 //! | [`trace`] | gdb, strace, ltrace, valgrind |
@@ -34,6 +35,7 @@ mod faults;
 mod frames;
 mod fuzz;
 mod inspect;
+mod interfaces;
 mod kills;
 mod languages;
 mod leaks;
@@ -83,6 +85,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
         all.extend(scenario::trials(scenarios));
     }
     all.extend(ports::trials());
+    all.extend(interfaces::trials());
     all.extend(passing::trials());
     all.extend(inspect::trials());
     all.extend(netns::trials());

@@ -127,6 +127,12 @@ void ring3_poll_del(unsigned int port)
 	ring3_kick(&ring3_region.vcpu[0]);
 }
 
+/* Memory shows what the port has. */
+bool ring3_poll_watches(unsigned int port)
+{
+	return host_load(&polls[port].used);
+}
+
 void ring3_poll_later(void)
 {
 	WRITE_ONCE(ring3_this_vcpu->polled, READ_ONCE(ring3_this_vcpu->polled) | R3_EXIT_POLL);

@@ -36,6 +36,7 @@
 #include <linux/processor.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
+#include <asm/ring3_poll.h>
 #include <asm/timex.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
@@ -384,7 +385,7 @@ static int fd_ports(struct ring3_thread *tb, struct pollfd *fds, u32 *bits)
 	int i, n = 0;
 
 	for (i = 0; proc && i < RING3_PORTS_MAX; i++) {
-		if (proc->port_fd[i] < 0)
+		if (proc->port_fd[i] < 0 || ring3_poll_watches(i))
 			continue;
 		bits[n] = RING3_IRQ_PORT(i);
 		fds[n++] = (struct pollfd) { proc->port_fd[i], POLLIN, 0 };

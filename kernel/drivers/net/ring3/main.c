@@ -48,6 +48,7 @@ static const struct ring3_port_ops *const ring3_kinds[] = {
 	[RING3_PORT_TAP] = &ring3_tap_ops,
 	[RING3_PORT_PASST] = &ring3_passt_ops,
 	[RING3_PORT_PACKET] = &ring3_packet_ops,
+	[RING3_PORT_XDP] = &ring3_xdp_ops,
 };
 
 /* Receive */

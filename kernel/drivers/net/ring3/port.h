@@ -98,6 +98,7 @@ extern const struct ring3_port_ops ring3_link_ops;
 extern const struct ring3_port_ops ring3_tap_ops;
 extern const struct ring3_port_ops ring3_packet_ops;
 extern const struct ring3_port_ops ring3_passt_ops;
+extern const struct ring3_port_ops ring3_xdp_ops;
 extern const struct ethtool_ops ring3_ethtool_ops;
 
 static inline void *ring3_port_priv(const struct ring3_port *port)

@@ -5,6 +5,7 @@ pub(crate) mod link;
 mod packet;
 pub(crate) mod passt;
 mod tap;
+mod xdp;
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -22,6 +23,7 @@ use link::Link;
 use packet::Packet;
 use passt::Passt;
 use tap::Tap;
+use xdp::Xdp;
 
 /// IFNAMSIZ without the NUL.
 const IFNAME_MAX: usize = 15;
@@ -33,6 +35,7 @@ enum Host {
     Tap(Tap),
     Passt(Passt),
     Packet(Packet),
+    Xdp(Xdp),
 }
 
 /// One port of a node. Dropping it gives back what it took from the host.
@@ -65,6 +68,7 @@ impl Port {
             PortKind::Link { name } => (Host::Link(Link::take(folder, name, node)?), &**name),
             PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
             PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
+            PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
             PortKind::Passt => {
                 let plan = passt::plan(&addrs, &gw);
                 let host = Host::Passt(Passt::spawn(&plan)?);
@@ -87,6 +91,9 @@ impl Port {
         port.ifindex = init
             .port_add(&config)
             .map_err(Error::node(format!("make interface {}", port.ifname)))?;
+        if let Host::Xdp(xdp) = &mut port.host {
+            xdp.attach()?;
+        }
         Ok(port)
     }
 
@@ -107,6 +114,7 @@ impl Port {
             }
             Host::Tap(tap) => config.flags = tap.flags(),
             Host::Packet(packet) => config.flags = packet.flags(),
+            Host::Xdp(xdp) => config.window = region.map_xdp(self.index, xdp.fd())?,
             Host::Passt(_) => {}
         }
         Ok(config)
@@ -119,6 +127,7 @@ impl Port {
             Host::Tap(_) => RING3_PORT_TAP,
             Host::Passt(_) => RING3_PORT_PASST,
             Host::Packet(_) => RING3_PORT_PACKET,
+            Host::Xdp(_) => RING3_PORT_XDP,
         }
     }
 
@@ -129,6 +138,7 @@ impl Port {
             Host::Tap(tap) => tap.fd(),
             Host::Passt(passt) => passt.fd(),
             Host::Packet(packet) => packet.fd(),
+            Host::Xdp(xdp) => xdp.fd(),
         }
     }
 

@@ -10,6 +10,9 @@
  */
 void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs);
 
+/* Is the port one of those whose memory is looked at? */
+bool ring3_poll_watches(unsigned int port);
+
 /*
  * A port is left unarmed with something in it: the way out of calls, the idle loop and
  * KEEP's tick look at it. For the holder of the vCPU.

@@ -1,0 +1,374 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * xdp.c - a port that shares rings with an interface of the host: AF_XDP
+ *
+ * Theory of operation
+ * -------------------
+ * The host puts the frames that come to an interface into memory of ours (the
+ * UMEM) and sends those that we put there. Four rings say which chunks of it:
+ *
+ *   fill        us -> host    chunks that may be received into
+ *   RX          host -> us    chunks with a frame
+ *   TX          us -> host    chunks to be sent
+ *   completion  host -> us    chunks that were sent
+ *
+ * The lower half of the UMEM's chunks circulates between fill and RX, the upper half
+ * lies in free[] or is with the host. As many chunks as a ring has entries, so no
+ * ring of ours is ever without room. A frame is copied to and from the UMEM: by an
+ * experiment with links that is not what packets per second hang on.
+ *
+ * Receiving takes no host call: the idle loop and the way out of calls look at the RX
+ * ring as they look at a link's, and a node that sleeps is woken by the descriptor's
+ * readiness. Sending takes one for each burst, where the host asks for it.
+ *
+ * The rings are mappings of the socket at the same address in every process
+ * (ring3_xdp.h). The UMEM is the region's own memory. The host holds on to it until the last
+ * process has closed the socket, which nobody here sees: so it is never given back.
+ *
+ * The host is trusted here as it is with everything else; what it says is
+ * checked as far as a mistake of it would hurt the node's other memory.
+ */
+#include <linux/timer.h>
+#include <uapi/linux/if_xdp.h>
+
+#include <asm/ring3_poll.h>
+#include <asm/unistd.h>
+#include <ring3/ring3_xdp.h>
+
+#include "port.h"
+
+#define XDP_MASK	(RING3_XDP_ENTRIES - 1)
+#define XDP_UMEM_BYTES	(2 * RING3_XDP_ENTRIES * RING3_XDP_CHUNK)
+
+/* The host sends 32 frames in one call, then asks to be called again. */
+#define XDP_KICKS	(RING3_XDP_ENTRIES / 32 + 1)
+
+/* Jiffies until a host that could not send is asked again. */
+#define XDP_RETRY	1
+
+/* One ring, whose other end is the host's. */
+struct xdp_end {
+	u32 *producer, *consumer, *flags;
+	void *entry;
+	u32 at;			/* our own count, ahead of the shared one until it is told */
+};
+
+struct xdp_port {
+	struct ring3_port *port;
+	u8 *umem;
+
+	/* TX lock */
+	struct xdp_end tx, completion;
+	u32 free_count;
+	u16 free[RING3_XDP_ENTRIES];	/* chunks, counted from the start of the UMEM */
+	struct timer_list retry;
+	bool gone;			/* said once */
+
+	/* NAPI */
+	struct xdp_end rx, fill;
+	struct page_frag frag;
+
+	/* What the idle loop wants of a port; the host rings by the descriptor. */
+	u32 armed, doorbell;
+};
+
+static struct xdp_port *to_xdp(const struct ring3_port *port)
+{
+	return ring3_port_priv(port);
+}
+
+static u32 xdp_load(const u32 *word)
+{
+	return smp_load_acquire(word);
+}
+
+static bool xdp_wants_call(const struct xdp_end *end)
+{
+	return READ_ONCE(*end->flags) & XDP_RING_NEED_WAKEUP;
+}
+
+static struct xdp_desc *xdp_desc(const struct xdp_end *end, u32 at)
+{
+	return (struct xdp_desc *)end->entry + (at & XDP_MASK);
+}
+
+static u64 *xdp_addr(const struct xdp_end *end, u32 at)
+{
+	return (u64 *)end->entry + (at & XDP_MASK);
+}
+
+/* Send */
+
+static void xdp_reclaim(struct xdp_port *xdp)
+{
+	struct xdp_end *end = &xdp->completion;
+	u32 producer = xdp_load(end->producer);
+
+	while (end->at != producer && xdp->free_count < RING3_XDP_ENTRIES) {
+		u64 chunk = READ_ONCE(*xdp_addr(end, end->at)) / RING3_XDP_CHUNK;
+
+		end->at++;
+		if (likely(chunk - RING3_XDP_ENTRIES < RING3_XDP_ENTRIES))
+			xdp->free[xdp->free_count++] = chunk;
+	}
+	smp_store_release(end->consumer, end->at);
+}
+
+/* Tells the host of what is in the TX ring. */
+static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
+{
+	int fd = ring3_port_fd(port->index);
+	unsigned int calls;
+	long err = 0;
+
+	smp_store_release(xdp->tx.producer, xdp->tx.at);
+	ring3_count(port, RING3_TX_BATCHES);
+	for (calls = 0; calls < XDP_KICKS; calls++) {
+		/* The flag is read after the producer is written: the host does the reverse. */
+		smp_mb();
+		if (!xdp_wants_call(&xdp->tx) || READ_ONCE(*xdp->tx.consumer) == xdp->tx.at)
+			return;
+		ring3_count(port, RING3_TX_DOORBELLS);
+		err = ring3_host_syscall(__NR_sendto, fd, 0, 0, MSG_DONTWAIT, 0, 0);
+		if (err && err != -EAGAIN)
+			break;
+		xdp_reclaim(xdp);
+	}
+	/* -EBUSY: the driver's queue is full. -ENOBUFS: a frame was lost there. */
+	if (err && err != -EAGAIN && err != -EBUSY && err != -ENOBUFS) {
+		ring3_count(port, RING3_TX_HOST_ERRORS);
+		if (!xdp->gone && (err == -ENXIO || err == -EBADF)) {
+			xdp->gone = true;
+			netdev_err(port->dev, "the host's interface is gone (error %ld): remove the port\n",
+				   -err);
+			netif_carrier_off(port->dev);
+		}
+	}
+	if (!xdp->gone)
+		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
+}
+
+static void xdp_retry(struct timer_list *timer)
+{
+	struct xdp_port *xdp = from_timer(xdp, timer, retry);
+	struct ring3_port *port = xdp->port;
+	struct netdev_queue *txq = ring3_txq(port);
+
+	__netif_tx_lock(txq, smp_processor_id());
+	xdp_reclaim(xdp);
+	if (READ_ONCE(*xdp->tx.consumer) != xdp->tx.at)
+		xdp_kick(port, xdp);
+	__netif_tx_unlock(txq);
+	/* The poll starts a stopped queue. */
+	napi_schedule(&port->napi);
+}
+
+static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
+{
+	struct xdp_port *xdp = to_xdp(port);
+	u32 len = skb->len;
+	u64 at;
+
+	if (unlikely(!xdp->free_count || len > RING3_XDP_CHUNK)) {
+		ring3_tx_drop(port, skb);
+	} else {
+		at = (u64)xdp->free[--xdp->free_count] * RING3_XDP_CHUNK;
+		skb_copy_bits(skb, 0, xdp->umem + at, len);
+		*xdp_desc(&xdp->tx, xdp->tx.at++) = (struct xdp_desc){ .addr = at, .len = len };
+		ring3_tx_done(port, skb);
+	}
+	if (!more || !xdp->free_count)
+		xdp_kick(port, xdp);
+	xdp_reclaim(xdp);
+	if (unlikely(!xdp->free_count)) {
+		ring3_count(port, RING3_TX_FULL);
+		netif_tx_stop_queue(ring3_txq(port));
+		/* Nobody says when a frame has been sent. */
+		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
+	}
+}
+
+static bool xdp_tx_resume(struct ring3_port *port)
+{
+	struct xdp_port *xdp = to_xdp(port);
+
+	xdp_reclaim(xdp);
+	if (!xdp->free_count)
+		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
+	return xdp->free_count;
+}
+
+/* Receive */
+
+static void xdp_frame(struct ring3_port *port, struct xdp_port *xdp, u64 at, u32 len)
+{
+	const struct virtio_net_hdr none = {};
+	struct sk_buff *skb;
+
+	if (!ring3_rx_len_ok(port, len, none.gso_type))
+		return;
+	skb = ring3_rx_copy(port, &xdp->frag, xdp->umem + at, len, 0);
+	if (likely(skb))
+		ring3_receive(port, skb, &none);
+}
+
+/* Tells the host what was taken, and what it may fill. */
+static void xdp_rx_release(struct ring3_port *port, struct xdp_port *xdp)
+{
+	smp_store_release(xdp->rx.consumer, xdp->rx.at);
+	smp_store_release(xdp->fill.producer, xdp->fill.at);
+	smp_mb();
+	if (xdp_wants_call(&xdp->fill)) {
+		ring3_count(port, RING3_RX_CALLS);
+		ring3_host_syscall(__NR_recvfrom, ring3_port_fd(port->index), 0, 0, MSG_DONTWAIT,
+				   0, 0);
+	}
+}
+
+static int xdp_poll(struct ring3_port *port, int budget)
+{
+	struct xdp_port *xdp = to_xdp(port);
+	u32 producer = xdp_load(xdp->rx.producer);
+	u32 bytes = 0;
+	int done = 0;
+
+	while (done < budget && xdp->rx.at != producer) {
+		const struct xdp_desc *desc = xdp_desc(&xdp->rx, xdp->rx.at++);
+		u64 at = READ_ONCE(desc->addr);
+		u32 len = READ_ONCE(desc->len);
+
+		done++;
+		bytes += len;
+		if (unlikely(at >= XDP_UMEM_BYTES / 2 ||
+			     len > RING3_XDP_CHUNK - at % RING3_XDP_CHUNK)) {
+			/* Not a chunk that was given: so there is none to give back. */
+			ring3_count(port, RING3_RX_BROKEN);
+			continue;
+		}
+		xdp_frame(port, xdp, at, len);
+		*xdp_addr(&xdp->fill, xdp->fill.at++) = round_down(at, RING3_XDP_CHUNK);
+		if (ring3_rx_batch_full(bytes)) {
+			done = budget;
+			break;
+		}
+	}
+	/* Also with nothing done: the idle loop compares the two words. */
+	xdp_rx_release(port, xdp);
+	return done;
+}
+
+/* What is there is looked at like what comes while nobody sleeps. */
+static void xdp_later(struct ring3_port *port)
+{
+	WRITE_ONCE(to_xdp(port)->armed, 0);
+	ring3_poll_later();
+}
+
+/* Up and down */
+
+static int xdp_open(struct ring3_port *port)
+{
+	struct xdp_port *xdp = to_xdp(port);
+	int err;
+
+	xdp->gone = false;
+	err = ring3_poll_add(port->index, xdp->rx.producer, xdp->rx.consumer, &xdp->armed,
+			     &xdp->doorbell);
+	if (err)
+		return err;
+	netif_carrier_on(port->dev);
+	return 0;
+}
+
+static void xdp_stop(struct ring3_port *port)
+{
+	struct xdp_port *xdp = to_xdp(port);
+
+	ring3_poll_del(port->index);
+	del_timer_sync(&xdp->retry);
+	netif_carrier_off(port->dev);
+	ring3_rx_copy_end(&xdp->frag);
+}
+
+static void xdp_attach(struct xdp_end *end, u64 window, enum ring3_xdp_ring which,
+		       const struct xdp_ring_offset *offset)
+{
+	void *ring = (void *)window + which * RING3_XDP_STRIDE;
+
+	end->producer = ring + offset->producer;
+	end->consumer = ring + offset->consumer;
+	end->flags = ring + offset->flags;
+	end->entry = ring + offset->desc;
+}
+
+/* All of the lower half may be received into. */
+static void xdp_fill(struct xdp_port *xdp)
+{
+	u32 i;
+
+	for (i = 0; i < RING3_XDP_ENTRIES; i++) {
+		*xdp_addr(&xdp->fill, xdp->fill.at++) = i * RING3_XDP_CHUNK;
+		xdp->free[xdp->free_count++] = RING3_XDP_ENTRIES + i;
+	}
+	smp_store_release(xdp->fill.producer, xdp->fill.at);
+}
+
+static int xdp_init(struct ring3_port *port, const struct ring3_port_config *cfg)
+{
+	u64 want = (u64)&ring3_region + RING3_LINK_OFFSET + (u64)cfg->index * RING3_LINK_STRIDE;
+	struct xdp_port *xdp = to_xdp(port);
+	struct xdp_umem_reg umem = {
+		.len = XDP_UMEM_BYTES,
+		.chunk_size = RING3_XDP_CHUNK,
+	};
+	struct xdp_mmap_offsets offset;
+	u32 size = sizeof(offset);
+	int fd = ring3_port_fd(cfg->index);
+	long err;
+
+	BUILD_BUG_ON(RING3_XDP_RINGS * RING3_XDP_STRIDE > RING3_LINK_STRIDE);
+	BUILD_BUG_ON(RING3_XDP_RXTX_BYTES > RING3_XDP_STRIDE);
+
+	if (fd < 0 || cfg->window != want || cfg->mtu > RING3_XDP_MTU_MAX)
+		return -EINVAL;
+	err = ring3_host_syscall(__NR_getsockopt, fd, SOL_XDP, XDP_MMAP_OFFSETS, (long)&offset,
+				 (long)&size, 0);
+	if (err || size != sizeof(offset)) {
+		pr_err("ring3: %s: the host's AF_XDP rings have no flags: Linux 5.4 has\n",
+		       cfg->name);
+		return err ?: -EOPNOTSUPP;
+	}
+	xdp->umem = alloc_pages_exact(XDP_UMEM_BYTES, GFP_KERNEL | __GFP_ZERO);
+	if (!xdp->umem)
+		return -ENOMEM;
+	umem.addr = (u64)xdp->umem;
+	err = ring3_host_syscall(__NR_setsockopt, fd, SOL_XDP, XDP_UMEM_REG, (long)&umem,
+				 sizeof(umem), 0);
+	if (err) {
+		free_pages_exact(xdp->umem, XDP_UMEM_BYTES);
+		return err;
+	}
+	xdp_attach(&xdp->rx, want, RING3_XDP_RX, &offset.rx);
+	xdp_attach(&xdp->tx, want, RING3_XDP_TX, &offset.tx);
+	xdp_attach(&xdp->fill, want, RING3_XDP_FILL, &offset.fr);
+	xdp_attach(&xdp->completion, want, RING3_XDP_COMPLETION, &offset.cr);
+	xdp_fill(xdp);
+	xdp->port = port;
+	port->dev->max_mtu = RING3_XDP_MTU_MAX;
+	timer_setup(&xdp->retry, xdp_retry, 0);
+	netif_carrier_off(port->dev);
+	return 0;
+}
+
+const struct ring3_port_ops ring3_xdp_ops = {
+	.kind = "xdp",
+	.mtu = ETH_DATA_LEN,
+	.priv_size = sizeof(struct xdp_port),
+	.init = xdp_init,
+	.open = xdp_open,
+	.stop = xdp_stop,
+	.xmit = xdp_xmit,
+	.tx_resume = xdp_tx_resume,
+	.poll = xdp_poll,
+	.later = xdp_later,
+};

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+//! All of an interface of the host, through rings in shared memory: AF_XDP.
+//!
+//! The image registers the memory for frames (`kernel/drivers/net/ring3/xdp.c`), between
+//! [`Xdp::open`] and [`Xdp::attach`].
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::error::{Errno, Error, Result};
+use crate::{sys, xsk};
+
+#[derive(Debug)]
+pub(crate) struct Xdp {
+    ifname: String,
+    ifindex: u32,
+    socket: OwnedFd,
+    /// Frames for the node's address are not for the interface's own.
+    _promiscuous: OwnedFd,
+    /// The program's attachment.
+    link: Option<OwnedFd>,
+}
+
+impl Xdp {
+    pub fn open(ifname: &str) -> Result<Xdp> {
+        let ifindex = sys::interface_index(ifname).ok_or_else(|| Error::PacketNoInterface {
+            ifname: ifname.to_owned(),
+        })?;
+        let open = || -> std::result::Result<_, Errno> {
+            Ok((xsk::socket()?, sys::promiscuous(ifindex)?))
+        };
+        let (socket, promiscuous) = open().map_err(|why| failed(ifname, why))?;
+        Ok(Xdp {
+            ifname: ifname.to_owned(),
+            ifindex,
+            socket,
+            _promiscuous: promiscuous,
+            link: None,
+        })
+    }
+
+    /// From now on the interface's frames are the node's.
+    pub fn attach(&mut self) -> Result<()> {
+        let attach = || {
+            xsk::bind(&self.socket, self.ifindex)?;
+            xsk::redirect(self.ifindex, &self.socket)
+        };
+        self.link = Some(attach().map_err(|why| failed(&self.ifname, why))?);
+        Ok(())
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+fn failed(ifname: &str, why: Errno) -> Error {
+    let ifname = ifname.to_owned();
+    match why {
+        Errno(libc::EPERM | libc::EACCES) => Error::XdpForbidden { ifname },
+        Errno(libc::EBUSY | libc::EEXIST) => Error::XdpBusy { ifname },
+        Errno(libc::EAFNOSUPPORT) => Error::XdpMissing,
+        why => Error::Host {
+            what: format!("open an xdp port on `{ifname}`"),
+            why,
+        },
+    }
+}

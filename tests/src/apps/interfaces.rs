@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Ports that are an interface of the host: `packet` and `xdp`, at one end of a veth pair.
+
+use super::{Checked, Verdict, ensure, missing, trial};
+use crate::exec::{self, Outcome};
+use crate::node::{self, Node, ring3};
+use crate::scratch::{self, Scratch};
+use libtest_mimic::Trial;
+use std::process::Command;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("interface_packet".into(), || interface("packet")),
+        trial("interface_xdp".into(), || interface("xdp")),
+        trial("interface_xdp_taken".into(), xdp_taken),
+    ]
+}
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Two interfaces of the host that are joined; the near one has an address.
+struct Veth {
+    near: String,
+    far: String,
+    slot: u32,
+}
+
+impl Veth {
+    fn new() -> Result<Veth, String> {
+        let name = scratch::unique("r3");
+        let slot = scratch::slot();
+        let veth = Veth {
+            near: format!("{name}h"),
+            far: format!("{name}n"),
+            slot,
+        };
+        let (near, far) = (&veth.near, &veth.far);
+        host(&format!(
+            "ip link add {near} type veth peer name {far} && \
+             ip addr add {}/24 dev {near} && ip link set {near} up && ip link set {far} up && \
+             ethtool -K {near} tx off >/dev/null",
+            veth.address(1)
+        ))?;
+        Ok(veth)
+    }
+
+    fn address(&self, host: u32) -> String {
+        format!("10.{}.{}.{host}", 100 + std::process::id() % 60, self.slot)
+    }
+
+    fn port(&self, kind: &str) -> String {
+        format!("{kind}:{},addr={}/24", self.far, self.address(2))
+    }
+}
+
+impl Drop for Veth {
+    fn drop(&mut self) {
+        let _ = host(&format!("ip link delete {}", self.near));
+    }
+}
+
+fn host(script: &str) -> Result<Outcome, String> {
+    let mut command = Command::new("sh");
+    let outcome = exec::run(command.args(["-c", script]), LIMIT)?;
+    ensure(outcome.ok(), || outcome.report())?;
+    Ok(outcome)
+}
+
+fn obstacle() -> Result<Option<String>, String> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Some("an interface of the host needs root".into()));
+    }
+    missing(&["ip", "ethtool", "ping", "python3", "curl"])
+}
+
+const SERVE: [&str; 5] = ["python3", "-m", "http.server", "--bind", "0.0.0.0"];
+
+/// Pings and files both ways, by several programs of the node at once; afterwards the
+/// interface is as it was.
+fn interface(kind: &str) -> Checked {
+    if let Some(why) = obstacle()? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let veth = Veth::new()?;
+    let folder = Scratch::new()?;
+    let sent = folder.noise("large", 5 << 20)?;
+    let (ours, theirs) = (veth.address(1), veth.address(2));
+    let path = folder.path().to_string_lossy();
+    let node = Node::up(&[veth.port(kind)])?;
+    node.output(&["ping", "-c", "3", "-i", "0.1", &ours])?;
+    host(&format!("ping -c 3 -i 0.1 {theirs}"))?;
+    // Frames of the full MTU, and 32 fragments at once, more than the host sends in one call.
+    node.output(&["ping", "-c", "3", "-i", "0.1", "-s", "45000", &ours])?;
+
+    let port = (22600 + scratch::slot() % 400).to_string();
+    let serve = [&SERVE[..], &["-d", &path, &port]].concat();
+    let _there = node::background(&mut node.command(&serve))?;
+    let _here = node::background(Command::new(serve[0]).args(&serve[1..]))?;
+    let fetch = |from: &str, to: &str| {
+        format!(
+            "curl -sS -f --retry 30 --retry-connrefused --retry-delay 1 -o {} http://{from}:{port}/large",
+            folder.file(to).display()
+        )
+    };
+    host(&fetch(&theirs, "from-node"))?;
+    let script = format!("{} & {}; wait", fetch(&ours, "to-1"), fetch(&ours, "to-2"));
+    node.output(&["sh", "-c", &script])?;
+    for got in ["from-node", "to-1", "to-2"] {
+        ensure(scratch::same(&sent, &folder.file(got))?, || {
+            format!("{got}: other bytes arrived")
+        })?;
+    }
+
+    let outcome = node.down()?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let after = host(&format!("ip -d link show {}", veth.far))?;
+    ensure(
+        !after.stdout.contains("prog/xdp") && after.stdout.contains("promiscuity 0"),
+        || after.report(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// An interface that has its XDP socket is refused, and said to be taken.
+fn xdp_taken() -> Checked {
+    if let Some(why) = obstacle()? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let veth = Veth::new()?;
+    let _node = Node::up(&[veth.port("xdp")])?;
+    let port = format!("xdp:{}", veth.far);
+    let outcome = exec::run(&mut ring3(["run", "--port", &port, "true"]), LIMIT)?;
+    ensure(
+        !outcome.ok() && outcome.stderr.contains("of another's"),
+        || outcome.report(),
+    )?;
+    Ok(Verdict::Passed)
+}

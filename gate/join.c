@@ -71,16 +71,35 @@ bool node_map_alias(u64 address)
 	return made;
 }
 
+/*
+ * The rings of an interface that is gone can't be mapped any more. The port is of no use then, but
+ * the node is: the kernel finds pages of zeroes, and that they are not the rings that it knows.
+ */
 static void map_xdp(u64 at, int fd)
 {
-	map_at(at + RING3_XDP_RX * RING3_XDP_STRIDE, RING3_XDP_RXTX_BYTES, REGION_PROT, fd,
-	       XDP_PGOFF_RX_RING);
-	map_at(at + RING3_XDP_TX * RING3_XDP_STRIDE, RING3_XDP_RXTX_BYTES, REGION_PROT, fd,
-	       XDP_PGOFF_TX_RING);
-	map_at(at + RING3_XDP_FILL * RING3_XDP_STRIDE, RING3_XDP_UMEM_BYTES, REGION_PROT, fd,
-	       XDP_UMEM_PGOFF_FILL_RING);
-	map_at(at + RING3_XDP_COMPLETION * RING3_XDP_STRIDE, RING3_XDP_UMEM_BYTES, REGION_PROT,
-	       fd, XDP_UMEM_PGOFF_COMPLETION_RING);
+	static const struct {
+		u32 at, size;
+		u64 offset;
+	} rings[] = {
+		{ RING3_XDP_RX, RING3_XDP_RXTX_BYTES, XDP_PGOFF_RX_RING },
+		{ RING3_XDP_TX, RING3_XDP_RXTX_BYTES, XDP_PGOFF_TX_RING },
+		{ RING3_XDP_FILL, RING3_XDP_UMEM_BYTES, XDP_UMEM_PGOFF_FILL_RING },
+		{ RING3_XDP_COMPLETION, RING3_XDP_UMEM_BYTES, XDP_UMEM_PGOFF_COMPLETION_RING },
+	};
+	int i, flags = MAP_SHARED | MAP_FIXED_NOREPLACE;
+
+	for (i = 0; i < RING3_XDP_RINGS; i++) {
+		u64 to = at + rings[i].at * RING3_XDP_STRIDE;
+		long p = host_syscall6(__NR_mmap, to, rings[i].size, REGION_PROT, flags, fd,
+				       rings[i].offset);
+
+		if (p == -EBUSY)
+			p = host_syscall6(__NR_mmap, to, rings[i].size, REGION_PROT,
+					  flags | MAP_ANONYMOUS, -1, 0);
+		if ((u64)p != to)
+			gate_die(125, "cannot map the rings of an xdp port (error %ld)",
+				 HOST_IS_ERR(p) ? -p : 0L);
+	}
 }
 
 /* A port's memory: a link's, which is a file, or the rings of an AF_XDP socket. */

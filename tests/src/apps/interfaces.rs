@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("interface_packet".into(), || interface("packet")),
         trial("interface_xdp".into(), || interface("xdp")),
         trial("interface_xdp_taken".into(), xdp_taken),
+        trial("interface_xdp_removed".into(), xdp_removed),
     ]
 }
 
@@ -135,5 +136,35 @@ fn xdp_taken() -> Checked {
         !outcome.ok() && outcome.stderr.contains("of another's"),
         || outcome.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// The interface is removed: the port has no carrier, and the node is as good as before for
+/// what does not need it, also to programs that come later.
+fn xdp_removed() -> Checked {
+    if let Some(why) = obstacle()? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let veth = Veth::new()?;
+    let node = Node::up(&[veth.port("xdp")])?;
+    let ours = veth.address(1);
+    let _busy = node::background(&mut node.command(["ping", "-q", "-i", "0.01", &ours]))?;
+    node.output(&["ping", "-c", "3", "-i", "0.1", &ours])?;
+    let far = veth.far.clone();
+    drop(veth);
+    let gone = exec::until(Duration::from_secs(10), || {
+        node.output(&["cat", &format!("/sys/class/net/{far}/carrier")])
+            .is_ok_and(|carrier| carrier.trim() == "0")
+    });
+    ensure(gone, || "the port still has a carrier".into())?;
+    node.output(&["ping", "-c", "1", "127.0.0.1"])?;
+    let again = node.exec(&[
+        "sh",
+        "-c",
+        &format!("ip link set {far} down; ip link set {far} up"),
+    ])?;
+    ensure(!again.ok() && again.stderr.contains("down"), || {
+        again.report()
+    })?;
     Ok(Verdict::Passed)
 }

@@ -62,11 +62,13 @@ struct xdp_port {
 	u32 free_count;
 	u16 free[RING3_XDP_ENTRIES];	/* chunks, counted from the start of the UMEM */
 	struct timer_list retry;
-	bool gone;			/* said once */
 
 	/* NAPI */
 	struct xdp_end rx, fill;
 	struct page_frag frag;
+	unsigned long checked;		/* jiffies */
+
+	bool gone;			/* never undone; whoever finds it first says it */
 
 	/* What the idle loop wants of a port; the host rings by the descriptor. */
 	u32 armed, doorbell;
@@ -95,6 +97,37 @@ static struct xdp_desc *xdp_desc(const struct xdp_end *end, u32 at)
 static u64 *xdp_addr(const struct xdp_end *end, u32 at)
 {
 	return (u64 *)end->entry + (at & XDP_MASK);
+}
+
+/*
+ * The interface is gone for good, and with it the host's end of the rings. A process that comes
+ * later can't even map them and has pages of zeroes in their place: not to be used any more.
+ */
+static void xdp_gone(struct ring3_port *port, struct xdp_port *xdp, long err)
+{
+	if (xdp->gone)
+		return;
+	xdp->gone = true;
+	ring3_poll_del(port->index);
+	netif_carrier_off(port->dev);
+	netdev_err(port->dev, "the host's interface is gone (error %ld): no carrier; remove the port\n",
+		   -err);
+}
+
+/* There was an interrupt for nothing: perhaps for an error. The host is asked once a jiffy at most. */
+static void xdp_check(struct ring3_port *port, struct xdp_port *xdp)
+{
+	unsigned long now = jiffies;
+	u32 error = 0, size = sizeof(error);
+
+	if (now == xdp->checked)
+		return;
+	xdp->checked = now;
+	ring3_host_syscall(__NR_getsockopt, ring3_port_fd(port->index), SOL_SOCKET, SO_ERROR,
+			   (long)&error, (long)&size, 0);
+	/* Told once; ENETDOWN is that of a device that goes, being set down raises none. */
+	if (error)
+		xdp_gone(port, xdp, -(long)error);
 }
 
 /* Send */
@@ -137,12 +170,8 @@ static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 	/* -EBUSY: the driver's queue is full. -ENOBUFS: a frame was lost there. */
 	if (err && err != -EAGAIN && err != -EBUSY && err != -ENOBUFS) {
 		ring3_count(port, RING3_TX_HOST_ERRORS);
-		if (!xdp->gone && (err == -ENXIO || err == -EBADF)) {
-			xdp->gone = true;
-			netdev_err(port->dev, "the host's interface is gone (error %ld): remove the port\n",
-				   -err);
-			netif_carrier_off(port->dev);
-		}
+		if (err == -ENXIO || err == -EBADF)
+			xdp_gone(port, xdp, err);
 	}
 	if (!xdp->gone)
 		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
@@ -154,6 +183,8 @@ static void xdp_retry(struct timer_list *timer)
 	struct ring3_port *port = xdp->port;
 	struct netdev_queue *txq = ring3_txq(port);
 
+	if (xdp->gone)
+		return;
 	__netif_tx_lock(txq, smp_processor_id());
 	xdp_reclaim(xdp);
 	if (READ_ONCE(*xdp->tx.consumer) != xdp->tx.at)
@@ -169,6 +200,10 @@ static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	u32 len = skb->len;
 	u64 at;
 
+	if (unlikely(xdp->gone)) {
+		ring3_tx_drop(port, skb);
+		return;
+	}
 	if (unlikely(!xdp->free_count || len > RING3_XDP_CHUNK)) {
 		ring3_tx_drop(port, skb);
 	} else {
@@ -192,6 +227,8 @@ static bool xdp_tx_resume(struct ring3_port *port)
 {
 	struct xdp_port *xdp = to_xdp(port);
 
+	if (xdp->gone)
+		return false;
 	xdp_reclaim(xdp);
 	if (!xdp->free_count)
 		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
@@ -232,6 +269,11 @@ static int xdp_poll(struct ring3_port *port, int budget)
 	u32 bytes = 0;
 	int done = 0;
 
+	if (unlikely(producer - xdp->rx.at > RING3_XDP_ENTRIES))
+		xdp_gone(port, xdp, -ENETDOWN);
+	if (unlikely(xdp->gone))
+		return 0;
+
 	while (done < budget && xdp->rx.at != producer) {
 		const struct xdp_desc *desc = xdp_desc(&xdp->rx, xdp->rx.at++);
 		u64 at = READ_ONCE(desc->addr);
@@ -254,6 +296,8 @@ static int xdp_poll(struct ring3_port *port, int budget)
 	}
 	/* Also with nothing done: the idle loop compares the two words. */
 	xdp_rx_release(port, xdp);
+	if (!done)
+		xdp_check(port, xdp);
 	return done;
 }
 
@@ -271,7 +315,8 @@ static int xdp_open(struct ring3_port *port)
 	struct xdp_port *xdp = to_xdp(port);
 	int err;
 
-	xdp->gone = false;
+	if (xdp->gone)
+		return -ENETDOWN;
 	err = ring3_poll_add(port->index, xdp->rx.producer, xdp->rx.consumer, &xdp->armed,
 			     &xdp->doorbell);
 	if (err)
@@ -284,7 +329,8 @@ static void xdp_stop(struct ring3_port *port)
 {
 	struct xdp_port *xdp = to_xdp(port);
 
-	ring3_poll_del(port->index);
+	if (!xdp->gone)
+		ring3_poll_del(port->index);
 	del_timer_sync(&xdp->retry);
 	netif_carrier_off(port->dev);
 	ring3_rx_copy_end(&xdp->frag);

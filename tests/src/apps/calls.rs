@@ -4,7 +4,7 @@
 //! Counts, unlike durations, don't depend on the machine. The programs mark the phase
 //! that counts by two getpriority() calls, which pass through to the host.
 
-use super::topology::{Pair, Topology};
+use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec;
 use crate::paths;
@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("calls_loopback".into(), loopback),
         trial("calls_link".into(), link),
         trial("flood_link".into(), flood),
+        trial("flood_tap".into(), flood_tap),
     ]
 }
 
@@ -162,6 +163,55 @@ fn flood() -> Checked {
     }
     ensure(percent >= 25, || {
         format!("only {percent} % of the datagrams were read")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// Datagrams that a node's sockets were given, and those that they had no room for.
+fn received(node: &Place) -> Result<[u64; 2], String> {
+    let text = node.must(&["cat", "/proc/net/snmp"], Duration::from_secs(10))?;
+    let mut lines = text.lines().filter(|line| line.starts_with("Udp: "));
+    let (names, values) = (lines.next(), lines.next());
+    let field = |name: &str| {
+        names
+            .zip(values)
+            .and_then(|(names, values)| {
+                let at = names.split(' ').position(|word| word == name)?;
+                values.split(' ').nth(at)?.parse().ok()
+            })
+            .ok_or_else(|| format!("no Udp {name} in {text}"))
+    };
+    Ok([field("InDatagrams")?, field("RcvbufErrors")?])
+}
+
+/// The host sends faster than the node receives. What is too much is dropped at the TAP, at no
+/// cost to the node, and not received in preference to the program that reads.
+fn flood_tap() -> Checked {
+    if let Some(why) = Topology::TapServer.obstacle() {
+        return Ok(Verdict::Ignored(why));
+    }
+    let pair = Pair::new(Topology::TapServer)?;
+    let flood = helper("flood")?;
+    let flood = flood.to_string_lossy();
+    let _reader = pair
+        .server
+        .start(&[&flood, "serve", &pair.server4, "7300"])?;
+    std::thread::sleep(Duration::from_millis(500));
+    let send = [&flood, "send", &pair.server4, "7300", "100000"];
+    // As above: the best of five.
+    let mut percent = 0;
+    for _ in 0..5 {
+        let before = received(&pair.server)?;
+        pair.client.must(&send, Duration::from_secs(60))?;
+        let after = received(&pair.server)?;
+        let [read, dropped] = [after[0] - before[0], after[1] - before[1]];
+        percent = percent.max(100 * read / (read + dropped).max(1));
+        if percent >= 50 {
+            break;
+        }
+    }
+    ensure(percent >= 50, || {
+        format!("only {percent} % of the datagrams that the node received were read")
     })?;
     Ok(Verdict::Passed)
 }

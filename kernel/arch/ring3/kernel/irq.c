@@ -37,6 +37,9 @@ static struct {
 } polls[RING3_PORTS_MAX];
 static u32 polls_max;
 
+/* Ports with something left in them whose edge was taken, as pending bits: ring3_poll_owe(). */
+static u32 owed;
+
 static unsigned long timer_count;
 
 void ring3_irq_register(unsigned int port, void (*handler)(void *), void *arg)
@@ -59,6 +62,8 @@ static void handle(u32 bits)
 {
 	unsigned int port;
 
+	if (unlikely(bits & owed))
+		host_andnot(&owed, bits);
 	if (bits & RING3_IRQ_TIMER) {
 		timer_count++;
 		ring3_timer_irq();
@@ -144,6 +149,12 @@ void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs)
 	host_store(&polls[port].cpu, ours);
 }
 
+void ring3_poll_owe(unsigned int port)
+{
+	host_or(&owed, RING3_IRQ_PORT(port));
+	ring3_poll_later();
+}
+
 /* The host's CPU that this thread runs on, plus 1: IA32_TSC_AUX is cpu | node << 12. */
 static u32 host_cpu(void)
 {
@@ -173,12 +184,12 @@ bool ring3_poll_beside_peer(void)
 }
 
 /*
- * Ports whose ring is not empty, or that were rung for another reason (there is
- * room again, the peer came or went), as pending bits.
+ * Ports whose ring is not empty, that were rung for another reason (there is
+ * room again, the peer came or went), or in which something was left, as pending bits.
  */
 u32 ring3_poll_ready(void)
 {
-	u32 i, bell, n = READ_ONCE(polls_max), ready = 0;
+	u32 i, bell, n = READ_ONCE(polls_max), ready = host_load(&owed);
 
 	for (i = 0; i < n; i++) {
 		if (!polls[i].used)
@@ -207,6 +218,8 @@ bool ring3_poll_unarmed(void)
 {
 	u32 i, n = READ_ONCE(polls_max);
 
+	if (host_load(&owed))
+		return true;
 	for (i = 0; i < n; i++)
 		if (polls[i].used && !host_load(polls[i].armed))
 			return true;
@@ -226,7 +239,7 @@ u32 ring3_poll_arm(void)
 		}
 	}
 	if (!any)
-		return 0;
+		return host_load(&owed);
 	host_fence();
 	return ring3_poll_ready();
 }

@@ -30,6 +30,12 @@
 /* Bytes of an skb's linear part: with its overhead half a page. */
 #define FD_RX_LINEAR	1536U
 
+/*
+ * Bytes: frames up to this size are copied out of it. The next one is then read into memory that
+ * the processor has at hand, and a socket holds three times as many.
+ */
+#define FD_RX_COPY	256U
+
 /* Bytes that the pages behind it have to hold. */
 #define FD_RX_PAGES	(RING3_FRAME_MAX + 1 - FD_RX_LINEAR)
 
@@ -236,6 +242,15 @@ static void fd_frame(struct ring3_port *port, struct fd_port *fdp, u32 len,
 
 	if (!ring3_rx_len_ok(port, len, hdr->gso_type))
 		return;		/* the buffers are as good as new */
+	if (len <= FD_RX_COPY) {
+		struct sk_buff *copy = napi_alloc_skb(&port->napi, len);
+
+		if (likely(copy)) {
+			skb_put_data(copy, skb->data, len);
+			ring3_receive(port, copy, hdr);
+			return;
+		}
+	}
 	skb_put(skb, linear);
 	fd_take_pages(fdp, skb, len - linear);
 	fdp->skb = NULL;
@@ -247,6 +262,7 @@ static int fd_poll(struct ring3_port *port, int budget)
 	struct fd_port *fdp = to_fdport(port);
 	int fd = ring3_port_fd(port->index);
 	int done = 0, refused = 0;
+	u32 bytes = 0;
 
 	if (unlikely(fd < 0 || fdp->gone))
 		return 0;
@@ -273,10 +289,13 @@ static int fd_poll(struct ring3_port *port, int budget)
 			continue;
 		}
 		done++;
+		bytes += len;
 		if (unlikely(len < fdp->hdr_len))
 			ring3_rx_fault(port, RING3_FAULT_RUNT);
 		else
 			fd_frame(port, fdp, len - fdp->hdr_len, &hdr.hdr);
+		if (ring3_rx_batch_full(bytes))
+			return budget;
 	}
 	return done;
 }
@@ -336,6 +355,8 @@ const struct ring3_port_ops ring3_tap_ops = {
 	.xmit = fd_xmit,
 	.tx_resume = fd_tx_resume,
 	.poll = fd_poll,
+	.later = ring3_rest,
+	.share = 1,
 };
 
 const struct ring3_port_ops ring3_packet_ops = {
@@ -348,4 +369,6 @@ const struct ring3_port_ops ring3_packet_ops = {
 	.xmit = fd_xmit,
 	.tx_resume = fd_tx_resume,
 	.poll = fd_poll,
+	.later = ring3_rest,
+	.share = 1,
 };

@@ -261,4 +261,5 @@ const struct ring3_port_ops ring3_link_ops = {
 	.tx_resume = link_tx_resume,
 	.poll = link_poll,
 	.later = link_later,
+	.share = 2,
 };

@@ -22,6 +22,7 @@
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
 
+#include <asm/ring3_poll.h>
 #include "port.h"
 
 /*
@@ -30,8 +31,8 @@
  */
 #define RING3_TX_TIMEOUT	(30 * HZ)
 
-/* Full polls of 64 packets: less than a socket of default size holds. */
-#define RING3_RX_POLLS_MAX	2
+/* For that long what comes to a port of the host's waits for those who read; or till they wait. */
+#define RING3_REST_NS		(50ULL * NSEC_PER_USEC)
 
 /*
  * Bytes that one poll receives at most, before a program that reads them has its turn: what it
@@ -83,7 +84,30 @@ static bool ring3_rx_enough(struct ring3_port *port)
 {
 	if (need_resched())
 		return true;
-	return ++port->polls >= RING3_RX_POLLS_MAX && !is_idle_task(current);
+	return ++port->polls >= port->ops->share && !is_idle_task(current);
+}
+
+/*
+ * `later` of a kind that is a descriptor of the host's. While it is flooded, each frame is
+ * an edge, so an interrupt; those that come while others have their turn are put off.
+ */
+void ring3_rest(struct ring3_port *port)
+{
+	port->rest_until = ring3_clock() + RING3_REST_NS;
+	ring3_poll_owe(port->index);
+}
+
+static bool ring3_rests(struct ring3_port *port)
+{
+	if (likely(!port->rest_until))
+		return false;
+	if (is_idle_task(current) || netif_tx_queue_stopped(ring3_txq(port)) ||
+	    ring3_clock() >= port->rest_until) {
+		port->rest_until = 0;
+		return false;
+	}
+	ring3_poll_owe(port->index);
+	return true;
 }
 
 static int ring3_poll(struct napi_struct *napi, int budget)
@@ -100,7 +124,7 @@ static int ring3_poll(struct napi_struct *napi, int budget)
 		ring3_count(port, RING3_RX_POLLS);
 	if (done < budget) {
 		napi_complete_done(napi, done);
-	} else if (port->ops->later && ring3_rx_enough(port)) {
+	} else if (ring3_rx_enough(port)) {
 		done = budget - 1;
 		if (napi_complete_done(napi, done))
 			port->ops->later(port);
@@ -113,6 +137,8 @@ static void ring3_irq(void *arg)
 	struct ring3_port *port = arg;
 
 	ring3_count(port, RING3_RX_IRQS);
+	if (ring3_rests(port))
+		return;
 	port->polls = 0;
 	napi_schedule_irqoff(&port->napi);
 }

@@ -246,6 +246,7 @@ static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 static int passt_poll(struct ring3_port *port, int budget)
 {
 	struct passt_port *passt = to_passt(port);
+	u32 bytes = 0;
 	int done = 0;
 
 	while (done < budget && !READ_ONCE(passt->down)) {
@@ -268,6 +269,9 @@ static int passt_poll(struct ring3_port *port, int budget)
 		passt_frame(port, passt->buffer + passt->off + PASST_LEN, len);
 		passt->off += PASST_LEN + len;
 		done++;
+		bytes += len;
+		if (ring3_rx_batch_full(bytes))
+			return budget;
 	}
 	return done;
 }
@@ -337,4 +341,6 @@ const struct ring3_port_ops ring3_passt_ops = {
 	.xmit = passt_xmit,
 	.tx_resume = passt_tx_resume,
 	.poll = passt_poll,
+	.later = ring3_rest,
+	.share = 2,
 };

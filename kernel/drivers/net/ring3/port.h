@@ -73,15 +73,17 @@ struct ring3_port_ops {
 	/* The queue is stopped: is there room again? Retries what was held back. */
 	bool (*tx_resume)(struct ring3_port *port);
 	/*
-	 * Receives up to budget packets; fewer means that nothing is left. A kind with
-	 * `later` stops after ring3_rx_batch bytes too, as if they had been budget packets.
+	 * Receives up to budget packets; fewer means that nothing is left. After
+	 * ring3_rx_batch bytes it stops too, as if they had been budget packets.
 	 */
 	int (*poll)(struct ring3_port *port, int budget);
 	/*
-	 * Optional: packets are left that need not be received now. Sees to it that the
-	 * port is looked at again; without it they are received at once.
+	 * Packets are left that need not be received now. Sees to it that the port is
+	 * looked at again.
 	 */
 	void (*later)(struct ring3_port *port);
+	/* Full polls before that, if others than an idle node wait: what a socket holds. */
+	unsigned int share;
 };
 
 struct ring3_port {
@@ -91,6 +93,7 @@ struct ring3_port {
 	u32 index;
 	u32 flags;		/* RING3_PORT_* */
 	u32 polls;		/* full ones since the last interrupt; NAPI */
+	u64 rest_until;		/* readers have their turn; see ring3_rest() */
 	u64 count[RING3_COUNTERS];
 };
 
@@ -145,6 +148,7 @@ static inline bool ring3_rx_batch_full(u32 bytes)
 	return unlikely(batch && bytes >= batch);
 }
 
+void ring3_rest(struct ring3_port *port);
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
 

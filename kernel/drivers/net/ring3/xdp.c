@@ -417,4 +417,5 @@ const struct ring3_port_ops ring3_xdp_ops = {
 	.tx_resume = xdp_tx_resume,
 	.poll = xdp_poll,
 	.later = xdp_later,
+	.share = 2,
 };

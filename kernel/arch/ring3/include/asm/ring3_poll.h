@@ -19,4 +19,10 @@ bool ring3_poll_watches(unsigned int port);
  */
 void ring3_poll_later(void);
 
+/*
+ * The same for a port that nobody sees by its memory: its interrupt is raised again when one
+ * of them looks. For the holder of the vCPU.
+ */
+void ring3_poll_owe(unsigned int port);
+
 #endif

@@ -29,11 +29,15 @@ pub struct Node {
 
 impl Node {
     pub fn up(ports: &[String]) -> Result<Node, String> {
+        let ports = ports.iter().flat_map(|port| ["--port", port.as_str()]);
+        Node::up_with(ports)
+    }
+
+    /// With any options of `ring3 up`.
+    pub fn up_with<'a>(options: impl IntoIterator<Item = &'a str>) -> Result<Node, String> {
         let name = scratch::unique("t");
         let mut command = ring3(["up", &name]);
-        for port in ports {
-            command.args(["--port", port]);
-        }
+        command.args(options);
         let node = Node { name };
         let outcome = exec::run(&mut command, SHORT)?;
         if !outcome.ok() {

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
             limited("-v", &["20000", "500000", "4000000"])
         }),
         trial("shortage_node_memory".into(), node_memory),
+        trial("shortage_idle_memory".into(), idle_memory),
     ]
 }
 
@@ -164,5 +165,24 @@ fn node_memory() -> Checked {
         !log.stdout.contains("BUG") && !log.stdout.contains("Oops"),
         || log.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// The memory that a node may take costs the host nothing before it does.
+fn idle_memory() -> Checked {
+    let resident = |mem: &str| -> Result<u64, String> {
+        let node = Node::up_with(["--mem", mem])?;
+        let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+        let stat: serde_json::Value =
+            serde_json::from_str(&stat.stdout).map_err(|e| e.to_string())?;
+        stat["mem"]["resident"]
+            .as_u64()
+            .ok_or_else(|| format!("ring3 stat: no mem.resident in {stat}"))
+    };
+    let (small, large) = (resident("128M")?, resident("1G")?);
+    // Struct pages of the difference are 12 MiB, its page block flags and hash tables some KiB.
+    ensure(large < small + (4 << 20), || {
+        format!("resident: {small} bytes of 128 MiB, {large} of 1 GiB")
+    })?;
     Ok(Verdict::Passed)
 }

@@ -15,6 +15,7 @@
 #include <linux/smp.h>
 #include <linux/string.h>
 #include <asm/ring3.h>
+#include <asm/ring3_grow.h>
 #include <asm/sections.h>
 #include <asm/setup.h>
 #include "vcpu.h"
@@ -54,7 +55,7 @@ void __init setup_arch(char **cmdline_p)
 	memblock_reserve(__pa(_stext), _end - _stext);
 	min_low_pfn = 0;
 	max_low_pfn = max_pfn = pages;
-	max_mapnr = pages;
+	ring3_grow_reserve();
 	high_memory = __va(ring3_region.size);
 	zones[ZONE_NORMAL] = pages;
 	free_area_init(zones);
@@ -67,7 +68,7 @@ void __init setup_arch(char **cmdline_p)
 
 void __init mem_init(void)
 {
-	memblock_free_all();
+	ring3_grow_account();
 }
 
 void free_initmem(void)

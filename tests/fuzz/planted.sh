@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 #
 # planted.sh OUT [ports] - do the fuzzers find faults? Each line below is a change of what a
-# fuzzer runs; it has to fail within PLANTED_SECONDS (20). `ports`: only those without Rust.
+# fuzzer runs; it has to fail within PLANTED_SECONDS (60). `ports`: only those without Rust.
 set -u
 cd "$(dirname "$0")" || exit 1
 out=$1 what=${2-all}
-seconds=${PLANTED_SECONDS:-20}
+seconds=${PLANTED_SECONDS:-60}
 top=$(cd ../.. && pwd)
 driver=$top/kernel/drivers/net/ring3
 failed=0

@@ -157,6 +157,7 @@ static void test_order(void)
 		}
 		link_rx_publish(&p->rx);
 		CHECK(!p->tx.broken);
+		CHECK(sent != got || link_tx_room(&p->tx, LINK_FRAME_MAX) == LINK_OK);
 	}
 	pair_free(p);
 }

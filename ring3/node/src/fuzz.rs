@@ -36,6 +36,11 @@ pub fn control(bytes: &[u8]) {
     };
     if let Ok(request) = serde_json::from_str::<Request>(text) {
         let again = serde_json::to_string(&request).expect("a request can be written");
+        // Nothing of it is lost. (Serde also takes a list, which has no names.)
+        let value: serde_json::Value = serde_json::from_str(text).expect("it was read before");
+        if let (Some(object), Request::Log { from }) = (value.as_object(), &request) {
+            assert_eq!(object.get("from").and_then(|it| it.as_u64()), Some(*from));
+        }
         assert_eq!(serde_json::from_str::<Request>(&again).ok(), Some(request));
     }
     if let Ok(reply) = serde_json::from_str::<Reply>(text) {

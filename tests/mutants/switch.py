@@ -31,6 +31,10 @@ def switched(number, was, now):
         old, new = was.split(";"), now.split(";")
         old[1] = f" ({chosen} ? ({new[1]}) : ({old[1]}))"
         return ";".join(old)
+    rest = re.compile(r"\s*(.*)\) \{$")  # of a condition that began above
+    old, new = rest.match(was), rest.match(now)
+    if old and new:
+        return f"{indent}({chosen} ? ({new[1]}) : ({old[1]}))) {{"
     if was.rstrip().endswith(";"):
         return f"{indent}{{ if ({chosen}) {{ {now.strip()} }} else {{ {was.strip()} }} }}"
     sys.exit(f"switch.py: cannot put a switch here: {was.strip()}")

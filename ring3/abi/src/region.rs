@@ -77,11 +77,6 @@ pub const RING3_STAT_TRAPPED: usize = 3;
 pub const RING3_STAT_PASSED: usize = 4;
 pub const RING3_STAT_COUNTS: usize = 5;
 
-/* include/ring3_sites.h: words of `init_thread.gate` */
-pub const RING3_SITES_HUGE: usize = 63;
-pub const RING3_SITES_HUGE_PARTS: u64 = 32;
-pub const RING3_SITES_WORDS: usize = 64;
-
 /// `ring3_proc.state`
 pub const RING3_PROC_FREE: u32 = 0;
 pub const RING3_PROC_LIVE: u32 = 1;

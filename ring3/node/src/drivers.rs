@@ -36,10 +36,10 @@ const STACK_BYTES: usize = 256 << 10;
 const END_PATIENCE: Duration = Duration::from_secs(2);
 /// How often `ring3-keep` looks whether boot has begun.
 const BOOT_TURN: Duration = Duration::from_micros(100);
-/// How long `ring3-procs` looks away after a change. Where one program after another is started, most
-/// live shorter than that, and end in an orderly way: nobody need be told of them. One that is
-/// killed is seen so much later.
-const PROCS_PAUSE: Duration = Duration::from_millis(3);
+/// How long `ring3-procs` keeps a change to itself. Where one program after another is started, most
+/// live shorter than that, and end in an orderly way: nobody need be told of them, nor is there a pidfd
+/// whose readiness would wake `ring3-deaths` before the parent. One that is killed is seen so much later.
+const PROCS_PAUSE: Duration = Duration::from_millis(10);
 /// How often `ring3-procs` looks at its stop flag at the latest.
 const PROCS_TURN: Duration = Duration::from_secs(60);
 
@@ -188,11 +188,10 @@ impl ProcsWatch {
                 // The flag after the word: who sets it moves the word after that.
                 while !stop.load(Ordering::Acquire) {
                     sys::futex_wait(region.procs_gen(), seen, PROCS_TURN);
-                    let now = region.procs_gen().load(Ordering::Acquire);
-                    if now != seen {
-                        seen = now;
-                        ring(&bell);
+                    if region.procs_gen().load(Ordering::Acquire) != seen {
                         std::thread::sleep(PROCS_PAUSE);
+                        seen = region.procs_gen().load(Ordering::Acquire);
+                        ring(&bell);
                     }
                 }
             }

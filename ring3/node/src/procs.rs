@@ -252,18 +252,20 @@ impl Watch {
                     };
                     self.watched.insert(entry.index, watched);
                 }
-                Err(rustix::io::Errno::SRCH) => self.bury(Dead {
-                    index: entry.index,
-                    pid: entry.pid,
-                }),
+                Err(rustix::io::Errno::SRCH) => {
+                    self.bury(Dead {
+                        index: entry.index,
+                        pid: entry.pid,
+                    });
+                }
                 Err(why) => return Err(Error::host("watch a process of the node")(why)),
             }
         }
         Ok(())
     }
 
-    /// A pidfd is readable. What that process may have meant to say, about children, it
-    /// says no more: look.
+    /// A pidfd is readable. What a process that was killed may have meant to say, about children,
+    /// it says no more: look.
     fn died(&mut self, token: u64) {
         let index = (token & ((1 << INDEX_BITS) - 1)) as usize;
         let watched = self.watched.get(&index);
@@ -271,16 +273,18 @@ impl Watch {
             return;
         };
         self.watched.remove(&index);
-        self.bury(Dead { index, pid });
+        if !self.bury(Dead { index, pid }) {
+            return;
+        }
         if let Err(error) = self.look() {
             log::warn!("{error}");
         }
     }
 
-    fn bury(&mut self, dead: Dead) {
-        // It may have ended in an orderly way, and its entry be another's by now.
+    /// False: it has ended in an orderly way, and its entry may be another's by now.
+    fn bury(&mut self, dead: Dead) -> bool {
         if !self.region.mark_dead(dead.index, dead.pid) {
-            return;
+            return false;
         }
         self.unburied.push(Unburied {
             dead,
@@ -289,6 +293,7 @@ impl Watch {
         });
         let _ = self.tell.send(dead);
         ring(&self.bell);
+        true
     }
 
     /// Looks at what the dead have of the vCPU.

@@ -165,15 +165,6 @@ impl Region {
         })
     }
 
-    /// One of the words of include/ring3_sites.h.
-    fn sites_word(&self, word: usize) -> &AtomicU64 {
-        let first = offset_of!(ring3_region, tail.init_thread) + offset_of!(ring3_thread, gate);
-        assert!(word < RING3_SITES_WORDS);
-        // SAFETY: a word of init_thread.gate[], in memory that stays mapped as long as self is;
-        // all who use it do so atomically.
-        unsafe { &*self.at(first + 8 * word) }
-    }
-
     /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
     pub fn make_huge(&self) {
         const HUGE_TRIES: usize = 8;
@@ -181,19 +172,16 @@ impl Region {
         const SLABS: u64 = 10 << 20;
         /// ... and at the end of memory the memory map, of which this is a part of 64.
         const MAP_SHARE: u64 = 64;
+        /// Of either.
+        const MOST: u64 = 32;
         // SAFETY: the region is mapped and starts with this struct; the image wrote the field.
         let image = unsafe { &*(self.base as *const ring3_region) }.image_size;
         let all = self.size / load::HUGE;
-        let first = all
-            .min((image + SLABS) / load::HUGE)
-            .min(RING3_SITES_HUGE_PARTS);
+        let first = all.min((image + SLABS) / load::HUGE).min(MOST);
         let last = (self.size / MAP_SHARE).div_ceil(load::HUGE);
-        let last = last.min(all - first).min(RING3_SITES_HUGE_PARTS);
+        let last = last.min(all - first).min(MOST);
         let mut made = 0;
-        let parts = (0..first)
-            .map(|part| (part, part))
-            .chain((0..last).map(|part| (63 - part, all - 1 - part)));
-        for (bit, part) in parts {
+        for part in (0..first).chain(all - last..all) {
             // A page that somebody is just looking at can't be moved.
             let busy = Err(rustix::io::Errno::AGAIN);
             let made_one = (0..HUGE_TRIES).fold(busy, |result, _| match result {
@@ -201,14 +189,12 @@ impl Region {
                 settled => settled,
             });
             match made_one {
-                Ok(()) => made |= 1 << bit,
+                Ok(()) => made += 1,
                 // There is nothing yet in some.
                 Err(why) => log::debug!("no huge page for part {part} of the memory: {why}"),
             }
         }
-        log::info!("{} huge pages for the node's memory", u64::count_ones(made));
-        self.sites_word(RING3_SITES_HUGE)
-            .store(made, Ordering::Release);
+        log::info!("{made} huge pages for the node's memory");
     }
 
     /// Bytes of host memory that the region holds.

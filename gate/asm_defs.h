@@ -50,6 +50,6 @@
 /* patch.c and stubs.S */
 #define PATCH_SITES		4096	/* of each kind */
 #define PATCH_STUB_BYTES	192
-#define PATCH_SITE_BYTES	16	/* struct patch_site */
+#define PATCH_SITE_BYTES	32	/* struct patch_site */
 
 #endif /* GATE_ASM_DEFS_H */

@@ -20,6 +20,7 @@
 #include "internal.h"
 #include "ring3_cred.h"
 
+#include <linux/auxvec.h>
 #include <linux/capability.h>
 #include <linux/prctl.h>
 
@@ -46,11 +47,26 @@ static void ids_tell(const struct ids *ids)
 		    two(ids->gid + 2));
 }
 
-void cred_align(void)
+void cred_align(const u64 *auxv)
 {
-	struct ids ids;
+	struct ids ids = { 0 };
 
-	ids_read(&ids);
+	for (; auxv[0] != AT_NULL; auxv += 2) {
+		switch (auxv[0]) {
+		case AT_UID:
+			ids.uid[0] = auxv[1];
+			break;
+		case AT_EUID:
+			ids.uid[1] = ids.uid[2] = ids.uid[3] = auxv[1];
+			break;
+		case AT_GID:
+			ids.gid[0] = auxv[1];
+			break;
+		case AT_EGID:
+			ids.gid[1] = ids.gid[2] = ids.gid[3] = auxv[1];
+			break;
+		}
+	}
 	ids_tell(&ids);
 }
 

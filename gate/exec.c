@@ -11,8 +11,9 @@
 #include <linux/ptrace.h>
 
 #define ENV_MAX		(1u << 20)	/* pointers */
-#define ENV_FEW		256		/* so many need no memory of their own */
+#define ENV_FEW		96		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
+#define BEFORE_PATH	64		/* it has 63 before the path at most */
 
 char gate_exe[4096] GATE_TABLE;
 
@@ -113,10 +114,12 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	fd = host_syscall4(__NR_openat, dir, (long)path, O_RDONLY | O_CLOEXEC |
 			   (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
 	if (dir != AT_FDCWD && path[0] != '/') {
-		char rest[4096];
+		size_t before = gate_format(link, sizeof(link), "/dev/fd/%d/", dir);
 
-		memcpy(rest, path, n + 1);
-		gate_format(path, size, "/dev/fd/%d/%s", dir, rest);
+		if (before + n < size) {
+			memmove(path + before, path, n + 1);
+			memcpy(path, link, before);
+		}
 	}
 	return fd;
 }
@@ -156,14 +159,14 @@ static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW
 long gate_execve(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	char path[4096], variable[4200], why[WHY_BYTES];
+	char variable[BEFORE_PATH + 4096], *path = variable + BEFORE_PATH, *start, why[WHY_BYTES];
 	u64 argv = r->nr == __NR_execveat ? r->a[2] : r->a[1];
 	u64 empty[2] = { (u64)"", 0 }, few[ENV_FEW];
 	u64 *env = NULL;
 	size_t size = 0;
-	long fd, ret, filters, aside;
+	long fd, ret, filters, aside, n;
 
-	fd = open_target(r, path, sizeof(path));
+	fd = open_target(r, path, sizeof(variable) - BEFORE_PATH);
 	if (fd < 0)
 		return fd;
 	ret = program_probe(fd, path, why);
@@ -180,10 +183,11 @@ long gate_execve(struct gate_regs *r)
 		program_put_back(aside);
 		return filters;
 	}
-	gate_format(variable, sizeof(variable), VARIABLE "%lx:%x:%x:%lx:%s",
-		    (unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
-		    (unsigned long)gate.links, path);
-	ret = build_env(r, variable, few, &env, &size);
+	n = gate_format(variable, BEFORE_PATH, VARIABLE "%lx:%x:%x:%lx:",
+			(unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
+			(unsigned long)gate.links);
+	start = memmove(path - n, variable, n);
+	ret = build_env(r, start, few, &env, &size);
 	if (!ret) {
 		/* In a vfork child this memory is the parent's, who frees it. */
 		tcb->scratch = size ? env : NULL;

@@ -39,6 +39,12 @@ long gate_fd_keep(int fd, int slot)
 	struct rlimit64 lim, wide;
 	long ret;
 
+	ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
+	if (ret != -EBADF) {
+		if (!HOST_IS_ERR(ret))
+			host_syscall1(__NR_close, fd);
+		return ret;
+	}
 	/* A number above the soft limit is given only while the limit is raised. */
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 	wide = lim;

@@ -93,7 +93,8 @@ void policy_start(bool fresh);
 /* cred.c */
 bool cred_prctl_is(u64 option);		/* prctl() about rights */
 long cred_prctl(struct gate_regs *r);
-void cred_align(void);	/* the task has the ids that the program sees */
+/* After an exec, which makes the effective ids the saved ones: the task has those that the program sees. */
+void cred_align(const u64 *auxv);
 
 u32 helper_others(void);	/* threads of the program's own beside the caller */
 

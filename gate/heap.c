@@ -20,9 +20,9 @@ struct header {
 };
 
 struct gate_mutex gate_heap_lock;
-static struct header *lists[CLASS_MAX + 1];	/* given back */
-static char *fresh[CLASS_MAX + 1];		/* never touched yet */
-static size_t left[CLASS_MAX + 1];
+static struct header *lists[CLASS_MAX + 1] GATE_TABLE;	/* given back */
+static char *fresh[CLASS_MAX + 1] GATE_TABLE;		/* never touched yet */
+static size_t left[CLASS_MAX + 1] GATE_TABLE;
 static u64 bump = HEAP_BASE;
 
 void *gate_pages(size_t size)

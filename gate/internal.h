@@ -187,8 +187,6 @@ struct ring3_thread *node_join(const char *path);
 /* Takes over what the gate before exec left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
 bool node_map_alias(u64 address);
-/* Maps the node's memory for a new process, whose page tables are empty of it. */
-void node_populate(void);
 
 /* thread.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t);

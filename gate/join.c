@@ -8,15 +8,11 @@
  */
 #include "internal.h"
 #include "ring3_join.h"
-#include "ring3_sites.h"
 #include "ring3_xdp.h"
 #include <linux/if_xdp.h>
 #include <linux/un.h>
 
 #define REGION_PROT	(PROT_READ | PROT_WRITE)
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ	22
-#endif
 #define HOST_SOCK_SEQPACKET	5
 #define HOST_SOL_SOCKET		1
 #define HOST_SCM_RIGHTS		1
@@ -231,38 +227,6 @@ struct ring3_thread *node_join(const char *path)
 	return t;
 }
 
-/* Parts of the node's memory, a bit each, the first of which lies at `at`. */
-static void populate(u32 parts, u64 at)
-{
-	while (parts) {
-		u32 skip = __builtin_ctz(parts), n;
-
-		parts >>= skip;
-		at += skip * RING3_SITES_PART_BYTES;
-		n = ~parts ? __builtin_ctz(~parts) : 32;
-		/* Reading will do: what is in shared memory is mapped as its mapping allows. */
-		host_syscall3(__NR_madvise, at, n * RING3_SITES_PART_BYTES, MADV_POPULATE_READ);
-		parts = n < 32 ? parts >> n : 0;
-		at += n * RING3_SITES_PART_BYTES;
-	}
-}
-
-/*
- * Where huge pages make that cheap, all of the node's code and data is mapped at once. The first
- * part is already, for the region's head says so. That the host can't do it (before Linux 5.14) does no harm.
- */
-void node_populate(void)
-{
-	u64 huge = READ_ONCE(gate.region->init_thread.gate[RING3_SITES_HUGE]);
-	u64 base = (u64)gate.region, end;
-
-	if (likely(!huge))
-		return;
-	end = base + gate.region->size / RING3_SITES_PART_BYTES * RING3_SITES_PART_BYTES;
-	populate((u32)huge >> 1, base + RING3_SITES_PART_BYTES);
-	populate(huge >> 32, end - 32 * RING3_SITES_PART_BYTES);
-}
-
 /* A word of the region's head; to read all of that would touch 66 pages. */
 #define HEAD_WORDS	(offsetof(struct ring3_region, tsc_khz) / 8)
 #define HEAD(head, field)	((head)[offsetof(struct ring3_region, field) / 8])
@@ -277,7 +241,6 @@ struct ring3_thread *node_inherit(u64 thread, u64 links)
 		gate_die(125, "the node's memory did not come through exec");
 	map_region(HEAD(head, base), HEAD(head, size), HEAD(head, text_start), HEAD(head, text_end));
 	check_up(gate.region->node_name);
-	node_populate();
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		if (links >> i & 1)
 			map_port(i, gate_fd(GATE_FD_PORT + i));

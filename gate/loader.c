@@ -19,13 +19,19 @@
 #define PHDRS_MAX	128
 #define NOEXEC		8	/* ST_NOEXEC */
 
-/* Its head is what most files have to say, in one read; the rest is for those that say more. */
+/*
+ * Its head is what most files have to say, in one read; `more' is for those that say more. Kept
+ * small: a program that starts others pays for each page of stack.
+ */
+#define HEAD_BYTES	1024
+#define INTERP_MAX	4096
+#define PHDRS_BYTES	(PHDRS_MAX * sizeof(Elf64_Phdr))
 struct image_file {
 	const char *interp;		/* or NULL */
-	char head[1024];
+	const Elf64_Phdr *ph;
+	char *more;			/* NULL, or PHDRS_BYTES + INTERP_MAX */
 	Elf64_Ehdr eh;
-	Elf64_Phdr ph[PHDRS_MAX];
-	char long_interp[4096];
+	char head[HEAD_BYTES] __attribute__((aligned(8)));
 };
 
 struct host_statfs {
@@ -90,50 +96,65 @@ static long probe_elf(int fd, const char *path, const Elf64_Ehdr *eh, char why[W
 	return 0;
 }
 
-/* From what was read of the file's head, or else from the file. */
-static long take(int fd, const struct image_file *f, long have, void *buf, size_t n, u64 at)
+/* n bytes at `at': of what was read of the file's head, or else of the file, at `more'. NULL: -ENOEXEC. */
+static const void *take(int fd, struct image_file *f, long have, size_t n, u64 at, size_t more)
 {
-	if (at > (u64)have || n > have - at)
-		return read_at(fd, buf, n, at);
-	memcpy(buf, f->head + at, n);
-	return 0;
+	if (at <= (u64)have && n <= have - at)
+		return f->head + at;
+	if (!f->more)
+		f->more = gate_pages(PHDRS_BYTES + INTERP_MAX);
+	if (!f->more || read_at(fd, f->more + more, n, at))
+		return NULL;
+	return f->more + more;
 }
 
-/* Reads headers and the interpreter's name of an ELF file. */
-static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+static void forget_elf(struct image_file *f)
 {
-	long have = host_syscall4(__NR_pread64, fd, (long)f->head, sizeof(f->head), 0);
-	long ret = have < 0 ? have : take(fd, f, have, &f->eh, sizeof(f->eh), 0);
-	int i;
+	if (f->more)
+		gate_pages_free(f->more, PHDRS_BYTES + INTERP_MAX);
+	f->more = NULL;
+}
 
-	f->interp = NULL;
-	if (ret)
-		return ret;
+static long read_headers(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
+	long have = host_syscall4(__NR_pread64, fd, (long)f->head, sizeof(f->head), 0), ret;
+	const Elf64_Phdr *ph;
+
+	if (have < (long)sizeof(f->eh))
+		return have < 0 ? have : -ENOEXEC;
+	memcpy(&f->eh, f->head, sizeof(f->eh));
 	if (memcmp(f->eh.e_ident, ELFMAG, SELFMAG))
 		return -ENOEXEC;
 	ret = probe_elf(fd, path, &f->eh, why);
-	if (!ret)
-		ret = take(fd, f, have, f->ph, f->eh.e_phnum * sizeof(f->ph[0]), f->eh.e_phoff);
 	if (ret)
 		return ret;
-	for (i = 0; i < f->eh.e_phnum; i++) {
-		Elf64_Phdr *ph = &f->ph[i];
-
+	f->ph = take(fd, f, f->eh.e_phoff & 7 ? 0 : have, f->eh.e_phnum * sizeof(f->ph[0]),
+		     f->eh.e_phoff, 0);
+	if (!f->ph)
+		return -ENOEXEC;
+	for (ph = f->ph; ph < f->ph + f->eh.e_phnum; ph++) {
 		if (ph->p_type != PT_INTERP || f->interp)
 			continue;
-		if (ph->p_filesz < 2 || ph->p_filesz > sizeof(f->long_interp))
+		if (ph->p_filesz < 2 || ph->p_filesz > INTERP_MAX)
 			return -ENOEXEC;
-		f->interp = f->head + ph->p_offset;
-		if (ph->p_offset > (u64)have || ph->p_filesz > have - ph->p_offset) {
-			ret = read_at(fd, f->long_interp, ph->p_filesz, ph->p_offset);
-			if (ret)
-				return ret;
-			f->interp = f->long_interp;
-		}
-		if (f->interp[ph->p_filesz - 1])
+		f->interp = take(fd, f, have, ph->p_filesz, ph->p_offset, PHDRS_BYTES);
+		if (!f->interp || f->interp[ph->p_filesz - 1])
 			return -ENOEXEC;
 	}
 	return 0;
+}
+
+/* Reads headers and the interpreter's name of an ELF file; forget_elf() when it went well. */
+static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
+	long ret;
+
+	f->interp = NULL;
+	f->more = NULL;
+	ret = read_headers(fd, path, f, why);
+	if (ret)
+		forget_elf(f);
+	return ret;
 }
 
 static int open_program(const char *path)
@@ -185,7 +206,9 @@ static long __attribute__((noinline)) probe_program(int fd, const char *path, ch
 	long ret = read_elf(fd, path, &f, why);
 	int sub;
 
-	if (!ret && f.interp) {
+	if (ret)
+		return ret;
+	if (f.interp) {
 		sub = open_program(f.interp);
 		if (sub < 0) {
 			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
@@ -195,6 +218,7 @@ static long __attribute__((noinline)) probe_program(int fd, const char *path, ch
 			host_syscall1(__NR_close, sub);
 		}
 	}
+	forget_elf(&f);
 	return ret;
 }
 
@@ -488,6 +512,7 @@ void program_map(struct program *p)
 	if (f.interp) {
 		fd = open_program(f.interp);
 		gate_format(interp, sizeof(interp), "%s", f.interp);
+		forget_elf(&f);
 		if (fd < 0 || read_elf(fd, interp, &f, why))
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
 		p->interp_base = map_elf(fd, interp, &f, 0);
@@ -495,4 +520,5 @@ void program_map(struct program *p)
 		note_interp(p, &f, fd);
 		host_syscall1(__NR_close, fd);
 	}
+	forget_elf(&f);
 }

@@ -50,19 +50,23 @@
 #define SEEN_BITS	9
 #define SEEN		(1u << SEEN_BITS)
 #define RANGES		512
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE	23
-#endif
 
-/* Read by stubs.S. */
+/* Together, for each page that a program touches at its start is a fault. */
 struct patch_site {
+	/* Read by stubs.S */
 	u64 back;		/* where the stub jumps at its end */
 	u32 nr;			/* what the stub is made for; with form A the only one */
-	u32 pad;
+	/* The program's side */
+	u8 next_len;		/* form B: bytes of the instruction moved there */
+	u8 done;		/* rewritten, not being rewritten */
+	u16 pad;
+	u64 addr;		/* first byte overwritten; 0: free */
+	u64 slot;		/* form B: near slot */
 };
 
 struct patch_site patch_sites[2 * PATCH_SITES] GATE_TABLE __attribute__((visibility("hidden")));
 _Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
+_Static_assert(offsetof(struct patch_site, nr) == 8, "stubs.S");
 _Static_assert((TABLE >> 16 & 0xff) == HLT, "form A's middle byte");
 _Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
 
@@ -76,26 +80,17 @@ struct patch_layout {
 };
 extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidden")));
 
-/* The program's side of each site. */
-struct place {
-	u64 addr;		/* first byte overwritten; 0: free */
-	u64 slot;		/* form B: near slot */
-	u8 next_len;		/* form B: bytes of the instruction moved there */
-	u8 done;		/* rewritten, not being rewritten */
-};
-
-static struct place places[2 * PATCH_SITES] GATE_TABLE;
 static u32 used[2];		/* sites of form A, B */
 
 /* By a hash of a site's address: another part of the hash, and how often it has trapped. */
 static struct {
 	u16 tag, hits;
-} seen[SEEN];
+} seen[SEEN] GATE_TABLE;
 
 static struct {
 	u64 base;
 	u8 taken[NEAR_BYTES / SLOT_BYTES];
-} *near_areas[NEAR_AREAS];
+} *near_areas[NEAR_AREAS] GATE_TABLE;
 static u32 near_count;
 
 static struct {
@@ -235,7 +230,7 @@ static int find_place(u32 kind, u64 addr)
 	u32 i, base = kind * PATCH_SITES;
 
 	for (i = 0; i < used[kind]; i++)
-		if (places[base + i].addr == addr)
+		if (patch_sites[base + i].addr == addr)
 			return base + i;
 	if (used[kind] == PATCH_SITES)
 		return -1;
@@ -271,8 +266,8 @@ static void publish(u32 site, u64 addr, u64 back, u32 nr)
 	patch_sites[site].back = back;
 	patch_sites[site].nr = nr;
 	point_to(site, look_closer ? CLASS_GATE : gate_class(nr));
-	places[site].addr = addr;
-	places[site].done = 0;
+	patch_sites[site].addr = addr;
+	patch_sites[site].done = 0;
 	barrier();
 	if (site - kind * PATCH_SITES == used[kind])
 		WRITE_ONCE(used[kind], used[kind] + 1);
@@ -298,7 +293,7 @@ static bool rewrite_a(u64 syscall_at, u64 nr)
 	word = table_word(site);
 	memcpy(code + 3, &word, 4);
 	write_site(addr, code, 7, 5);
-	WRITE_ONCE(places[site].done, 1);
+	WRITE_ONCE(patch_sites[site].done, 1);
 	close_text(addr, 7);
 	return true;
 }
@@ -458,18 +453,20 @@ static bool rewrite_b(u64 addr, u64 nr)
 	if (!open_text(addr, 5))
 		return false;
 	near_areas[area]->taken[(at - near_areas[area]->base) / SLOT_BYTES] = 1;
-	places[site].slot = at;
-	places[site].next_len = len;
+	patch_sites[site].slot = at;
+	patch_sites[site].next_len = len;
 	publish(site, addr, at + 7, nr);
 	rel = at - (addr + 5);
 	memcpy(code + 1, &rel, 4);
 	write_site(addr, code, 5, 2);
-	WRITE_ONCE(places[site].done, 1);
+	WRITE_ONCE(patch_sites[site].done, 1);
 	close_text(addr, 5);
 	return true;
 }
 
 /* ---- the dynamic linker: ring3_sites.h ---- */
+
+#define FIRST_TRAPS	24	/* of a process that are worth while to be remembered */
 
 static struct {
 	u64 key, start, end;
@@ -478,6 +475,13 @@ static struct {
 static u64 *interp_words(void)
 {
 	return gate.region ? gate.region->init_thread.gate : NULL;
+}
+
+/* The word of a site at this offset; without one, what all of the file's have in common. */
+static u64 interp_word(u64 nr, u64 offset)
+{
+	return (interp.key * 0x9e3779b97f4a7c15UL >> RING3_SITES_FILE_SHIFT) << RING3_SITES_FILE_SHIFT |
+	       nr << RING3_SITES_NR_SHIFT | offset;
 }
 
 static bool is_form_a(u64 addr, u32 nr)
@@ -490,53 +494,57 @@ static bool is_form_a(u64 addr, u32 nr)
 	       (at[-1] & 0xf0) != 0x40;
 }
 
-/* A trap: is it of the interpreter, and of form A? Then the node's next program need not trap there. */
+/*
+ * One of the first traps: is it of the interpreter, and of form A? Then the node's next program need not
+ * trap there. Later ones are less likely to be made by each, and cost each a page. So, too, the sites of a
+ * program without an interpreter: they lie scattered, and a trap costs what a page costs.
+ */
 static void interp_note(u64 syscall_at, u64 nr)
 {
-	u64 addr = syscall_at - FORM_A_SYSCALL, entry = nr << 32 | (addr - interp.start), free;
-	u64 *words = interp_words();
+	u64 addr = syscall_at - FORM_A_SYSCALL, entry, *words = interp_words();
 	u32 i;
 
-	if (!interp.key || !words || addr <= interp.start || syscall_at + 2 > interp.end ||
-	    nr >= GATE_STRAIGHT_NR || !is_form_a(addr, nr))
+	if (!interp.key || !words || gate.counts[COUNT_TRAPS] > FIRST_TRAPS || addr <= interp.start ||
+	    syscall_at + 2 > interp.end || (addr - interp.start) >> RING3_SITES_NR_SHIFT ||
+	    nr >> RING3_SITES_NR_BITS || !is_form_a(addr, nr))
 		return;
-	free = 0;
-	__atomic_compare_exchange_n(&words[RING3_SITES_FILE], &free, interp.key, false,
-				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	if (READ_ONCE(words[RING3_SITES_FILE]) != interp.key)
-		return;
-	for (i = RING3_SITES_FIRST; i < RING3_SITES_END; i++) {
-		free = 0;
+	entry = interp_word(nr, addr - interp.start);
+	for (i = 0; i < RING3_SITES; i++) {
+		u64 free = 0;
+
 		if (READ_ONCE(words[i]) == entry ||
 		    __atomic_compare_exchange_n(&words[i], &free, entry, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST) || free == entry)
 			return;
 	}
+	WRITE_ONCE(words[entry * 0x9e3779b97f4a7c15UL >> 58], entry);
 }
 
 /* Before the first instruction of the program runs: no need to mind other threads. */
 static void interp_rewrite(void)
 {
 	const u64 *words = interp_words();
-	u64 start = page_start(interp.start), end = page_align(interp.end), page = 0;
+	u64 start = page_start(interp.start), end = page_align(interp.end);
+	u64 file = interp_word(0, 0), offset_mask = (1UL << RING3_SITES_NR_SHIFT) - 1;
+	bool open = false;
 	u32 i;
 
-	if (!interp.key || !words || READ_ONCE(words[RING3_SITES_FILE]) != interp.key ||
-	    host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_WRITE | PROT_EXEC))
+	if (!interp.key || !words)
 		return;
-	for (i = RING3_SITES_FIRST; i < RING3_SITES_END; i++) {
-		u64 entry = READ_ONCE(words[i]), addr = interp.start + (u32)entry;
-		u32 nr = entry >> 32, word;
+	for (i = 0; i < RING3_SITES; i++) {
+		u64 entry = READ_ONCE(words[i]), addr = interp.start + (entry & offset_mask);
+		u32 nr = entry >> RING3_SITES_NR_SHIFT & ((1 << RING3_SITES_NR_BITS) - 1), word;
 		int site;
 
-		if (!entry)
-			break;
-		if (addr <= interp.start || addr + FORM_A_BYTES > interp.end)
+		if ((entry ^ file) >> RING3_SITES_FILE_SHIFT || !entry || addr <= interp.start ||
+		    addr + FORM_A_BYTES > interp.end)
 			continue;
-		if (page_start(addr) != page) {	/* copied at once: cheaper than a fault for each look and store */
-			page = page_start(addr);
-			host_syscall3(__NR_madvise, page, GATE_PAGE, MADV_POPULATE_WRITE);
-		}
+		if (!open && host_syscall3(__NR_mprotect, start, end - start,
+					   PROT_READ | PROT_WRITE | PROT_EXEC))
+			return;
+		open = true;
+		/* Written to first, a page is copied at once: reading it before would be another fault. */
+		asm volatile("lock orb $0, %0" : "+m"(*(u8 *)addr) : : "memory");
 		if (!is_form_a(addr, nr))
 			continue;
 		site = find_place(0, addr);
@@ -546,10 +554,11 @@ static void interp_rewrite(void)
 		word = table_word(site);
 		memcpy((void *)addr, (u8[]){ 0xff, 0x24, 0x25 }, 3);
 		memcpy((void *)(addr + 3), &word, 4);
-		places[site].done = 1;
+		patch_sites[site].done = 1;
 		count(COUNT_SITES);
 	}
-	host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
+	if (open)
+		host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
 }
 
 /* ---- when ---- */
@@ -567,7 +576,8 @@ void patch_start(const struct program *p)
 	interp.key = p->interp_key;
 	interp.start = p->interp_text;
 	interp.end = p->interp_text_end;
-	interp_rewrite();
+	if (!gate_debugged)
+		interp_rewrite();
 }
 
 /* The site that traps with rip behind it. */
@@ -609,7 +619,7 @@ static int place_of(u64 rip, u32 kind, u32 offset)
 	u32 i, base = kind * PATCH_SITES, n = READ_ONCE(used[kind]);
 
 	for (i = 0; i < n; i++)
-		if (places[base + i].addr + offset == rip)
+		if (patch_sites[base + i].addr + offset == rip)
 			return base + i;
 	return -1;
 }
@@ -626,13 +636,13 @@ enum patch_fault patch_fault(struct ucontext *uc)
 	}
 	site = place_of(sc->rip, 1, 2);
 	if (site >= 0) {		/* form B: straight to what follows */
-		sc->rip = places[site].slot + 7;
+		sc->rip = patch_sites[site].slot + 7;
 		return PATCH_RETRY;
 	}
 	site = place_of(sc->rip, 0, 0);
 	if (site < 0)
 		site = place_of(sc->rip, 1, 0);
-	if (site >= 0 && (!READ_ONCE(places[site].done) ||
+	if (site >= 0 && (!READ_ONCE(patch_sites[site].done) ||
 			  READ_ONCE(*(u8 *)sc->rip) != HLT)) {
 		host_syscall0(__NR_sched_yield);
 		return PATCH_RETRY;	/* being rewritten */
@@ -651,14 +661,14 @@ static void leave_slot(struct sigcontext *sc)
 	if (!slot)
 		return;
 	for (site = PATCH_SITES; site < PATCH_SITES + READ_ONCE(used[1]); site++) {
-		if (places[site].slot != slot)
+		if (patch_sites[site].slot != slot)
 			continue;
 		if (sc->rip == slot)
-			sc->rip = places[site].addr;
+			sc->rip = patch_sites[site].addr;
 		else if (sc->rip == slot + 7)
-			sc->rip = places[site].addr + 2;
+			sc->rip = patch_sites[site].addr + 2;
 		else
-			sc->rip = places[site].addr + 2 + places[site].next_len;
+			sc->rip = patch_sites[site].addr + 2 + patch_sites[site].next_len;
 		return;
 	}
 }
@@ -701,9 +711,9 @@ void patch_leave(struct ucontext *uc)
 			sc->rip = patch_sites[site].back;
 		else if ((at == l->fd_call || at == l->direct_call) && kind == 0 &&
 			 (u32)sc->rax != patch_sites[site].nr)
-			sc->rip = places[site].addr + FORM_A_SYSCALL;	/* restart_syscall */
+			sc->rip = patch_sites[site].addr + FORM_A_SYSCALL;	/* restart_syscall */
 		else if (at < l->entry[CLASS_GATE])
-			sc->rip = places[site].addr;
+			sc->rip = patch_sites[site].addr;
 	}
 	leave_slot(sc);
 }
@@ -730,7 +740,7 @@ void patch_hide_eintr(struct sigcontext *sc)
 
 u64 patch_stub_site(u64 stub)
 {
-	return places[site_of_stub(stub)].addr;
+	return patch_sites[site_of_stub(stub)].addr;
 }
 
 const u64 *patch_stub_return_word(u64 stub, u32 *add)
@@ -738,7 +748,7 @@ const u64 *patch_stub_return_word(u64 stub, u32 *add)
 	u32 site = site_of_stub(stub);
 
 	*add = site < PATCH_SITES ? 0 : 2;
-	return site < PATCH_SITES ? &patch_sites[site].back : &places[site].addr;
+	return site < PATCH_SITES ? &patch_sites[site].back : &patch_sites[site].addr;
 }
 
 /* As the program sees it; the byte there may be a trap of ours, see patch_fault. */

@@ -365,7 +365,7 @@ void signal_start(void)
 {
 	struct gate_sighand *sh = &first_sighand;
 	struct gate_tcb *tcb = gate_tcb();
-	u64 mask = 0, set;
+	u64 mask = 0, set = SIG_FORCED;
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++) {
@@ -378,9 +378,7 @@ void signal_start(void)
 	}
 	tcb->sighand = sh;
 	tcb->alt.ss_flags = SS_DISABLE;
-	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, 8);
+	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&mask, 8);
 	tcb->forced_mask = mask & SIG_FORCED;
-	set = SIG_FORCED;
-	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
 }
 

@@ -185,7 +185,7 @@ void gate_start(u64 *sp)
 	thread_adopt(t, tcb);
 	signal_start();
 	if (after) {
-		cred_align();	/* what exec does to capabilities depends on them */
+		cred_align(auxv);	/* what exec does to capabilities depends on them */
 		image_call0(RING3_NR_EXEC);
 	}
 	if (filters)

@@ -309,9 +309,6 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		signal_set_mask(mask);
 		return ret;
 	}
-#ifndef GATE_NO_NODE
-	node_populate();
-#endif
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_adopt(t, tcb);

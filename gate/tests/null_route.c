@@ -16,7 +16,7 @@ long cred_prctl(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-void cred_align(void)
+void cred_align(const u64 *auxv)
 {
 }
 

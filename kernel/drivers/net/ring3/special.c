@@ -119,11 +119,13 @@ static int output(struct net *net, struct sock *sk, struct sk_buff *skb, struct 
 	struct neighbour *n;
 	int err;
 
-	rcu_read_lock_bh();
+	rcu_read_lock();		/* for the neighbour, as in ip_finish_output2() */
+	rcu_read_lock_bh();		/* for the queue, as in dev_queue_xmit() */
 	n = __ipv4_neigh_lookup_noref(dev, rt_nexthop(rt, daddr));
 	if (!plain_path(net, dev) || !n || !(READ_ONCE(n->nud_state) & NUD_CONNECTED) ||
 	    READ_ONCE(n->hh.hh_len) != ETH_HLEN) {
 		rcu_read_unlock_bh();
+		rcu_read_unlock();
 		return ip_local_out(net, sk, skb);
 	}
 	IP_INC_STATS(net, IPSTATS_MIB_OUTREQUESTS);
@@ -139,6 +141,7 @@ static int output(struct net *net, struct sock *sk, struct sk_buff *skb, struct 
 	atomic_long_inc(&specialized);
 	err = xmit(skb, dev);
 	rcu_read_unlock_bh();
+	rcu_read_unlock();
 	return err;
 }
 

@@ -171,6 +171,7 @@ XDG_RUNTIME_DIR  where the runtime folder lies
 RING3_LOG        what ring3 says about its own work: error, warn (default), info, debug
 RING3_GATE       another gate than the one beside the command
 RING3_IMAGE      another kernel image than the one beside the command
+RING3_KERNEL_LOG a file to which the kernel log of each node is added when it ends
 RING3_NODE       set for programs on a node: the socket by which their children join it
 NO_COLOR         no colours";
 

@@ -393,6 +393,23 @@ fn a_link_has_two_ends() {
 }
 
 #[test]
+fn a_kernel_log_outlives_its_node() {
+    let place = Place::new();
+    let kept = place.dir.path().join("kernel.log");
+    for name in ["first", "second"] {
+        let mut command = place.command(&["run", "--node", name, "--", "true"]);
+        let output = finish(spawn(command.env("RING3_KERNEL_LOG", &kept)));
+        assert!(output.status.success(), "{output:?}");
+    }
+    let log = fs::read_to_string(&kept).expect("the log");
+    let (first, second) = log.split_once("== node second\n").expect("two nodes");
+    assert!(first.starts_with("== node first\n"), "{log}");
+    for part in [first, second] {
+        assert!(part.contains("Linux version"), "{log}");
+    }
+}
+
+#[test]
 fn a_sysctl_that_does_not_exist() {
     let place = Place::new();
     let words = "cannot set sysctl net.nosuch.thing to `1`";

@@ -30,6 +30,7 @@
 //! one who looks (runtime.rs).
 
 mod answer;
+mod last_words;
 mod serve;
 
 use std::os::fd::OwnedFd;
@@ -225,6 +226,7 @@ impl Node {
     fn remove_ports(&mut self) -> bool {
         let mut ended = true;
         if self.region.state() != RING3_UP {
+            self.keep_log();
             return ended;
         }
         let (done, is_done) = mpsc::channel::<()>();
@@ -234,6 +236,7 @@ impl Node {
                 region.set_down();
             }
         });
+        self.keep_log();
         for port in self.ports.iter().rev() {
             if let Err(why) = self.init.port_del(port.index) {
                 log::warn!("node {}: {}: {why}", self.config.name, port.ifname);

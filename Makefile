@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image kunit gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit debug test-debug gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -26,6 +26,13 @@ image: ## bin/ring3-up.image: Linux as one relocatable object
 kunit: command gate ## bin/ring3-kunit.image: the kernel with its own unit tests, for `ring3 kunit`
 	@tools/setup build
 	@kernel/build kunit
+
+debug: command gate ## bin/ring3-debug.image: the kernel that checks itself (locks, sleeps, memory, undefined behaviour)
+	@tools/setup build
+	@kernel/build debug
+
+test-debug: debug ## oracle and real programs on such kernels; a complaint of one fails
+	@tests/debug
 
 gate: ## bin/ring3-gate: what runs in front of a program
 	@tools/setup build
@@ -97,7 +104,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tests/compat tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tests/compat tests/debug tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

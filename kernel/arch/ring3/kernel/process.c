@@ -11,7 +11,6 @@
 #include <linux/reboot.h>
 #include <linux/resume_user_mode.h>
 #include <linux/sched.h>
-#include <linux/sched/debug.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
 #include <linux/sched/task.h>
@@ -47,11 +46,6 @@ struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *ne
 #endif
 	return __switch_to_asm(prev, next);
 }
-
-/* What POP_SAVED and ret in entry.S take off the stack. */
-struct parked_frame {
-	unsigned long r15, r14, r13, r12, bx, bp, ip;
-};
 
 /*
  * The node's own threads get numbers from here on (the first of them is kthreadd; pid 1 came
@@ -130,21 +124,21 @@ void arch_cpu_idle_enter(void)
 
 void arch_cpu_idle(void)
 {
-	if (!READ_ONCE(ring3_pending) && !need_resched()) {
+	if (!READ_ONCE(ring3_pending) && !need_resched())
 		ring3_park(R3_PARK_SLEEP, NULL);
-		/* RCU does not watch here, and waking a task needs it: see below. */
-		if (!IS_ENABLED(CONFIG_SMP))
-			ring3_service();
-	}
 	/* Pending interrupts are served when do_idle() enables them. */
 }
 
-#ifdef CONFIG_SMP
+/*
+ * Not before: for RCU and lockdep arch_cpu_idle() is a place where no kernel code runs, and to wake a
+ * task takes locks and reads what RCU frees.
+ */
 void arch_cpu_idle_exit(void)
 {
 	ring3_service();
 }
 
+#ifdef CONFIG_SMP
 bool ring3_yield_is_wanted(void)
 {
 	return READ_ONCE(ring3_this_cpu->yield_wanted);
@@ -377,32 +371,6 @@ int ring3_task_main(void *arg)
 		if (r3t_call(tb) != R3_CALL_WANT && !(r3t_flags(tb) & R3_F_KILL))
 			schedule();
 		__set_current_state(TASK_RUNNING);
-	}
-}
-
-void show_regs(struct pt_regs *regs)
-{
-	show_stack(NULL, NULL, KERN_DEFAULT);
-}
-
-/* No frame pointers: print what looks like a return address. */
-void show_stack(struct task_struct *task, unsigned long *sp, const char *loglvl)
-{
-	unsigned long *end;
-	int lines = 0;
-
-	if (!task)
-		task = current;
-	if (!sp)
-		sp = task == current ? __builtin_frame_address(0)
-				     : (unsigned long *)task->thread.sp;
-	end = (unsigned long *)((unsigned long)task_stack_page(task) + THREAD_SIZE);
-	printk("%sCall Trace (guessed):\n", loglvl);
-	for (; sp < end && lines < 32; sp++) {
-		if (__kernel_text_address(*sp)) {
-			printk("%s ? %pS\n", loglvl, (void *)*sp);
-			lines++;
-		}
 	}
 }
 

@@ -3,6 +3,7 @@
 #include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/initrd.h>
+#include <linux/kasan.h>
 #include <linux/memblock.h>
 #include <linux/mm.h>
 #include <linux/oom.h>
@@ -53,6 +54,10 @@ void __init setup_arch(char **cmdline_p)
 	memblock_add(0, ring3_region.size);
 	memblock_reserve(0, __pa(__head_end));
 	memblock_reserve(__pa(_stext), _end - _stext);
+#ifdef CONFIG_KASAN
+	memblock_reserve(__pa(KASAN_SHADOW_START), PAGE_ALIGN(KASAN_SHADOW_SIZE));
+	kasan_init();
+#endif
 	min_low_pfn = 0;
 	max_low_pfn = max_pfn = pages;
 	ring3_grow_reserve();

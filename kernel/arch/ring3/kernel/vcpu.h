@@ -42,6 +42,11 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 
+/* What POP_SAVED and ret in entry.S take off a parked task's stack. */
+struct parked_frame {
+	unsigned long r15, r14, r13, r12, bx, bp, ip;
+};
+
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */

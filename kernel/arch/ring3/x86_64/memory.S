@@ -4,13 +4,14 @@
  *
  * No vector registers in the image; every CPU ring3 is meant for has fast `rep
  * movsb` (ERMS), newer ones for short counts too (FSRM). Small sizes are
- * done with moves, since ERMS alone starts slowly.
+ * done with moves, since ERMS alone starts slowly. KASAN has its own of these names,
+ * which end up in those with the underscores.
  */
 #include <linux/linkage.h>
 
 	.text
 
-SYM_FUNC_START(memcpy)
+SYM_FUNC_START_WEAK(memcpy)
 SYM_FUNC_START(__memcpy)
 	movq	%rdi, %rax
 	movq	%rdx, %rcx
@@ -59,7 +60,7 @@ SYM_FUNC_START(__memcpy)
 SYM_FUNC_END(__memcpy)
 SYM_FUNC_END(memcpy)
 
-SYM_FUNC_START(memmove)
+SYM_FUNC_START_WEAK(memmove)
 SYM_FUNC_START(__memmove)
 	movq	%rdi, %rax
 	movq	%rdx, %rcx
@@ -89,7 +90,7 @@ SYM_FUNC_START(__memmove)
 SYM_FUNC_END(__memmove)
 SYM_FUNC_END(memmove)
 
-SYM_FUNC_START(memset)
+SYM_FUNC_START_WEAK(memset)
 SYM_FUNC_START(__memset)
 	movq	%rdi, %r9
 	movl	%esi, %eax

@@ -13,4 +13,14 @@ extern void *__memset(void *s, int c, __kernel_size_t n);
 extern void *memmove(void *dest, const void *src, __kernel_size_t count);
 extern void *__memmove(void *dest, const void *src, __kernel_size_t count);
 
+#if defined(CONFIG_KASAN) && !defined(__SANITIZE_ADDRESS__)
+/* Code that is not instrumented uses the functions that are not: mm/kasan has those that are. */
+#define memcpy(dst, src, len)	__memcpy(dst, src, len)
+#define memmove(dst, src, len)	__memmove(dst, src, len)
+#define memset(s, c, n)		__memset(s, c, n)
+#ifndef __NO_FORTIFY
+#define __NO_FORTIFY		/* it names them too */
+#endif
+#endif
+
 #endif

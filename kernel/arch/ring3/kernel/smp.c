@@ -30,11 +30,15 @@
 #include <linux/sched/task.h>
 #include <linux/sched/task_stack.h>
 #include <linux/smp.h>
+#include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
 
 #define RELAX_TURNS	64		/* of pause, some 3 us, between looks at the host */
+#define RELAX_SAME_NS	20000ULL	/* looks are of one wait, when they follow one another */
+#define RELAX_YIELDS	16		/* in one wait; then who is waited for may need our CPU for long */
+#define RELAX_SLEEP_NS	50000
 #define OWNER_NOT_UP	RING3_OWNER_TID	/* no thread has this number */
 
 static struct {
@@ -189,17 +193,30 @@ void smp_send_stop(void)
 {
 }
 
+/*
+ * A turn of waiting in kernel code for what another vCPU does. Its thread may have lost its CPU to
+ * us or to others: we yield, and when that does not help we sleep, so that the host can
+ * put it where we were.
+ */
 void ring3_relax(void)
 {
+	struct __kernel_timespec ts = { .tv_nsec = RELAX_SLEEP_NS };
 	struct ring3_stack *foot = ring3_stack();
+	struct ring3_cpu *cpu = &ring3_cpus[foot->cpu];
 
 	if (foot->irq_enabled && READ_ONCE(ring3_vcpu_pending(foot->vcpu)))
 		ring3_irq_run();
-	if (++ring3_cpus[foot->cpu].relaxed % RELAX_TURNS)
+	if (++cpu->relaxed % RELAX_TURNS)
 		return;
 	if (unlikely(host_load(&ring3_region.state) >= RING3_POISONED))
 		ring3_abandon();	/* who is waited for may be the dead one */
-	ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	if (ring3_clock() - cpu->relaxed_at > RELAX_SAME_NS)
+		cpu->yields = 0;
+	if (cpu->yields++ < RELAX_YIELDS)
+		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	else
+		ring3_host_syscall(__NR_nanosleep, (long)&ts, 0, 0, 0, 0, 0);
+	cpu->relaxed_at = ring3_clock();
 }
 
 /*

@@ -327,14 +327,20 @@ long ring3_sys_exit(int code)
 static void kill_thread(struct ring3_thread *tb)
 {
 	struct task_struct *task = (struct task_struct *)tb->task;
+	unsigned long flags;
 
 	if (!task || (r3t_flags(tb) & R3_F_GONE))
 		return;
 	r3t_flags(tb) |= R3_F_KILL;
-	/* A fatal signal for this task alone: its waits end, its group's don't. */
-	set_tsk_thread_flag(task, TIF_SIGPENDING);
-	sigaddset(&task->pending.signal, SIGKILL);
+	if (lock_task_sighand(task, &flags)) {
+		/* A fatal signal for this task alone: its waits end, its group's don't. */
+		set_tsk_thread_flag(task, TIF_SIGPENDING);
+		sigaddset(&task->pending.signal, SIGKILL);
+		unlock_task_sighand(task, &flags);
+	}
 	wake_up_process(task);
+	/* On another vCPU it may be the current one, outside: nobody would come there. */
+	kick_process(task);
 }
 
 static void kill_threads(u64 proc, struct ring3_thread *but)

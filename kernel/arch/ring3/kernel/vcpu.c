@@ -231,7 +231,9 @@ static bool take_from_dead(struct ring3_vcpu *vcpu)
 		return false;
 	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
 	    (host_load(&holder->word) & RING3_WORD_BATON)) {
-		host_andnot(&holder->word, RING3_WORD_BATON);
+		/* One that was killing had them all (gate/kill.c), and this bit says so of each. */
+		if (!IS_ENABLED(CONFIG_SMP))
+			host_andnot(&holder->word, RING3_WORD_BATON);
 		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
 			ring3_host_futex_wake(&vcpu->owner, 1);
 		return true;

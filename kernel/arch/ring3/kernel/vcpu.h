@@ -59,7 +59,9 @@ struct ring3_cpu {
 	u64 patience;		/* with a called thread; 0: the last one needed our CPU */
 	struct ring3_thread *called;	/* the last one; it may have come since */
 	u64 next_poll;		/* of the way out of calls */
-	u32 relaxed;		/* turns of pause in kernel code */
+	u32 relaxed;		/* turns of pause in kernel code: ring3_relax() */
+	u32 yields;		/* in this wait */
+	u64 relaxed_at;
 } ____cacheline_aligned;
 extern struct ring3_cpu ring3_cpus[NR_CPUS];
 

@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image kunit debug test-debug gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit smp debug test-debug gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -26,6 +26,10 @@ image: ## bin/ring3-up.image: Linux as one relocatable object
 kunit: command gate ## bin/ring3-kunit.image: the kernel with its own unit tests, for `ring3 kunit`
 	@tools/setup build
 	@kernel/build kunit
+
+smp: command gate ## bin/ring3-smp.image: for nodes with several vCPUs (--cpus)
+	@tools/setup build
+	@kernel/build smp
 
 debug: command gate ## bin/ring3-debug.image: the kernel that checks itself (locks, sleeps, memory, undefined behaviour)
 	@tools/setup build

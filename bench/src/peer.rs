@@ -18,6 +18,10 @@ const OTHER_TAP: &str = "tap1";
 
 /// Why this series can't be measured here, if it can't.
 pub fn missing(series: &Series) -> Option<String> {
+    if series.node.iter().any(|word| word == "--cpus") {
+        let image = tool::root().join("bin/ring3-smp.image");
+        return (!image.exists()).then(|| format!("{} is not built (make smp)", image.display()));
+    }
     let needed = match series.bed {
         BedKind::Peer | BedKind::UmlLoopback | BedKind::UmlTap | BedKind::UmlPair => {
             path(&series.peer)

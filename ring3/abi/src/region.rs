@@ -133,13 +133,31 @@ pub struct ring3_thread {
 #[repr(C)]
 pub struct ring3_vcpu {
     pub owner: AtomicU32,
-    pub irq_enabled: u32,
+    pub irq_enabled: AtomicU32,
     pub driver: u64,
     pub deadline: u64,
     pub polled: u32,
-    pub pad: u32,
+    pub pad: AtomicU32,
     pub reserved: [u64; 3],
 }
+
+/// include/ring3_smp.h: what the words in reserve are where a node has several.
+impl ring3_vcpu {
+    /// `ring3_vcpu_next()`: the word with the address of the node's next vCPU.
+    pub const NEXT: usize = core::mem::offset_of!(ring3_vcpu, reserved);
+
+    /// `ring3_vcpu_pending()`
+    pub fn pending(&self) -> &AtomicU32 {
+        &self.pad
+    }
+
+    /// `ring3_vcpu_kick()`, of all but the first.
+    pub fn kick(&self) -> &AtomicU32 {
+        &self.irq_enabled
+    }
+}
+/// How many a node can have.
+pub const RING3_VCPUS_MAX: usize = 3;
 
 /* enum ring3_port_kind */
 pub const RING3_PORT_LINK: u32 = 1;

@@ -64,6 +64,7 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_FDS_MAX", abi::RING3_FDS_MAX as u64),
     ("RING3_SIGQ", abi::RING3_SIGQ as u64),
     ("RING3_PROCS_MAX", abi::RING3_PROCS_MAX as u64),
+    ("RING3_VCPUS_MAX", abi::RING3_VCPUS_MAX as u64),
     ("RING3_PORT_LINK", abi::RING3_PORT_LINK as u64),
     ("RING3_PORT_TAP", abi::RING3_PORT_TAP as u64),
     ("RING3_PORT_PASST", abi::RING3_PORT_PASST as u64),
@@ -99,7 +100,8 @@ fn the_mirror_is_what_c_sees() {
     let mut c = String::from(
         "#include <stddef.h>\n#include <stdio.h>\n#include \"ring3.h\"\n\
          #include \"ring3_link.h\"\n#include \"ring3_join.h\"\n#include \"ring3_xdp.h\"\n\
-         #include \"ring3_park.h\"\n#include \"ring3_cred.h\"\nint main(void)\n{\n",
+         #include \"ring3_park.h\"\n#include \"ring3_cred.h\"\n\
+         #include \"ring3_smp.h\"\nint main(void)\n{\n",
     );
     let mut expected = String::new();
     for s in abi::LAYOUT {

@@ -63,6 +63,9 @@ pub struct NodeArgs {
     /// How long a thread polls before it sleeps, in nanoseconds [default: 50000]
     #[arg(long, value_name = "NS")]
     pub spin_ns: Option<u32>,
+    /// vCPUs of the node; more than 1 need the smp image (make smp) [default: 1]
+    #[arg(long, value_name = "N")]
+    pub cpus: Option<u32>,
     /// Add to the kernel's command line
     #[arg(long, value_name = "WORDS")]
     pub cmdline: Option<String>,

@@ -138,6 +138,7 @@ the host.";
 const NODE_FILE: &str = r#"name = "web"
 mem = "256M"                      # optional, as everything below
 spin_ns = 50000
+cpus = 1
 cmdline = ""
 image = "other.image"
 

@@ -26,6 +26,9 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     if let Some(spin_ns) = args.spin_ns {
         node.spin_ns = spin_ns;
     }
+    if let Some(cpus) = args.cpus {
+        node.cpus = cpus;
+    }
     if let Some(words) = &args.cmdline {
         node.cmdline = format!("{} {words}", node.cmdline).trim().to_owned();
     }

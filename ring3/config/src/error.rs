@@ -38,6 +38,9 @@ pub enum ConfigError {
     #[error("spin of {got} ns is out of range: use 0 to {max}")]
     Spin { got: u32, max: u32 },
 
+    #[error("a node cannot have {got} vCPUs: use 1 to {max}")]
+    Cpus { got: u32, max: u32 },
+
     #[error("{count} ports are too many: a node has at most {max}")]
     TooManyPorts { count: usize, max: usize },
 

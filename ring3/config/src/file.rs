@@ -35,6 +35,7 @@ struct File {
     name: Option<String>,
     mem: Option<Size>,
     spin_ns: Option<u32>,
+    cpus: Option<u32>,
     cmdline: Option<String>,
     image: Option<PathBuf>,
     #[serde(default)]
@@ -67,6 +68,7 @@ impl NodeConfig {
             ports,
             sysctls: file.sysctl.0,
             spin_ns: file.spin_ns.unwrap_or(SPIN_DEFAULT_NS),
+            cpus: file.cpus.unwrap_or(1),
             cmdline: file.cmdline.unwrap_or_default(),
             image: file.image.map(from_folder),
         };

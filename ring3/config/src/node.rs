@@ -21,6 +21,9 @@ pub const SPIN_DEFAULT_NS: u32 = 50_000;
 /// A spin of over a second is a mistake in units.
 pub const SPIN_MAX_NS: u32 = 1_000_000_000;
 
+/// RING3_VCPUS_MAX of include/ring3.h.
+pub const CPUS_MAX: u32 = 3;
+
 /// RING3_PORTS_MAX of include/ring3.h.
 pub const PORTS_MAX: usize = 16;
 /// cmdline[512] of include/ring3.h, less the NUL and room for what ring3 adds.
@@ -37,6 +40,8 @@ pub struct NodeConfig {
     pub sysctls: Vec<(String, String)>,
     /// Cap of idle polling; 0: never poll.
     pub spin_ns: u32,
+    /// vCPUs. More than one need the smp image.
+    pub cpus: u32,
     /// Added to the kernel's command line.
     pub cmdline: String,
     /// Another kernel image than the one beside the command.
@@ -52,6 +57,7 @@ impl NodeConfig {
             ports: Vec::new(),
             sysctls: Vec::new(),
             spin_ns: SPIN_DEFAULT_NS,
+            cpus: 1,
             cmdline: String::new(),
             image: None,
         }
@@ -66,6 +72,12 @@ impl NodeConfig {
             return Err(ConfigError::Spin {
                 got: self.spin_ns,
                 max: SPIN_MAX_NS,
+            });
+        }
+        if !(1..=CPUS_MAX).contains(&self.cpus) {
+            return Err(ConfigError::Cpus {
+                got: self.cpus,
+                max: CPUS_MAX,
             });
         }
         for (key, value) in &self.sysctls {

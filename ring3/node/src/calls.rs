@@ -197,9 +197,9 @@ impl Thread {
         Ok(())
     }
 
-    /// The keeper's loop; returns when the node is down or poisoned.
-    pub fn keep(&mut self) -> Result<()> {
-        self.ring3(RING3_NR_KEEP, [0; 6])?;
+    /// The keeper's loop for one vCPU; returns when the node is down or poisoned.
+    pub fn keep(&mut self, vcpu: usize) -> Result<()> {
+        self.ring3(RING3_NR_KEEP, [vcpu as u64, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 

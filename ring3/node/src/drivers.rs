@@ -4,6 +4,7 @@
 //! | thread | waits for | then |
 //! | --- | --- | --- |
 //! | `ring3-keep` | the next timer and the links' doorbells, in the image's KEEP | drives |
+//! | `ring3-keep-N` | the same for vCPU N, but for the links | drives that |
 //! | `ring3-ports` | readiness of the ports' descriptors | raises their interrupts and drives |
 //! | `ring3-procs` | a change of procs[] | tells `ring3-deaths` |
 //! | `ring3-deaths` | deaths of the node's processes | marks and judges them, see procs.rs |
@@ -88,16 +89,36 @@ impl Driver {
 /// image once boot holds the vCPU, for that is when the image has relocated itself. It returns
 /// when the node is over, and rings `bell`.
 pub(crate) fn keep(region: &Arc<Region>, bell: Arc<OwnedFd>) -> Result<Driver> {
-    let mut thread = Thread::driver(region, 0);
-    Driver::start("ring3-keep", move || {
+    keep_vcpu(region, 0, move || ring(&bell))
+}
+
+/// The other vCPUs' KEEPs. They end when the first does.
+pub(crate) fn keep_others(region: &Arc<Region>, cpus: u32) -> Result<Vec<Driver>> {
+    (1..cpus as usize)
+        .map(|n| keep_vcpu(region, n, || ()))
+        .collect()
+}
+
+fn keep_vcpu(
+    region: &Arc<Region>,
+    n: usize,
+    over: impl FnOnce() + Send + 'static,
+) -> Result<Driver> {
+    // driver_thread[1] is PortWatch's.
+    let (block, name) = match n {
+        0 => (0, "ring3-keep".to_owned()),
+        n => (1 + n, format!("ring3-keep-{n}")),
+    };
+    let mut thread = Thread::driver(region, block);
+    Driver::start(&name, move || {
         let region = thread.region().clone();
         while !region.vcpu_is_held() && region.state() < RING3_POISONED {
             std::thread::sleep(BOOT_TURN);
         }
-        if let Err(why) = thread.keep() {
+        if let Err(why) = thread.keep(n) {
             log::error!("the node's timers stop: {why}");
         }
-        ring(&bell);
+        over();
     })
 }
 

@@ -19,8 +19,11 @@ use ring3_abi::{ring3_region, RING3_ABI, RING3_MAGIC, RING3_REGION_MAX};
 
 use crate::error::{Error, Result};
 
-/// File name of the uniprocessor flavour.
-const IMAGE_NAME: &str = "ring3-up.image";
+/// File names of the flavours: one vCPU, and several.
+const IMAGE_UP: &str = "ring3-up.image";
+const IMAGE_SMP: &str = "ring3-smp.image";
+/// `flavour` of struct ring3_region: one that can have several vCPUs.
+const FLAVOUR_SMP: u32 = 1;
 /// Names the image for programs that are not installed beside it (tests).
 const IMAGE_ENV: &str = "RING3_IMAGE";
 /// ELF header and program headers lie in the file's first bytes.
@@ -41,6 +44,7 @@ pub(crate) struct Image {
     pub enter: u64,
     pub fixup: u64,
     pub version: String,
+    pub flavour: u32,
 }
 
 /// One PT_LOAD: `len` bytes at `offset` of the file belong at `address` of the region.
@@ -52,12 +56,24 @@ pub(crate) struct Segment {
 }
 
 impl Image {
-    /// Opens `explicit`, or what $RING3_IMAGE names, or the one installed with this program.
-    pub fn open(explicit: Option<&Path>) -> Result<Image> {
+    /// Opens `explicit`, or what $RING3_IMAGE names, or the one installed with this program that
+    /// can have so many vCPUs.
+    pub fn open(explicit: Option<&Path>, cpus: u32) -> Result<Image> {
+        let image = Image::find(explicit, if cpus > 1 { IMAGE_SMP } else { IMAGE_UP })?;
+        if cpus > 1 && image.flavour != FLAVOUR_SMP {
+            return Err(Error::ImageOneCpu {
+                path: image.path,
+                cpus,
+            });
+        }
+        Ok(image)
+    }
+
+    fn find(explicit: Option<&Path>, name: &'static str) -> Result<Image> {
         let env = std::env::var_os(IMAGE_ENV).map(PathBuf::from);
         let looked = match explicit.map(Path::to_owned).or(env) {
             Some(path) => vec![path],
-            None => default_places(),
+            None => default_places(name),
         };
         for path in &looked {
             match File::open(path) {
@@ -66,7 +82,10 @@ impl Image {
                 Err(error) => return Err(unreadable(path)(error)),
             }
         }
-        Err(Error::ImageMissing { looked })
+        Err(match name {
+            IMAGE_SMP => Error::ImageSmpMissing { looked },
+            _ => Error::ImageMissing { looked },
+        })
     }
 
     fn check(path: PathBuf, file: File) -> Result<Image> {
@@ -144,6 +163,7 @@ impl Image {
             return Err(bad("its entry points lie outside its text"));
         }
         Ok(Image {
+            flavour: word(offset_of!(ring3_region, abi)).wrapping_shr(32) as u32,
             version: c_string(&bytes[offset_of!(ring3_region, version)..]),
             path,
             file,
@@ -158,16 +178,16 @@ impl Image {
 }
 
 /// Beside the command, then where a package would put it.
-fn default_places() -> Vec<PathBuf> {
+fn default_places(name: &str) -> Vec<PathBuf> {
     let mut places = Vec::new();
     if let Some(dir) = std::env::current_exe()
         .ok()
         .and_then(|exe| Some(exe.parent()?.to_owned()))
     {
-        places.push(dir.join(IMAGE_NAME));
-        places.push(dir.join("../lib/ring3").join(IMAGE_NAME));
+        places.push(dir.join(name));
+        places.push(dir.join("../lib/ring3").join(name));
     }
-    places.push(Path::new("/usr/lib/ring3").join(IMAGE_NAME));
+    places.push(Path::new("/usr/lib/ring3").join(name));
     places
 }
 

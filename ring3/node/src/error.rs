@@ -43,6 +43,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub enum Error {
     #[error("no kernel image: looked for {}; build it with `make`, or name it with --image", join(.looked))]
     ImageMissing { looked: Vec<PathBuf> },
+    #[error("no kernel image for several vCPUs: looked for {}; build it with `make smp`, or leave --cpus out", join(.looked))]
+    ImageSmpMissing { looked: Vec<PathBuf> },
+    #[error("{} has one vCPU, not {cpus}: name no image, or the smp one", path.display())]
+    ImageOneCpu { path: PathBuf, cpus: u32 },
     #[error("cannot read the kernel image {}: {why}", path.display())]
     ImageUnreadable { path: PathBuf, why: Errno },
     #[error("{} is not a ring3 kernel image ({why}); build it again with `make`", path.display())]

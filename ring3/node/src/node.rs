@@ -68,6 +68,7 @@ pub(crate) struct Node {
     guard: Option<Guard>,
     ports: Vec<Port>,
     keep: Option<Driver>,
+    keep_others: Vec<Driver>,
     port_watch: Option<PortWatch>,
     deaths: Option<Deaths>,
     graves: Graves,
@@ -85,11 +86,15 @@ impl Node {
     /// Boots the node and makes it complete but for its sockets.
     pub fn start(config: NodeConfig, runtime: &Folder) -> Result<Node> {
         let folder = NodeFolder::claim(runtime, &config.name)?;
-        let image = Image::open(config.image.as_deref())?;
+        let image = Image::open(config.image.as_deref(), config.cpus)?;
+        let mut cmdline = config.cmdline.clone();
+        if config.cpus > 1 {
+            cmdline.push_str(&format!(" ring3_cpus={}", config.cpus));
+        }
         let params = Params {
             name: &config.name,
             size: config.mem,
-            cmdline: &config.cmdline,
+            cmdline: &cmdline,
             spin_ns: config.spin_ns,
         };
         let region = Arc::new(Region::create(&image, &params)?);
@@ -102,6 +107,7 @@ impl Node {
             region,
             ports: Vec::new(),
             keep: None,
+            keep_others: Vec::new(),
             port_watch: None,
             deaths: Some(deaths),
             graves,
@@ -121,6 +127,7 @@ impl Node {
 
     fn boot(&mut self) -> Result<()> {
         self.keep = Some(drivers::keep(&self.region, self.over.clone())?);
+        self.keep_others = drivers::keep_others(&self.region, self.config.cpus)?;
         self.region.set_booting();
         let result = self.init.boot();
         if let Some(why) = self.region.poison() {
@@ -268,6 +275,9 @@ impl Drop for Node {
             ended &= capture.end();
         }
         ended &= self.keep.take().is_none_or(Driver::end);
+        for keep in self.keep_others.drain(..) {
+            ended &= keep.end();
+        }
         self.ports.clear();
         if !ended {
             // A thread is still in there: better to keep the memory than to pull it away.

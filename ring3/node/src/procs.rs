@@ -341,7 +341,7 @@ mod tests {
     #[test]
     fn news_of_who_had_the_entry_before() {
         let place = Place::new();
-        let image = Image::open(Some(&place.fake_image(&[]))).unwrap();
+        let image = Image::open(Some(&place.fake_image(&[])), 1).unwrap();
         let params = Params {
             name: "news",
             size: 32 << 20,

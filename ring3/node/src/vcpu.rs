@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The vCPU as its keeper sees it: who has it, and taking it from the dead. Unsafe leaf.
+//! The vCPUs as their keeper sees them: who has one, and taking it from the dead. Unsafe leaf.
 //!
 //! include/ring3.h has the owner word. Whoever hands the vCPU over writes the new holder's tid
 //! into it and then sets BATON in that thread's own word; the new holder clears BATON as it
@@ -26,36 +26,75 @@ pub(crate) enum Grip {
 }
 
 impl Region {
-    /// What a thread of that process has of the vCPU. A dead one's grip changes only when
-    /// somebody takes it away.
+    /// What a thread of that process has of a vCPU, the most if it has several. A dead one's
+    /// grip changes only when somebody takes it away.
     pub fn grip_of(&self, index: usize) -> Grip {
-        self.holder_of(index).map_or(Grip::None, |(grip, ..)| grip)
+        let mut most = Grip::None;
+        for vcpu in self.vcpus() {
+            match self.holder_of(vcpu, index) {
+                Some((Grip::Holds, ..)) => return Grip::Holds,
+                Some((grip, ..)) => most = grip,
+                None => {}
+            }
+        }
+        most
     }
 
-    /// Frees the vCPU from a dead process that it was handed to and that never took it up: no
-    /// kernel code was running there, so anybody can go on. KEEP is asked to.
+    /// Frees the vCPUs from a dead process that they were handed to and that never took them up:
+    /// no kernel code was running there, so anybody can go on. Their KEEPs are asked to.
     pub fn take_baton_from(&self, index: usize) {
-        let Some((Grip::Baton, owner, word)) = self.holder_of(index) else {
-            return;
-        };
-        let vcpu = self.vcpu_owner();
-        let freed = vcpu.compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Acquire);
-        // If this failed another thread of the node did the same just now.
-        if freed.is_ok() {
-            word.fetch_and(!RING3_WORD_BATON, Ordering::AcqRel);
-            futex_wake(vcpu);
-            self.raise(RING3_IRQ_WORK);
-            self.kick();
+        let vcpus: Vec<_> = self.vcpus().collect();
+        for (n, vcpu) in vcpus.into_iter().enumerate() {
+            let Some((Grip::Baton, owner, word)) = self.holder_of(vcpu, index) else {
+                continue;
+            };
+            let freed = vcpu
+                .owner
+                .compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Acquire);
+            // If this failed another thread of the node did the same just now.
+            if freed.is_err() {
+                continue;
+            }
+            // It may have been given several, and this word stands for all.
+            if self.grip_of(index) == Grip::None {
+                word.fetch_and(!RING3_WORD_BATON, Ordering::AcqRel);
+            }
+            futex_wake(&vcpu.owner);
+            if n == 0 {
+                self.raise(RING3_IRQ_WORK);
+                self.kick();
+            } else {
+                vcpu.pending().fetch_or(RING3_IRQ_WORK, Ordering::AcqRel);
+                vcpu.kick().fetch_add(1, Ordering::AcqRel);
+                futex_wake(vcpu.kick());
+            }
         }
+    }
+
+    /// All vCPUs of the node, as the image strings them together.
+    fn vcpus(&self) -> impl Iterator<Item = &ring3_vcpu> {
+        let inside = self.base()..self.base() + self.size() - size_of::<ring3_vcpu>() as u64;
+        let first = self.at::<ring3_vcpu>(offset_of!(ring3_region, vcpu)) as u64;
+        let valid = move |at: &u64| inside.contains(at) && at.is_multiple_of(8);
+        std::iter::successors(Some(first).filter(&valid), {
+            let valid = valid.clone();
+            move |at| {
+                let next = (*at + ring3_vcpu::NEXT as u64) as *const u64;
+                // SAFETY: a word of a vCPU at an aligned address inside the mapped region.
+                Some(unsafe { next.read_volatile() }).filter(&valid)
+            }
+        })
+        .take(RING3_VCPUS_MAX)
+        // SAFETY: as above; what others write meanwhile is atomic or read as volatile.
+        .map(|at| unsafe { &*(at as *const ring3_vcpu) })
     }
 
     /// If the vCPU's holder is a thread of that process: its grip, the owner word as it
     /// was seen, and the thread's own word.
-    fn holder_of(&self, index: usize) -> Option<(Grip, u32, &AtomicU32)> {
-        let vcpu = self.at::<ring3_vcpu>(offset_of!(ring3_region, vcpu));
-        let owner = self.vcpu_owner().load(Ordering::Acquire);
-        // SAFETY: the mapped vcpu[0]; nothing is made of the address before it is checked.
-        let driver = unsafe { (&raw const (*vcpu).driver).read_volatile() };
+    fn holder_of(&self, vcpu: &ring3_vcpu, index: usize) -> Option<(Grip, u32, &AtomicU32)> {
+        let owner = vcpu.owner.load(Ordering::Acquire);
+        // SAFETY: a field of a mapped vCPU; nothing is made of the address before it is checked.
+        let driver = unsafe { (&raw const vcpu.driver).read_volatile() };
         let blocks = self.base()..self.base() + self.size() - size_of::<ring3_thread>() as u64;
         let polls = owner & RING3_OWNER_POLLING != 0;
         if owner == 0 || polls || !blocks.contains(&driver) || driver % 8 != 0 {

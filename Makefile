@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image kunit smp debug test-debug gate command demo test test-long storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image kunit smp debug test-debug gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -58,6 +58,9 @@ test: ## every test; ends with one line, N passed, N failed
 	@tools/setup
 	@$(MAKE) --no-print-directory all
 	@tools/test
+
+models: ## what threads agree on by shared words, as models tried in all interleavings
+	@tests/models
 
 storm: ## 1,000 SIGKILLs at random instants under checksummed traffic; some ten minutes
 	@$(MAKE) --no-print-directory all

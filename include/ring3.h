@@ -91,6 +91,7 @@ enum ring3_state {
 #define RING3_WORD_DONE		(1u << 0)	/* thread->ret is the result */
 #define RING3_WORD_BATON	(1u << 1)	/* the vCPU was handed to you */
 #define RING3_WORD_SIGNAL	(1u << 2)	/* a host signal came: gate's handler sets it */
+#define RING3_WORD_OFFERED	(1u << 3)	/* the vCPU is being handed to you: BATON will follow */
 
 /* region->vcpu.owner: 0 free, else host tid | flags. */
 #define RING3_OWNER_WAITERS	0x80000000u	/* someone sleeps on the word */

@@ -35,6 +35,7 @@ pub const fn ring3_irq_port(n: u32) -> u32 {
 pub const RING3_WORD_DONE: u32 = 1 << 0;
 pub const RING3_WORD_BATON: u32 = 1 << 1;
 pub const RING3_WORD_SIGNAL: u32 = 1 << 2;
+pub const RING3_WORD_OFFERED: u32 = 1 << 3;
 
 pub const RING3_OWNER_WAITERS: u32 = 0x8000_0000;
 pub const RING3_OWNER_POLLING: u32 = 0x4000_0000;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The vCPUs as their keeper sees them: who has one, and taking it from the dead. Unsafe leaf.
 //!
-//! include/ring3.h has the owner word. Whoever hands the vCPU over writes the new holder's tid
-//! into it and then sets BATON in that thread's own word; the new holder clears BATON as it
-//! takes up the work. A thread that dies with BATON set has run nothing.
+//! include/ring3.h has the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
+//! own word, writes its tid into the owner word and then makes BATON of OFFERED; the new holder
+//! clears both as it takes up the work. A thread that dies with one of them set has run nothing.
 #![allow(unsafe_code)]
 
 use std::mem::offset_of;
@@ -112,7 +112,7 @@ impl Region {
         if tid != owner & RING3_OWNER_TID || proc != self.proc_address(index) {
             return None;
         }
-        let grip = match word.load(Ordering::Acquire) & RING3_WORD_BATON {
+        let grip = match word.load(Ordering::Acquire) & (RING3_WORD_BATON | RING3_WORD_OFFERED) {
             0 => Grip::Holds,
             _ => Grip::Baton,
         };

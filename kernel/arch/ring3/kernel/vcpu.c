@@ -24,6 +24,13 @@
  * Every function that ends a state returns 1 (this thread holds the vCPU and resumes
  * the current task) or 0 (its call is over, the result is in tb->ret).
  *
+ * The vCPU is handed over in three steps, since the thread that does it may be killed between any
+ * two: OFFERED in the word of who is to have it, the owner's tid, then BATON in the
+ * place of OFFERED. Who finds itself the owner and OFFERED for long takes it as it is.
+ *
+ * tests/src/bin/models has all this as a model, which is tried in all interleavings: a change
+ * here is a change there.
+ *
  * Whoever releases the vCPU looks at region->pending once more after that: the
  * one who set a bit either saw the vCPU free, and drove, or left it to us.
  */
@@ -56,6 +63,7 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
+#define HANDED_BITS		(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 #define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
 
 static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
@@ -97,11 +105,18 @@ static int fail(struct ring3_thread *tb)
 	return 0;
 }
 
-/* Sets bits in a thread's word and wakes it if it sleeps there. */
+/* A thread's word says something new and was `w` before: wakes it, wherever it sleeps. */
+static void wake_thread(struct ring3_thread *tb, u32 w)
+{
+	if (w & RING3_WORD_SLEEPING)
+		ring3_host_futex_wake(&tb->word, 1);
+	else if (w & RING3_WORD_QUEUED)
+		ring3_host_futex_wake(&r3t_vcpu(tb)->owner, INT_MAX);
+}
+
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
 {
-	if (host_or(&tb->word, bits) & RING3_WORD_SLEEPING)
-		ring3_host_futex_wake(&tb->word, 1);
+	wake_thread(tb, host_or(&tb->word, bits));
 }
 
 /*
@@ -110,7 +125,7 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
  */
 bool ring3_thread_call(struct ring3_thread *tb)
 {
-	if (!(host_load(&tb->word) & RING3_WORD_SLEEPING))
+	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)))
 		return false;
 	vcpu_cpu(r3t_vcpu(tb))->called = tb;
 	ring3_thread_notify(tb, RING3_WORD_COME);
@@ -204,6 +219,36 @@ static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
 	return NULL;
 }
 
+/* The vCPU was handed to this thread, or is being handed. */
+static bool is_handed(struct ring3_thread *tb)
+{
+	return (host_load(&r3t_vcpu(tb)->owner) & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == tb->tid;
+}
+
+/*
+ * It was offered, and BATON does not come: who hands it over has lost its CPU between two
+ * instructions, or its life. It sees by the missing OFFERED that nothing is left to say.
+ */
+static bool take_offer(struct ring3_thread *tb)
+{
+	u32 w = host_load(&tb->word);
+
+	return (w & RING3_WORD_OFFERED) && is_handed(tb) &&
+	       host_cas(&tb->word, w, w & ~(RING3_WORD_OFFERED | RING3_WORD_COME));
+}
+
+static void give_baton(struct ring3_thread *to)
+{
+	u32 w;
+
+	do {
+		w = host_load(&to->word);
+		if (!(w & RING3_WORD_OFFERED))
+			return;
+	} while (!host_cas(&to->word, w, (w & ~RING3_WORD_OFFERED) | RING3_WORD_BATON));
+	wake_thread(to, w);
+}
+
 /*
  * The holder does not let go. If it is dead, it was harmless when it had not yet taken
  * up the baton, or had won the word and not yet said that it drives (entry.S): then the
@@ -230,10 +275,7 @@ static bool take_from_dead(struct ring3_vcpu *vcpu)
 	if ((host_load(&vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
 		return false;
 	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
-	    (host_load(&holder->word) & RING3_WORD_BATON)) {
-		/* One that was killing had them all (gate/kill.c), and this bit says so of each. */
-		if (!IS_ENABLED(CONFIG_SMP))
-			host_andnot(&holder->word, RING3_WORD_BATON);
+	    (host_load(&holder->word) & HANDED_BITS)) {
 		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
 			ring3_host_futex_wake(&vcpu->owner, 1);
 		return true;
@@ -253,6 +295,17 @@ static bool yielded_briefly(u64 now)
 }
 
 /*
+ * The thread need not acquire any more. If it slept, its wake-up was that of a release, which
+ * wakes one: then another has to have it, who else would sleep beside a free vCPU.
+ */
+static int need_not(struct ring3_vcpu *vcpu, u32 waiters)
+{
+	if (waiters)
+		ring3_host_futex_wake(&vcpu->owner, 1);
+	return -1;
+}
+
+/*
  * A holder lets go within microseconds, mostly, and a sleep and a wake-up take ten times that.
  * Two threads that both sleep for each other's calls would form a convoy.
  *
@@ -265,15 +318,20 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 	long patience = ACQUIRE_FIRST_NS, waited = 0;
 	u32 waiters = 0;
 	u64 now, until = 0;
+	long ret;
 	u32 o;
 	int i;
 
 	for (;;) {
 		for (i = 0; i < SPIN_ACQUIRE; i++) {
-			if (try_acquire(tb, waiters))
+			if (try_acquire(tb, waiters)) {
+				/* Of one who died before it could hand over. */
+				if (host_load(&tb->word) & RING3_WORD_OFFERED)
+					host_andnot(&tb->word, RING3_WORD_OFFERED);
 				return 1;
+			}
 			if (host_load(&tb->word) & bits)
-				return -1;
+				return need_not(vcpu, waiters);
 			host_pause();
 		}
 		if (poisoned())
@@ -281,6 +339,8 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 		o = host_load(&vcpu->owner);
 		if (!o || (o & RING3_OWNER_POLLING))
 			continue;
+		if (bits && is_handed(tb))
+			return need_not(vcpu, waiters);
 		now = ring3_clock();
 		if (!until)
 			until = now + SPIN_ACQUIRE_NS;
@@ -294,7 +354,14 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 		    !host_cas(&vcpu->owner, o, o | RING3_OWNER_WAITERS))
 			continue;
 		waiters = RING3_OWNER_WAITERS;
-		if (futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience) == -ETIMEDOUT) {
+		if (bits && (host_or(&tb->word, RING3_WORD_QUEUED) & bits)) {
+			host_andnot(&tb->word, RING3_WORD_QUEUED);
+			continue;
+		}
+		ret = futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience);
+		if (bits)
+			host_andnot(&tb->word, RING3_WORD_QUEUED);
+		if (ret == -ETIMEDOUT) {
 			waited += patience;
 			patience = min(2 * patience, ACQUIRE_LAST_NS);
 			if (waited < ACQUIRE_TIMEOUT_NS)
@@ -322,14 +389,19 @@ static int host_wait(struct ring3_thread *tb)
 	for (;;) {
 		w = host_load(&tb->word);
 		if (w & RING3_WORD_BATON) {
-			host_andnot(&tb->word, RING3_WORD_BATON | RING3_WORD_COME);
-			return 1;
+			if (is_handed(tb)) {
+				host_andnot(&tb->word, HANDED_BITS | RING3_WORD_COME);
+				return 1;
+			}
+			/* Of one who came back late to an offer that was taken; this is another. */
+			host_cas(&tb->word, w, (w & ~RING3_WORD_BATON) | RING3_WORD_OFFERED);
+			continue;
 		}
 		if (w & RING3_WORD_DONE) {
-			host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME);
+			host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
 			return 0;
 		}
-		if (w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) {
+		if ((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) && !is_handed(tb)) {
 			int got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 
 			if (got == 0)
@@ -357,7 +429,11 @@ static int host_wait(struct ring3_thread *tb)
 			continue;
 		ret = futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
 		host_andnot(&tb->word, RING3_WORD_SLEEPING);
-		if (ret == -ETIMEDOUT && keeper_is_gone())
+		if (ret != -ETIMEDOUT)
+			continue;
+		if (take_offer(tb))
+			return 1;
+		if (keeper_is_gone())
 			ring3_poison("the node's keeper (process %d) is gone",
 				     ring3_region.keeper_pid);
 	}
@@ -412,14 +488,17 @@ static u32 fd_ports_ready(struct pollfd *fds, const u32 *bits, int n)
 /*
  * The thread waited with its own call in other hands, and has the vCPU again. Maybe the call
  * was finished meanwhile, between release and acquire: then it is the driver's to go home,
- * and nothing may be left of DONE, which the next call would take for its own.
+ * and nothing may be left of DONE, which the next call would take for its own. Nor of an offer
+ * by one who died before it could hand over, for who has one is taken to have run nothing.
  */
 static int drive_again(struct ring3_thread *tb)
 {
-	if (host_load(&tb->word) & RING3_WORD_DONE) {
-		host_andnot(&tb->word, RING3_WORD_DONE);
+	u32 w = host_load(&tb->word);
+
+	if (w & (RING3_WORD_DONE | RING3_WORD_OFFERED))
+		host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_OFFERED);
+	if (w & RING3_WORD_DONE)
 		r3t_call(tb) = R3_CALL_DONE;
-	}
 	return 1;
 }
 
@@ -554,11 +633,12 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 
 	case R3_PARK_HANDOVER:
 		WRITE_ONCE(vcpu->driver, (unsigned long)to);
+		host_or(&to->word, RING3_WORD_OFFERED);
 		do {
 			o = host_load(&vcpu->owner);
 		} while (!host_cas(&vcpu->owner, o,
 				   to->tid | (o & RING3_OWNER_WAITERS)));
-		ring3_thread_notify(to, RING3_WORD_BATON);
+		give_baton(to);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;

@@ -25,9 +25,10 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Internal bit of thread->word: its owner is in futex_wait. */
-#define RING3_WORD_SLEEPING	(1u << 31)
+/* Internal bits of thread->word. */
+#define RING3_WORD_SLEEPING	(1u << 31)	/* the thread is in futex_wait on this word */
 #define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
+#define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
 
 /* vcpu.polled is what the way out of a call has to do; bits. */
 #define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
@@ -41,6 +42,8 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_request(tb)	(*r3t_priv(tb, R3T_REQUEST))
 #define r3t_flags(tb)	(*r3t_priv(tb, R3T_FLAGS))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
+#define r3t_host_pid(tb)	(*r3t_priv(tb, R3T_HOST_PID))	/* 0: no call yet */
+#define R3T_NO_PID	(-1UL)	/* no process's; it has made a call */
 
 /* What POP_SAVED and ret in entry.S take off a parked task's stack. */
 struct parked_frame {

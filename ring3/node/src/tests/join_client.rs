@@ -59,14 +59,13 @@ pub(super) fn join(path: &Path, abi: u32, pid: i32) -> (ring3_join_reply, Vec<Ow
     )
 }
 
-/// Makes thread block `block` look like the vCPU's holder, on the way to it or in it.
-pub(super) fn hold_vcpu(base: u64, block: u64, tid: u32, has_baton: bool) {
+/// Makes thread block `block`, whose word is `word`, look like the vCPU's holder.
+pub(super) fn hold_vcpu(base: u64, block: u64, tid: u32, word: u32) {
     let region = base as *mut ring3_region;
     let thread = block as *mut ring3_thread;
     // SAFETY: the region of a fake node that runs in this process; nobody else is in it.
     unsafe {
         (*thread).tid = tid;
-        let word = if has_baton { RING3_WORD_BATON } else { 0 };
         (*thread).word.store(word, Ordering::Release);
         (&raw mut (*region).vcpu.0[0].driver).write_volatile(block);
         (*region).vcpu.0[0].owner.store(tid, Ordering::Release);

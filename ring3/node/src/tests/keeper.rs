@@ -177,8 +177,8 @@ fn both_ends_of_a_link_in_one_process() {
     assert!(place.is_clean());
 }
 
-/// A node with one process, which is killed while its thread has the vCPU.
-fn kill_the_holder(has_baton: bool) -> (NodeHandle, u64, i32) {
+/// A node with one process, which is killed while its thread, with `word`, has the vCPU.
+fn kill_the_holder(word: u32) -> (NodeHandle, u64, i32) {
     let place = Place::new();
     let node = NodeHandle::start_in(place.fake_node("a"), &place.folder).unwrap();
     // Our own task is the first of the fake image's, the child's the second.
@@ -194,7 +194,7 @@ fn kill_the_holder(has_baton: bool) -> (NodeHandle, u64, i32) {
         client.status().unwrap().procs.len() == 1
     });
     let block = reply.thread + size_of::<ring3_thread>() as u64;
-    hold_vcpu(reply.base, block, child.id(), has_baton);
+    hold_vcpu(reply.base, block, child.id(), word);
     child.kill().unwrap();
     child.wait().unwrap();
     (node, reply.base, child.id() as i32)
@@ -202,7 +202,7 @@ fn kill_the_holder(has_baton: bool) -> (NodeHandle, u64, i32) {
 
 #[test]
 fn a_death_inside_the_kernel_poisons_the_node() {
-    let (node, _, pid) = kill_the_holder(false);
+    let (node, _, pid) = kill_the_holder(0);
     soon("the node is poisoned", || node.poison().is_some());
     let error = node.down().unwrap_err().to_string();
     assert!(
@@ -213,8 +213,10 @@ fn a_death_inside_the_kernel_poisons_the_node() {
 
 #[test]
 fn a_vcpu_on_its_way_to_a_dead_process_is_taken_back() {
-    let (node, base, _) = kill_the_holder(true);
-    soon("the vCPU is free", || vcpu_owner(base) == 0);
-    assert_eq!(node.poison(), None);
-    node.down().unwrap();
+    for word in [RING3_WORD_BATON, RING3_WORD_OFFERED] {
+        let (node, base, _) = kill_the_holder(word);
+        soon("the vCPU is free", || vcpu_owner(base) == 0);
+        assert_eq!(node.poison(), None);
+        node.down().unwrap();
+    }
 }

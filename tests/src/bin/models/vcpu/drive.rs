@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Taking the vCPU, running kernel code, letting go: host_acquire(), entry.S, ring3_host_leave().
+
+use super::*;
+
+pub fn start(cpu: &mut Cpu, role: Role) {
+    let tid = tid(cpu);
+    match role {
+        Role::Caller | Role::Poller | Role::Hander => {
+            let got = cpu.swap_if(OWNER, 0, tid);
+            cpu.go(if got { pc::DRIVE } else { pc::ACQUIRE });
+        }
+        Role::Passer => match cpu.swap_if(OWNER, 0, tid) {
+            true => cpu.go(pc::DRIVE),
+            false => cpu.done(),
+        },
+        Role::Raiser => {
+            cpu.set_bits(PENDING, 1);
+            cpu.set(WHY, LOOKS);
+            cpu.go(pc::TRY);
+        }
+        Role::Owner | Role::Twice => cpu.go(pc::WAIT),
+        Role::Signaller => {
+            if cpu.set_bits(WORD, SIGNAL) & SLEEPING != 0 {
+                cpu.go(pc::SIGNALLED);
+            } else {
+                cpu.done();
+            }
+        }
+    }
+}
+
+pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool) {
+    let tid = tid(cpu);
+    let bits = cpu.get(BITS);
+    match cpu.pc() {
+        pc::ACQUIRE => {
+            let o = cpu.load(OWNER);
+            cpu.set(O, o);
+            let free = o == 0 || o & POLLING != 0;
+            cpu.go(if free {
+                pc::ACQUIRE_TAKE
+            } else {
+                pc::ACQUIRE_WORD
+            });
+        }
+        pc::ACQUIRE_TAKE => {
+            let o = cpu.get(O);
+            let got = cpu.swap_if(OWNER, o, tid | cpu.get(W) | (o & WAITERS));
+            cpu.go(match got {
+                true if bits != 0 => pc::ACQUIRED,
+                true => pc::DRIVE,
+                false => pc::ACQUIRE,
+            });
+        }
+        pc::ACQUIRE_WORD => {
+            let stop = bits != 0 && cpu.load(WORD) & bits != 0;
+            cpu.go(if stop {
+                instead(cpu, plant)
+            } else {
+                pc::ACQUIRE_LOOK
+            });
+        }
+        pc::ACQUIRE_LOOK => {
+            let o = cpu.load(OWNER);
+            cpu.set(O, o);
+            if cpu.load(POISONED) != 0 {
+                return cpu.done();
+            }
+            cpu.go(match o {
+                0 => pc::ACQUIRE,
+                o if o & POLLING != 0 => pc::ACQUIRE,
+                o if bits != 0 && o & TID == tid && plant != Plant::Unqueued => instead(cpu, plant),
+                o if o & WAITERS != 0 => pc::ACQUIRE_QUEUE,
+                _ => pc::ACQUIRE_FLAG,
+            });
+        }
+        pc::ACQUIRE_FLAG => {
+            let o = cpu.get(O);
+            let set = cpu.swap_if(OWNER, o, o | WAITERS);
+            cpu.set(O, o | WAITERS);
+            cpu.go(if set { pc::ACQUIRE_QUEUE } else { pc::ACQUIRE });
+        }
+        pc::ACQUIRE_QUEUE => {
+            cpu.set(W, WAITERS);
+            let queue = bits != 0 && plant != Plant::Unqueued;
+            let stop = queue && cpu.set_bits(WORD, QUEUED) & bits != 0;
+            cpu.go(if stop {
+                pc::ACQUIRE_UNQUEUE
+            } else {
+                pc::ACQUIRE_SLEEP
+            });
+        }
+        pc::ACQUIRE_SLEEP => {
+            let o = cpu.get(O);
+            match plant {
+                Plant::Patient => cpu.futex_wait(OWNER, o),
+                _ => cpu.futex_wait_limited(OWNER, o),
+            }
+            cpu.go(match bits {
+                0 if mortals => pc::DEAD,
+                0 => pc::ACQUIRE,
+                _ => pc::ACQUIRE_UNQUEUE,
+            });
+        }
+        pc::ACQUIRE_UNQUEUE => {
+            cpu.clear_bits(WORD, QUEUED);
+            cpu.go(if mortals { pc::DEAD } else { pc::ACQUIRE });
+        }
+        pc::ACQUIRED => {
+            cpu.clear_bits(WORD, SIGNAL | OFFERED);
+            cpu.go(pc::ACQUIRED_LOOK);
+        }
+        pc::ACQUIRED_LOOK => {
+            let done = cpu.load(WORD) & DONE != 0;
+            cpu.go(if done { pc::GIVE_BACK } else { pc::DRIVE });
+        }
+        pc::GIVE_BACK => {
+            let wake = cpu.swap(OWNER, 0) & WAITERS != 0;
+            cpu.go(if wake { pc::GIVE_BACK_WAKE } else { pc::WAIT });
+        }
+        pc::GIVE_BACK_WAKE => {
+            cpu.futex_wake(OWNER, false);
+            cpu.go(pc::WAIT);
+        }
+        pc::DRIVE => {
+            let inside = cpu.load(INSIDE);
+            cpu.require(inside == 0, "two threads in the kernel");
+            // Nobody asks who drives unless somebody died.
+            if mortals {
+                cpu.store(DRIVER, tid);
+            }
+            cpu.ghost(INSIDE, tid);
+            cpu.go(pc::SERVE);
+        }
+        pc::SERVE => {
+            let pending = cpu.load(PENDING) != 0;
+            let served = cpu.load(SERVED);
+            let wanted = served.is_multiple_of(2);
+            let gave_up = cpu.get(WHY) == GAVE_UP;
+            cpu.set(WHY, 0);
+            cpu.go(match role {
+                _ if pending => pc::SERVE_TAKE,
+                Role::Poller if wanted && gave_up => pc::IDLE,
+                Role::Poller if wanted => pc::POLL,
+                Role::Hander if wanted => pc::HAND,
+                _ => pc::LEAVE,
+            });
+            if matches!(role, Role::Owner | Role::Twice) {
+                cpu.ghost(SERVED, served | 1);
+            }
+        }
+        pc::SERVE_TAKE => {
+            let end = cpu.swap(PENDING, 0) != 0 && cpu.load(SERVED) == 0;
+            if end {
+                cpu.ghost(SERVED, 1);
+            }
+            let other = end && cpu.me() != WAITER;
+            cpu.go(if other { pc::NOTIFY } else { pc::SERVE });
+        }
+        pc::NOTIFY => {
+            let w = cpu.set_bits(WORD, DONE);
+            cpu.go(match w {
+                w if w & SLEEPING != 0 => pc::NOTIFY_WAKE,
+                w if w & QUEUED != 0 => pc::NOTIFY_QUEUED,
+                _ => pc::SERVE,
+            });
+        }
+        pc::NOTIFY_WAKE => {
+            cpu.futex_wake(WORD, false);
+            cpu.go(pc::SERVE);
+        }
+        pc::ACQUIRE_PASS => {
+            cpu.futex_wake(OWNER, false);
+            cpu.go(pc::WAIT);
+        }
+        _ => {
+            cpu.futex_wake(OWNER, true);
+            cpu.go(pc::SERVE);
+        }
+    }
+}
+
+/// The thread need not acquire any more. If it slept, it may have been woken in another's place.
+fn instead(cpu: &Cpu, plant: Plant) -> u8 {
+    match cpu.get(W) {
+        0 => pc::WAIT,
+        _ if plant == Plant::Keeps => pc::WAIT,
+        _ => pc::ACQUIRE_PASS,
+    }
+}
+
+/// The way out: .Lleave in entry.S, then ring3_host_leave().
+pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
+    let tid = tid(cpu);
+    match cpu.pc() {
+        pc::LEAVE => {
+            cpu.ghost(INSIDE, 0);
+            let mine = cpu.load(OWNER) == tid;
+            cpu.go(if mine { pc::LEAVE_STORE } else { pc::RELEASE });
+        }
+        pc::LEAVE_STORE => {
+            cpu.store_over(OWNER, Some(tid), 0);
+            cpu.go(pc::LOOK_AGAIN);
+        }
+        pc::RELEASE => {
+            let wake = cpu.swap(OWNER, 0) & WAITERS != 0 && plant != Plant::NoWake;
+            cpu.go(if wake {
+                pc::RELEASE_WAKE
+            } else {
+                pc::LOOK_AGAIN
+            });
+        }
+        pc::RELEASE_WAKE => {
+            cpu.futex_wake(OWNER, false);
+            cpu.go(pc::LOOK_AGAIN);
+        }
+        pc::LOOK_AGAIN => {
+            let look = cpu.load(PENDING) != 0 && plant != Plant::NoSecondLook;
+            cpu.go(if look { pc::TRY } else { pc::LEFT });
+        }
+        // SPIN_DRIVE turns are longer than a store needs to arrive.
+        pc::TRY => {
+            let o = cpu.load(OWNER);
+            let looks = cpu.get(WHY) == LOOKS && plant != Plant::OneLook;
+            cpu.set(O, o);
+            if o == 0 || o & POLLING != 0 {
+                cpu.go(pc::TRY_TAKE);
+            } else if !(looks && cpu.load(PENDING) != 0 && cpu.is_on_its_way(OWNER)) {
+                cpu.go(pc::LEFT);
+            }
+        }
+        pc::TRY_TAKE => {
+            let o = cpu.get(O);
+            let taken = cpu.swap_if(OWNER, o, tid | (o & WAITERS));
+            cpu.go(match taken {
+                true => pc::DRIVE,
+                false if cpu.get(WHY) == LOOKS => pc::TRY,
+                false => pc::LEFT,
+            });
+        }
+        // At home; and in the next call.
+        _ => {
+            if role == Role::Twice && cpu.load(SERVED) == 1 {
+                cpu.ghost(SERVED, 2);
+                cpu.go(pc::WAIT);
+            } else {
+                cpu.done();
+            }
+        }
+    }
+}

@@ -9,8 +9,9 @@
  * node. So the thread that does it first sends each of them a SIGSYS with a mark, which
  * no thread can block. A thread that is outside the image parks in the
  * handler; one that is inside (thread->inside) has its wait cut short and parks on
- * its way out. Then nobody of this process can be in kernel code, and the host
- * may do as it likes.
+ * its way out. A thread that has just been made has no tid yet to send anything to: it
+ * looks at `stopper' once it has, before it enters the image. Then nobody of this process can be
+ * in kernel code, and the host may do as it likes.
  *
  * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
  * stop_undo() where life goes on after all (a failing execve, SIGCONT), none
@@ -81,13 +82,16 @@ bool stop_signal(const siginfo_t *info)
 
 static void send(struct gate_tcb *tcb)
 {
+	u32 tid = READ_ONCE(tcb->thread->tid);
 	siginfo_t info;
 
+	if (!tid)
+		return;
 	memset(&info, 0, sizeof(info));
 	info.si_signo = SIGSYS;
 	info.si_code = SI_QUEUE;
 	info.si_value.sival_ptr = (void *)MARK;
-	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid), tcb->thread->tid, SIGSYS,
+	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid), tid, SIGSYS,
 		      (long)&info);
 }
 
@@ -97,7 +101,7 @@ static bool other(struct gate_tcb *tcb)
 	struct ring3_thread *t = gate_thread(), *its = READ_ONCE(tcb->thread);
 
 	return __atomic_load_n(&tcb->busy, __ATOMIC_ACQUIRE) && its && its != t &&
-	       its->proc == t->proc && READ_ONCE(its->tid);
+	       its->proc == t->proc;
 }
 
 static bool quiet(bool grace_over)

@@ -124,17 +124,20 @@ static void tcb_free(struct gate_tcb *tcb)
 	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* Makes this host thread the one that t and tcb belong to. */
+/*
+ * Makes this host thread the one that t and tcb belong to. The tid comes last: who ends the process
+ * sends a signal to each tid that it sees (stop.c), for which all else has to be there.
+ */
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb)
 {
 	stack_t alt = tcb_altstack(tcb);
 
 	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)t);
-	t->tid = host_syscall0(__NR_gettid);
 	t->gate[WORD_STACK] = (u64)tcb->stack_top;
 	t->gate[WORD_ENTER] = gate.enter;
 	t->gate[WORD_TCB] = (u64)tcb;
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	WRITE_ONCE(t->tid, host_syscall0(__NR_gettid));
 }
 
 struct ring3_thread *null_thread_new(void)
@@ -240,6 +243,9 @@ void gate_child_start(void *arg)
 	struct ucontext *uc = child->uc;
 
 	thread_adopt(t, child->tcb);
+	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	stop_park();
 	if (!(child->flags & CLONE_THREAD))
 		proc_started(t);
 	if (child->flags & CLONE_CLEAR_SIGHAND)

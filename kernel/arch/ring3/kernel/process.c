@@ -330,7 +330,6 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 int ring3_task_main(void *arg)
 {
 	struct ring3_thread *tb = arg;
-	bool numbered = false;
 	long ret;
 
 	if (r3t_flags(tb) & R3_F_FRESH)
@@ -342,8 +341,8 @@ int ring3_task_main(void *arg)
 		}
 		if (r3t_call(tb) == R3_CALL_WANT) {
 			r3t_call(tb) = R3_CALL_RUN;
-			if (!numbered) {
-				numbered = true;
+			if (!r3t_host_pid(tb)) {
+				r3t_host_pid(tb) = R3T_NO_PID;
 				ring3_take_number(tb);
 			}
 			ret = ring3_dispatch(tb);

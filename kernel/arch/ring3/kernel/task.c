@@ -44,15 +44,18 @@ static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
 
 /*
  * Its task has exited; may the thread itself still be on its way out, in the gate? Only
- * the host knows. HOST_PID was noted when the task exited; REAP clears tid.
+ * the host knows. HOST_PID was noted when the task exited; REAP clears tid. A new thread
+ * that has made no call yet may have to write its tid still, though its task was killed.
  */
 static bool tid_gone(struct ring3_thread *tb)
 {
-	long pid = tb->image_private[R3T_HOST_PID];
+	long pid = r3t_host_pid(tb);
 
+	if (!pid)
+		return false;
 	if (!tb->tid)
 		return true;
-	return pid && ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
+	return ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
 }
 
 static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)
@@ -169,6 +172,7 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 		fdmap_put((struct ring3_fdmap *)tb->fdmap);
 		mutex_lock(&ring3_blocks);
 		r3t_flags(tb) |= R3_F_GONE;
+		r3t_host_pid(tb) = R3T_NO_PID;
 		tb->tid = 0;
 		if (--proc->threads == 0)
 			host_store(&proc->state, 0);
@@ -287,7 +291,8 @@ void ring3_task_exited(struct ring3_thread *tb)
 	fdmap_put((struct ring3_fdmap *)tb->fdmap);
 	tb->fdmap = 0;
 	tb->task = 0;
-	tb->image_private[R3T_HOST_PID] = proc ? proc->pid : 0;
+	if (r3t_host_pid(tb) && proc && proc->pid)
+		r3t_host_pid(tb) = proc->pid;
 	if (proc)
 		proc->threads--;
 	r3t_flags(tb) |= R3_F_GONE;
@@ -414,9 +419,12 @@ long ring3_sys_reap(struct ring3_proc *proc)
 		schedule_timeout_uninterruptible(1);
 	if (proc->threads)
 		return -EBUSY;
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if (tb->proc == (unsigned long)proc)
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb)) {
+		if (tb->proc == (unsigned long)proc) {
 			tb->tid = 0;
+			r3t_host_pid(tb) = R3T_NO_PID;
+		}
+	}
 	host_store(&proc->state, 0);	/* no procs_changed(): it is the keeper that asked */
 	return 0;
 }

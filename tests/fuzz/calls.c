@@ -17,9 +17,11 @@
  *
  * A finding is a process that dies of a signal, one that does not come to its end, or a
  * node that does not serve afterwards. The last calls of each thread are printed with the
- * seed. Ends with "calls N, failed N of them, processes N, findings N".
+ * seed. One that is kept from running by other programs is none (late.h); where that happens to many
+ * the status is 3, for nothing was shown. Ends with "calls N, processes N, starved N, findings N".
  */
 #include "sockets.h"
+#include "late.h"
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -34,7 +36,8 @@
 #define PROCESSES_MAX	16
 #define THREADS_MAX	8
 #define LIFE_MS		1500
-#define GRACE_MS	20000	/* to come to its end, on a busy machine */
+#define GRACE_MS	20000	/* to come to its end: of time in which it sleeps or runs */
+#define STARVED_MS	90000	/* of any time */
 
 static struct slot *slots;	/* [PROCESSES_MAX][THREADS_MAX] */
 static int threads = 3;
@@ -383,6 +386,14 @@ static void run_some(uint32_t calls)
 
 /* ---- a process ---- */
 
+static uint64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+}
+
 static void interrupted(int sig)
 {
 	(void)sig;
@@ -427,7 +438,8 @@ static void process_main(int number, uint64_t seed, int life_ms)
 	struct sigaction sa = { .sa_handler = interrupted };
 	pthread_t t[THREADS_MAX];
 	struct timespec pause = { 0, 3000000 };
-	int i, ms;
+	uint64_t end = now_ms() + (uint64_t)life_ms;
+	int i, turn;
 
 	rng = seed;
 	swarm = only ? only : one_in(3) ? ~0U : rnd() | rnd() | 3;
@@ -447,11 +459,11 @@ static void process_main(int number, uint64_t seed, int life_ms)
 		if (pthread_create(&t[i], NULL, thread_main, s))
 			_exit(3);
 	}
-	for (ms = 0; ms < life_ms; ms += 3) {
+	for (turn = 0; now_ms() < end; turn++) {
 		nanosleep(&pause, NULL);
-		pthread_kill(t[ms / 3 % threads], SIGUSR1);
-		if (one_in(4) && flip[ms / 3 % threads])
-			mprotect(flip[ms / 3 % threads], FLIP, one_in(2) ? PROT_NONE : PROT_READ | PROT_WRITE);
+		pthread_kill(t[turn % threads], SIGUSR1);
+		if (one_in(4) && flip[turn % threads])
+			mprotect(flip[turn % threads], FLIP, one_in(2) ? PROT_NONE : PROT_READ | PROT_WRITE);
 	}
 	stop = true;
 	/* Some just end, with calls under way. */
@@ -471,7 +483,7 @@ static void process_main(int number, uint64_t seed, int life_ms)
 
 /* ---- the parent ---- */
 
-static long failed, calls_made;
+static long failed, starved, calls_made;
 
 static void print_last(int number)
 {
@@ -492,34 +504,40 @@ static void print_last(int number)
 	}
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 struct process {
 	pid_t pid;
 	uint64_t until, seed;
+	struct late late;
 };
 
-/* 0: it goes on; 1: it ended as it should; 2: a finding. */
+/* 0: it goes on; 1: it ended as it should, or was kept from that; 2: a finding. */
 static int look(struct process *p, int number)
 {
 	int status, got = waitpid(p->pid, &status, WNOHANG), i;
+	uint64_t now = now_ms();
 
-	if (!got && now_ms() < p->until + GRACE_MS)
+	if (!got && now < p->until)
 		return 0;
+	if (!got) {
+		late_look(&p->late, p->pid, now);
+		if (p->late.had_ms < GRACE_MS && now < p->until + STARVED_MS)
+			return 0;
+	}
 	for (i = 0; i < threads; i++)
 		calls_made += (long)slots[number * THREADS_MAX + i].count;
 	if (!got) {
-		printf("FINDING: a process hangs; seed %llu\n", (unsigned long long)p->seed);
+		bool hangs = p->late.had_ms >= GRACE_MS;
+
+		printf("%s; seed %llu; late for %llu ms, of which it waited for no CPU %llu ms\n",
+		       hangs ? "FINDING: a process hangs" : "a process is kept from running",
+		       (unsigned long long)p->seed, (unsigned long long)(now - p->until),
+		       (unsigned long long)p->late.had_ms);
+		late_print(p->pid);
 		print_last(number);
 		kill(p->pid, SIGKILL);
 		waitpid(p->pid, &status, 0);
-		return 2;
+		starved += !hangs;
+		return hangs ? 2 : 1;
 	}
 	if (WIFEXITED(status) && !WEXITSTATUS(status))
 		return 1;
@@ -597,6 +615,7 @@ int main(int argc, char **argv)
 			}
 			p[i].seed = seed * 1000003 + number++;
 			p[i].until = now_ms() + LIFE_MS;
+			p[i].late = (struct late){ 0 };
 			if (verbose)
 				printf("process %d: seed %llu\n", i, (unsigned long long)p[i].seed);
 			p[i].pid = fork();
@@ -622,6 +641,7 @@ out:
 	}
 	if (!serves())
 		failed++, printf("FINDING: the node does not serve: %s\n", strerror(errno));
-	printf("calls %ld, processes %llu, findings %ld\n", calls_made, (unsigned long long)number, failed);
-	return failed != 0;
+	printf("calls %ld, processes %llu, starved %ld, findings %ld\n", calls_made,
+	       (unsigned long long)number, starved, failed);
+	return failed ? 1 : (uint64_t)starved * 10 > number ? 3 : 0;
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ring3_abi::{ring3_irq_port, RING3_POISONED};
+use ring3_abi::{ring3_irq_port, RING3_UP};
 use rustix::event::{epoll, eventfd, EventfdFlags};
 
 use crate::error::{Error, Result};
@@ -112,7 +112,7 @@ fn keep_vcpu(
     let mut thread = Thread::driver(region, block);
     Driver::start(&name, move || {
         let region = thread.region().clone();
-        while !region.vcpu_is_held() && region.state() < RING3_POISONED {
+        while !boot_has_begun(region.vcpu_is_held(), region.state()) {
             std::thread::sleep(BOOT_TURN);
         }
         if let Err(why) = thread.keep(n) {
@@ -120,6 +120,11 @@ fn keep_vcpu(
         }
         over();
     })
+}
+
+/// Has the image relocated itself? A look that comes late finds the vCPU free again and boot over.
+fn boot_has_begun(vcpu_is_held: bool, state: u32) -> bool {
+    vcpu_is_held || state >= RING3_UP
 }
 
 /// Another thread's epoll set, with a descriptor that ends it.
@@ -245,4 +250,22 @@ pub(crate) fn ring(bell: &OwnedFd) {
 /// Empties it; false: it had not been rung.
 pub(crate) fn was_rung(bell: &OwnedFd) -> bool {
     rustix::io::read(bell, &mut [0; 8]).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::boot_has_begun;
+    use ring3_abi::*;
+
+    /// KEEP, starved while its node booted, never found the vCPU held: the node had no timers.
+    #[test]
+    fn keep_may_come_after_boot() {
+        for state in [RING3_LOADED, RING3_BOOTING] {
+            assert!(!boot_has_begun(false, state));
+            assert!(boot_has_begun(true, state));
+        }
+        for state in [RING3_UP, RING3_POISONED, RING3_DOWN] {
+            assert!(boot_has_begun(false, state));
+        }
+    }
 }

@@ -38,6 +38,7 @@
 #define LIFE_MS		1500
 #define GRACE_MS	20000	/* to come to its end: of time in which it sleeps or runs */
 #define STARVED_MS	90000	/* of any time */
+#define ENDED_BADLY	99	/* status of a process that crashed, or whose child did */
 
 static struct slot *slots;	/* [PROCESSES_MAX][THREADS_MAX] */
 static int threads = 3;
@@ -327,9 +328,15 @@ static void op_fork(void)
 		run_some(below(60));
 		syscall(SYS_exit_group, 0);
 	}
-	if (pid > 0)
-		while (waitpid((int)pid, NULL, 0) < 0 && errno == EINTR)
+	if (pid > 0) {
+		int status = 0;
+
+		while (waitpid((int)pid, &status, 0) < 0 && errno == EINTR)
 			;
+		/* Its own finding it has said; look() counts ours. */
+		if (status)
+			syscall(SYS_exit_group, ENDED_BADLY);
+	}
 }
 
 static const struct kind {
@@ -410,7 +417,7 @@ static void crashed(int sig, siginfo_t *info, void *context)
 	       sig, info->si_code, info->si_addr, r[REG_RIP], r[REG_RSP], r[REG_RAX],
 	       slot ? (int)(slot - slots) % THREADS_MAX : -1);
 	fflush(stdout);
-	_exit(99);
+	_exit(ENDED_BADLY);
 }
 
 static void *thread_main(void *arg)

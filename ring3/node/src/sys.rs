@@ -120,8 +120,8 @@ const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 /// promiscuous, and blind to what the host itself sends there.
 pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
     let fd = packet_socket_unbound()?;
-    set_packet(&fd, PACKET_VNET_HDR, &1i32)?;
-    set_packet(&fd, PACKET_IGNORE_OUTGOING, &1i32)?;
+    set_option(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
+    set_option(&fd, libc::SOL_PACKET, PACKET_IGNORE_OUTGOING, &1i32)?;
     hear_all(&fd, ifindex)?;
     // SAFETY: sockaddr_ll is plain data, for which all zeroes is a value.
     let mut address: libc::sockaddr_ll = unsafe { zeroed() };
@@ -157,7 +157,7 @@ fn hear_all(fd: &OwnedFd, ifindex: u32) -> Result<()> {
         mr_alen: 0,
         mr_address: [0; 8],
     };
-    set_packet(fd, libc::PACKET_ADD_MEMBERSHIP, &member)
+    set_option(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &member)
 }
 
 /// Interface `ifindex` takes frames for any address, for as long as the descriptor is open.
@@ -167,12 +167,18 @@ pub(crate) fn promiscuous(ifindex: u32) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-fn set_packet<T>(fd: &OwnedFd, option: libc::c_int, value: &T) -> Result<()> {
+/// setsockopt(2) with options that rustix has no name for; T is what the option takes.
+pub(crate) fn set_option<T>(
+    fd: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> Result<()> {
     // SAFETY: setsockopt reads size_of::<T>() bytes of `value`, which is a T.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
-            libc::SOL_PACKET,
+            level,
             option,
             (value as *const T).cast(),
             size_of::<T>() as u32,

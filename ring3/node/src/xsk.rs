@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use ring3_abi::*;
 
 use crate::error::Errno;
+use crate::sys::set_option;
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -77,26 +78,12 @@ pub(crate) fn socket() -> Result<OwnedFd> {
         libc::XDP_UMEM_FILL_RING,
         libc::XDP_UMEM_COMPLETION_RING,
     ] {
-        set(&fd, libc::SOL_XDP, ring, RING3_XDP_ENTRIES)?;
+        set_option(&fd, libc::SOL_XDP, ring, &RING3_XDP_ENTRIES)?;
     }
     // The TX ring's worth of frames, each an skb of the host's; beyond its limit, as who
     // may attach a program to an interface may do that too.
-    set(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, 4 << 20)?;
+    set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(4u32 << 20))?;
     Ok(fd)
-}
-
-fn set(fd: &OwnedFd, level: i32, option: i32, value: u32) -> Result<()> {
-    // SAFETY: setsockopt reads the four bytes of `value`.
-    check(unsafe {
-        libc::setsockopt(
-            fd.as_raw_fd(),
-            level,
-            option,
-            (&raw const value).cast(),
-            size_of::<u32>() as u32,
-        )
-    })?;
-    Ok(())
 }
 
 /// Binds to queue 0 of an interface; zero copy where its driver can.

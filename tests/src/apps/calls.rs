@@ -6,7 +6,7 @@
 
 use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, missing, trial};
-use crate::exec;
+use crate::exec::{self, Group};
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
@@ -137,16 +137,21 @@ fn link() -> Checked {
     Ok(Verdict::Passed)
 }
 
+/// The program that floods, and its other end on the server, which reads.
+fn reader(pair: &Pair) -> Result<(String, Group), String> {
+    let flood = helper("flood")?.to_string_lossy().into_owned();
+    let reader = pair
+        .server
+        .start(&[&flood, "serve", &pair.server4, "7300"])?;
+    std::thread::sleep(Duration::from_millis(500));
+    Ok((flood, reader))
+}
+
 /// A sender that is faster than the reader is made to wait; what it sends isn't received
 /// in preference to the program that reads it, and dropped.
 fn flood() -> Checked {
     let pair = Pair::new(Topology::Link)?;
-    let flood = helper("flood")?;
-    let flood = flood.to_string_lossy();
-    let _reader = pair
-        .server
-        .start(&[&flood, "serve", &pair.server4, "7300"])?;
-    std::thread::sleep(Duration::from_millis(500));
+    let (flood, _reader) = reader(&pair)?;
     let send = [&flood, "send", &pair.server4, "7300", "300000"];
     // A reader without a CPU reads nothing, and another test runs beside: the best of five.
     let mut percent = 0;
@@ -191,12 +196,7 @@ fn flood_tap() -> Checked {
         return Ok(Verdict::Ignored(why));
     }
     let pair = Pair::new(Topology::TapServer)?;
-    let flood = helper("flood")?;
-    let flood = flood.to_string_lossy();
-    let _reader = pair
-        .server
-        .start(&[&flood, "serve", &pair.server4, "7300"])?;
-    std::thread::sleep(Duration::from_millis(500));
+    let (flood, _reader) = reader(&pair)?;
     let send = [&flood, "send", &pair.server4, "7300", "100000"];
     // As above: the best of five.
     let mut percent = 0;

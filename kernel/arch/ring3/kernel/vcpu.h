@@ -83,8 +83,6 @@ extern struct ring3_cpu ring3_cpus[NR_CPUS];
 #ifdef CONFIG_SMP
 #define ring3_this_vcpu		(ring3_stack()->vcpu)
 #define ring3_this_cpu		(&ring3_cpus[ring3_stack()->cpu])
-#define ring3_pending		ring3_vcpu_pending(ring3_this_vcpu)
-#define ring3_irq_enabled	(ring3_stack()->irq_enabled)
 #define ring3_yield_word()	(&ring3_this_cpu->yield_wanted)
 
 #define R3T_VCPU		5	/* of image_private[]: struct ring3_vcpu */
@@ -116,8 +114,6 @@ void ring3_place_task(struct task_struct *task, struct ring3_thread *tb);
 #else
 #define ring3_this_vcpu		(&ring3_region.vcpu[0])
 #define ring3_this_cpu		(&ring3_cpus[0])
-#define ring3_pending		(ring3_region.pending)
-#define ring3_irq_enabled	(ring3_region.vcpu[0].irq_enabled)
 #define ring3_yield_word()	(&ring3_yield_wanted)
 
 static inline struct ring3_vcpu *r3t_vcpu(struct ring3_thread *tb)

@@ -4,12 +4,11 @@
 
 /*
  * Interrupts are flags in the region (DESIGN rule 3). Disabling is a store;
- * enabling looks at the mask of pending ones. Nothing arrives asynchronously.
+ * enabling looks at the vCPU's mask of pending ones. Nothing arrives asynchronously.
  */
 #include <linux/compiler.h>
-#include <ring3/ring3.h>
+#include <asm/irqwords.h>
 
-extern struct ring3_region ring3_region;
 void ring3_irq_run(void);
 
 #define ARCH_IRQ_DISABLED	0UL
@@ -17,20 +16,20 @@ void ring3_irq_run(void);
 
 static __always_inline unsigned long arch_local_save_flags(void)
 {
-	return READ_ONCE(ring3_region.vcpu[0].irq_enabled);
+	return READ_ONCE(ring3_irq_enabled);
 }
 
 static __always_inline void arch_local_irq_disable(void)
 {
-	WRITE_ONCE(ring3_region.vcpu[0].irq_enabled, 0);
+	WRITE_ONCE(ring3_irq_enabled, 0);
 	barrier();
 }
 
 static __always_inline void arch_local_irq_enable(void)
 {
 	barrier();
-	WRITE_ONCE(ring3_region.vcpu[0].irq_enabled, 1);
-	if (unlikely(READ_ONCE(ring3_region.pending)))
+	WRITE_ONCE(ring3_irq_enabled, 1);
+	if (unlikely(READ_ONCE(ring3_pending)))
 		ring3_irq_run();
 }
 

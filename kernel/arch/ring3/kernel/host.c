@@ -3,6 +3,7 @@
 #include <linux/export.h>
 #include <uapi/linux/futex.h>
 #include <linux/kernel.h>
+#include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
@@ -25,6 +26,16 @@ void ring3_host_futex_wake(u32 *word, int count)
 {
 	/* Shared: the waiter may be in another process. */
 	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+}
+
+long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns)
+{
+	struct __kernel_timespec ts = {
+		.tv_sec = timeout_ns / NSEC_PER_SEC,
+		.tv_nsec = timeout_ns % NSEC_PER_SEC,
+	};
+
+	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, value, (long)&ts, 0, 0);
 }
 
 int ring3_port_fd(unsigned int index)

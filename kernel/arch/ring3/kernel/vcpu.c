@@ -35,13 +35,10 @@
  * one who set a bit either saw the vCPU free, and drove, or left it to us.
  */
 #include <linux/errno.h>
-#include <linux/init.h>
 #include <uapi/linux/futex.h>
 #include <uapi/linux/poll.h>
 #include <linux/kernel.h>
-#include <linux/kstrtox.h>
 #include <linux/processor.h>
-#include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/ring3_poll.h>
 #include <asm/timex.h>
@@ -50,6 +47,7 @@
 
 #define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
 #define SPIN_ACQUIRE_NS		50000ULL	/* of such turns with the CPU given away between */
+#define NEW_CALL_EVERY		50		/* of those, for one that has a new call */
 #define SPIN_WAIT		100
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
 #define COMES_NS		15000ULL	/* a called thread that has a CPU is there by then */
@@ -60,42 +58,14 @@
 #define ACQUIRE_FIRST_NS	1000000L	/* its way out may have missed us: entry.S */
 #define ACQUIRE_LAST_NS		(8 * ACQUIRE_FIRST_NS)
 #define SPIN_DRIVE		64		/* for as long as a store takes to be seen */
-#define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
-#define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
-#define HANDED_BITS		(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
-#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
 
-static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
-static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
 struct ring3_cpu ring3_cpus[NR_CPUS] = { [0 ... NR_CPUS - 1] = { .patience = COMES_NS } };
-
-static long futex_wait(u32 *word, u32 val, long timeout_ns)
-{
-	struct __kernel_timespec ts = {
-		.tv_sec = timeout_ns / NSEC_PER_SEC,
-		.tv_nsec = timeout_ns % NSEC_PER_SEC,
-	};
-
-	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, val, (long)&ts, 0, 0);
-}
 
 /* The links are the business of vCPU 0's. */
 static bool is_keep(struct ring3_thread *tb)
 {
 	return tb == &ring3_region.driver_thread[0];
-}
-
-/* What others asked of the node is asked of vCPU 0. */
-static void take_inbox(void)
-{
-	if (IS_ENABLED(CONFIG_SMP) && host_load(&ring3_region.pending))
-		host_or(vcpu_pending(ring3_region.vcpu), host_xchg(&ring3_region.pending, 0));
-}
-
-static bool poisoned(void)
-{
-	return host_load(&ring3_region.state) >= RING3_POISONED;
 }
 
 static int fail(struct ring3_thread *tb)
@@ -157,18 +127,6 @@ void ring3_settle(struct ring3_vcpu *vcpu, bool idle)
 		ring3_kick(vcpu);
 }
 
-/* Somebody polls, or a program makes calls, whose way out looks at the ports. */
-static bool others_look(void)
-{
-	struct ring3_vcpu *vcpu;
-
-	for_each_vcpu(vcpu)
-		if ((host_load(&vcpu->owner) & RING3_OWNER_POLLING) ||
-		    (host_load(&vcpu->polled) & R3_EXIT_POLL))
-			return true;
-	return false;
-}
-
 /* A thread that was called is on its way: the host may have put it on this very CPU. */
 static bool somebody_comes(struct ring3_cpu *cpu)
 {
@@ -182,8 +140,7 @@ static void release(struct ring3_vcpu *vcpu, bool idle)
 	ring3_settle(vcpu, idle);
 	if (host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
-	if (host_load(&ports_rest) && !others_look() && host_xchg(&ports_rest, 0))
-		ring3_host_futex_wake(&ports_rest, 1);
+	ring3_ports_call();
 }
 
 static bool try_acquire(struct ring3_thread *tb, u32 waiters)
@@ -197,26 +154,6 @@ static bool try_acquire(struct ring3_thread *tb, u32 waiters)
 		return false;
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	return true;
-}
-
-/*
- * The holder whose tid that is: the driver, or one that has won the word and not yet said that
- * it drives. What an ended thread left behind may name a tid that is another's by now.
- */
-static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
-{
-	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
-	int i;
-
-	if (tb && tb->tid == tid)
-		return tb;
-	for (i = 0; i < ARRAY_SIZE(ring3_region.driver_thread); i++)
-		if (ring3_region.driver_thread[i].tid == tid)
-			return &ring3_region.driver_thread[i];
-	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
-		if (tb->tid == tid && !(r3t_flags(tb) & R3_F_GONE))
-			return tb;
-	return NULL;
 }
 
 /* The vCPU was handed to this thread, or is being handed. */
@@ -250,41 +187,6 @@ static void give_baton(struct ring3_thread *to)
 }
 
 /*
- * The holder does not let go. If it is dead, it was harmless when it had not yet taken
- * up the baton, or had won the word and not yet said that it drives (entry.S): then the
- * vCPU is free again, and true is returned. Otherwise it died inside kernel code, and
- * nobody knows in what state it left the node.
- */
-static bool take_from_dead(struct ring3_vcpu *vcpu)
-{
-	u32 o = host_load(&vcpu->owner);
-	struct ring3_thread *holder;
-	struct ring3_proc *proc;
-
-	if (!o || (o & RING3_OWNER_POLLING))
-		return false;
-	holder = thread_of(vcpu, o & RING3_OWNER_TID);
-	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
-	if (!proc)
-		return false;
-	/* The keeper marks the dead; a thread may also be gone before it does. */
-	if (host_load(&proc->state) != 2 &&
-	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
-		return false;
-	/* It may have let go after we looked, and ended in peace. */
-	if ((host_load(&vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
-		return false;
-	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
-	    (host_load(&holder->word) & HANDED_BITS)) {
-		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
-			ring3_host_futex_wake(&vcpu->owner, 1);
-		return true;
-	}
-	ring3_poison("process %d died inside kernel code", proc->pid);
-	return false;
-}
-
-/*
  * Gives the CPU to whoever wants it, for what we wait for may have to run here. False:
  * somebody took it for long, and to sleep is better than to come back again and again.
  */
@@ -307,13 +209,17 @@ static int need_not(struct ring3_vcpu *vcpu, u32 waiters)
 
 /*
  * A holder lets go within microseconds, mostly, and a sleep and a wake-up take ten times that.
- * Two threads that both sleep for each other's calls would form a convoy.
+ * Two threads that both sleep for each other's calls would form a convoy. So would two that
+ * only make calls, if each took the vCPU as soon as it is free: every call would change the
+ * task and move what both use to the other CPU. Who comes with a new call looks rarely, and
+ * the holder makes some dozen calls meanwhile.
  *
  * Returns 1 with the vCPU, 0 if the node is poisoned, -1 if meanwhile the thread's
  * word got one of `bits` (its call was finished or handed over).
  */
 static int host_acquire(struct ring3_thread *tb, u32 bits)
 {
+	int every = bits ? 1 : NEW_CALL_EVERY;
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	long patience = ACQUIRE_FIRST_NS, waited = 0;
 	u32 waiters = 0;
@@ -324,7 +230,7 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 
 	for (;;) {
 		for (i = 0; i < SPIN_ACQUIRE; i++) {
-			if (try_acquire(tb, waiters)) {
+			if (i % every == 0 && try_acquire(tb, waiters)) {
 				/* Of one who died before it could hand over. */
 				if (host_load(&tb->word) & RING3_WORD_OFFERED)
 					host_andnot(&tb->word, RING3_WORD_OFFERED);
@@ -334,7 +240,7 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 				return need_not(vcpu, waiters);
 			host_pause();
 		}
-		if (poisoned())
+		if (ring3_poisoned())
 			return 0;
 		o = host_load(&vcpu->owner);
 		if (!o || (o & RING3_OWNER_POLLING))
@@ -358,7 +264,7 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 			host_andnot(&tb->word, RING3_WORD_QUEUED);
 			continue;
 		}
-		ret = futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience);
+		ret = ring3_host_futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience);
 		if (bits)
 			host_andnot(&tb->word, RING3_WORD_QUEUED);
 		if (ret == -ETIMEDOUT) {
@@ -367,7 +273,7 @@ static int host_acquire(struct ring3_thread *tb, u32 bits)
 			if (waited < ACQUIRE_TIMEOUT_NS)
 				continue;
 			waited = 0;
-			take_from_dead(vcpu);
+			ring3_take_from_dead(vcpu);
 		}
 	}
 }
@@ -378,8 +284,12 @@ static bool keeper_is_gone(void)
 	return ring3_host_syscall(__NR_kill, ring3_region.keeper_pid, 0, 0, 0, 0, 0) == -ESRCH;
 }
 
-/* The thread's call is in other hands. */
-static int host_wait(struct ring3_thread *tb)
+/*
+ * The thread's call is in other hands. One that polled until now stays awake for a moment even
+ * where the vCPU is free: who took it over had something to do, as the other end of what
+ * we wait for has just before it answers.
+ */
+static int host_wait(struct ring3_thread *tb, bool polled)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	int spin = SPIN_WAIT;
@@ -418,16 +328,16 @@ static int host_wait(struct ring3_thread *tb)
 				r3t_request(tb) |= R3_REQ_SIGNAL;
 			return 1;
 		}
-		if (poisoned())
+		if (ring3_poisoned())
 			return fail(tb);
-		if (spin > 0 && host_load(&vcpu->owner)) {
+		if (spin > 0 && (polled || host_load(&vcpu->owner))) {
 			spin--;
 			host_pause();
 			continue;
 		}
 		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
 			continue;
-		ret = futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
 		host_andnot(&tb->word, RING3_WORD_SLEEPING);
 		if (ret != -ETIMEDOUT)
 			continue;
@@ -448,7 +358,7 @@ int ring3_host_leave(struct ring3_thread *tb)
 
 	if ((o & RING3_OWNER_TID) == tb->tid && vcpu->driver == (unsigned long)tb)
 		release(vcpu, false);
-	if (host_load(vcpu_pending(vcpu)) && !poisoned() && try_acquire(tb, 0)) {
+	if (host_load(vcpu_pending(vcpu)) && !ring3_poisoned() && try_acquire(tb, 0)) {
 		r3t_call(tb) = R3_CALL_DONE;
 		return 1;
 	}
@@ -548,7 +458,7 @@ static int host_poll(struct ring3_thread *tb)
 		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine) {
 			cpu->patience = yielded ? 0 : COMES_NS;
-			return host_wait(tb);
+			return host_wait(tb, true);
 		}
 		yielded = false;
 		if (host_load(vcpu_pending(vcpu)) ||
@@ -596,7 +506,7 @@ static int host_poll(struct ring3_thread *tb)
 	do {
 		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine)
-			return host_wait(tb);
+			return host_wait(tb, true);
 	} while (!host_cas(&vcpu->owner, o, o & ~RING3_OWNER_POLLING));
 
 	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
@@ -629,7 +539,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		release(vcpu, true);
 		if (host_load(vcpu_pending(vcpu)) && try_acquire(tb, 0))
 			return drive_again(tb);
-		return host_wait(tb);
+		return host_wait(tb, false);
 
 	case R3_PARK_HANDOVER:
 		WRITE_ONCE(vcpu->driver, (unsigned long)to);
@@ -643,7 +553,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}
-		return host_wait(tb);
+		return host_wait(tb, false);
 
 	case R3_PARK_YIELD:
 		release(vcpu, false);
@@ -656,136 +566,11 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		}
 		got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 		if (got < 0)
-			return host_wait(tb);
+			return host_wait(tb, false);
 		return got ? drive_again(tb) : fail(tb);
 	}
 	return 0;
 }
-
-/*
- * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
- * kick word and the links' doorbells, with the next deadline as its time-out.
- */
-struct waitv {			/* struct futex_waitv of <linux/futex.h> */
-	u64 val, uaddr;
-	u32 flags, reserved;
-};
-
-static long host_keep(struct ring3_thread *tb)
-{
-	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
-	u32 *kick_word = vcpu_kick_word(vcpu);
-	bool links = vcpu == &ring3_region.vcpu[0];
-	struct waitv wv[1 + RING3_PORTS_MAX];
-	u32 *words[RING3_PORTS_MAX];
-	u32 values[RING3_PORTS_MAX];
-	unsigned long host_sp = tb->host_sp;
-	struct __kernel_timespec ts;
-	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
-	u32 kick, ready, owner, held_by = 0;
-	int i, n = 0;
-
-	while (!poisoned()) {
-		kick = host_load(kick_word);
-		if (links) {
-			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
-			take_inbox();
-		}
-		deadline = host_load(&vcpu->deadline);
-		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
-		if (host_load(&vcpu->deadline) < deadline)
-			continue;
-
-		now = ring3_clock();
-		cpu->keep_watches = links && host_load(&vcpu->driver) != (unsigned long)tb;
-		ready = links ? ring3_poll_check() : 0;
-		if (now >= deadline)
-			ready |= RING3_IRQ_TIMER;
-		if (host_xchg(&cpu->drive_wanted, 0)) {
-			ring3_enter_drive(tb);
-			tb->host_sp = host_sp;
-			continue;
-		}
-		if (ready || host_load(vcpu_pending(vcpu))) {
-			u32 before;
-
-			/* The way past is a turn that finds nothing new and sleeps. */
-			before = ready ? host_or(vcpu_pending(vcpu), ready) : 0;
-			owner = host_load(&vcpu->owner);
-			/*
-			 * One that polls sees it too, and sooner. To take the vCPU from it would
-			 * send it to sleep and arm the links: every packet costs a wake-up then.
-			 * What is still there in a moment is left because the poller does not run.
-			 */
-			if ((owner & RING3_OWNER_POLLING) && (before & ready) != ready) {
-				deadline = now + KEEP_AGAIN_NS;
-				again = KEEP_AGAIN_NS;
-				goto sleep;
-			}
-			owner &= RING3_OWNER_TID;
-			ring3_enter_drive(tb);
-			tb->host_sp = host_sp;
-			if (!owner || owner != held_by) {
-				held_by = owner;
-				held_since = now;
-			} else if (now - held_since > ACQUIRE_TIMEOUT_NS) {
-				held_since = now;
-				take_from_dead(vcpu);
-			}
-			if ((before & ready) != ready || !ready) {
-				again = KEEP_AGAIN_NS;
-				continue;
-			}
-			/* Someone drives and knows, or has lost its CPU; don't spin on it. */
-			deadline = now + again;
-			again = min(2 * again, KEEP_WATCH_NS);
-		}
-		if (cpu->keep_watches && ring3_poll_unarmed() &&
-		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
-			deadline = min(deadline, now + KEEP_WATCH_NS);
-sleep:
-		wv[0] = (struct waitv) { kick, (u64)kick_word, FUTEX2_SIZE_U32, 0 };
-		for (i = 0; i < n; i++)
-			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
-						     FUTEX2_SIZE_U32, 0 };
-		at = ring3_region.boot_monotonic_ns +
-		     min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
-		ts.tv_sec = at / NSEC_PER_SEC;
-		ts.tv_nsec = at % NSEC_PER_SEC;
-		ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
-				   1 /* CLOCK_MONOTONIC */, 0);
-	}
-	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
-	if (links)
-		for_each_vcpu(vcpu)
-			ring3_kick(vcpu);
-	return 0;
-}
-
-/*
- * The keeper's ring3-ports was woken by a descriptor. While it waits on the host, each frame
- * wakes it, at the cost of the host's sender and of a processor that the node's program
- * or its peer could use, for what a poller sees sooner by itself. So it stays away from the host
- * while others look, but not for long: a program may go away and compute. Who goes idle
- * calls it back: either it sees the idle node here, or release() sees that it rests.
- */
-static void host_rest(void)
-{
-	if (!ports_rest_ns || !others_look())
-		return;
-	host_store(&ports_rest, 1);
-	host_fence();
-	if (others_look())
-		futex_wait(&ports_rest, 1, ports_rest_ns);
-	host_store(&ports_rest, 0);
-}
-
-static int __init set_ports_rest(char *ns)
-{
-	return !kstrtou32(ns, 0, &ports_rest_ns);
-}
-__setup("ring3_ports_rest_ns=", set_ports_rest);
 
 /* A call that is not on the fast path. `owned`: the vCPU is taken already. */
 int ring3_host_enter(struct ring3_thread *tb, int owned)
@@ -794,7 +579,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	long nr = tb->nr;
 
 	if (nr == RING3_NR_KEEP) {
-		tb->ret = host_keep(tb);
+		tb->ret = ring3_host_keep(tb);
 		return 0;
 	}
 	if (nr == RING3_NR_DRIVE) {
@@ -802,14 +587,14 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 
 		tb->ret = 0;
 		if (tb == &ring3_region.driver_thread[1]) {
-			host_rest();
+			ring3_host_rest();
 			if (!host_load(&ring3_region.pending) && !host_load(vcpu_pending(vcpu)))
 				return 0;
 		}
 		if (vcpu == &ring3_region.vcpu[0])
-			take_inbox();
+			ring3_take_inbox();
 		/* Whoever holds it sees what is pending, unless it is on its way out: entry.S. */
-		while (!poisoned()) {
+		while (!ring3_poisoned()) {
 			if (try_acquire(tb, 0)) {
 				r3t_call(tb) = R3_CALL_DONE;
 				return 1;

@@ -29,6 +29,7 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 #define RING3_WORD_SLEEPING	(1u << 31)	/* the thread is in futex_wait on this word */
 #define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
 #define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
+#define HANDED_BITS	(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 
 /* vcpu.polled is what the way out of a call has to do; bits. */
 #define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
@@ -153,6 +154,18 @@ static inline void ring3_place_task(struct task_struct *task, struct ring3_threa
 #define for_each_vcpu(v) \
 	for ((v) = &ring3_region.vcpu[0]; (v); (v) = (struct ring3_vcpu *)ring3_vcpu_next(v))
 
+/* What others asked of the node is asked of vCPU 0. */
+static inline void ring3_take_inbox(void)
+{
+	if (IS_ENABLED(CONFIG_SMP) && host_load(&ring3_region.pending))
+		host_or(vcpu_pending(ring3_region.vcpu), host_xchg(&ring3_region.pending, 0));
+}
+
+static inline bool ring3_poisoned(void)
+{
+	return host_load(&ring3_region.state) >= RING3_POISONED;
+}
+
 static inline void ring3_kick(struct ring3_vcpu *vcpu)
 {
 	u32 *word = vcpu_kick_word(vcpu);
@@ -201,6 +214,10 @@ bool ring3_poll_unarmed(void);
 bool ring3_poll_beside_peer(void);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
+bool ring3_take_from_dead(struct ring3_vcpu *vcpu);
+long ring3_host_keep(struct ring3_thread *tb);
+void ring3_host_rest(void);
+void ring3_ports_call(void);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);
 int ring3_host_leave(struct ring3_thread *tb);
 int ring3_host_enter(struct ring3_thread *tb, int owned);

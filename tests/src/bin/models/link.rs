@@ -110,7 +110,7 @@ fn producer(cpu: &mut Cpu, plant: Plant) {
 fn consumer(cpu: &mut Cpu, plant: Plant) {
     let at = cpu.get(AT);
     match cpu.pc() {
-        // host_keep(): ring3_poll_doorbells(), ring3_poll_arm()
+        // ring3_host_keep(): ring3_poll_doorbells(), ring3_poll_arm()
         0 => {
             if plant != Plant::LateBell {
                 cpu.set(BELL, cpu.load(CONSUMER_BELL));

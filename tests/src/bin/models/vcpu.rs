@@ -56,7 +56,7 @@ pub enum Plant {
     Unqueued,
     /// A thread that was woken to take the vCPU and need not does not wake another.
     Keeps,
-    /// take_from_dead() frees the vCPU of one who died in kernel code.
+    /// ring3_take_from_dead() frees the vCPU of one who died in kernel code.
     Careless,
     /// Who waits for the vCPU sleeps without a limit.
     Patient,
@@ -64,7 +64,7 @@ pub enum Plant {
     OneLook,
     /// BATON is taken for the vCPU, whoever's it is.
     AnyBaton,
-    /// take_from_dead() does not look again whether the dead one has the vCPU still.
+    /// ring3_take_from_dead() does not look again whether the dead one has the vCPU still.
     Hasty,
 }
 

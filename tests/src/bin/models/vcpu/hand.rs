@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Handing the vCPU over, and taking it from the dead: R3_PARK_HANDOVER, take_from_dead().
+//! Handing the vCPU over, and taking it from the dead: R3_PARK_HANDOVER, ring3_take_from_dead().
 
 use super::*;
 
@@ -74,7 +74,7 @@ fn say(cpu: &mut Cpu, w: u8) {
     }
 }
 
-/// take_from_dead()
+/// ring3_take_from_dead()
 pub fn from_dead(cpu: &mut Cpu, plant: Plant) {
     match cpu.pc() {
         pc::DEAD => {

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * dead.c - whose holder is gone: is the vCPU free again, or the node lost?
+ *
+ * As in vcpu.c all of this runs on a host thread's own stack.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <asm/ring3.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+/*
+ * The holder whose tid that is: the driver, or one that has won the word and not yet said that
+ * it drives. What an ended thread left behind may name a tid that is another's by now.
+ */
+static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
+{
+	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
+	int i;
+
+	if (tb && tb->tid == tid)
+		return tb;
+	for (i = 0; i < ARRAY_SIZE(ring3_region.driver_thread); i++)
+		if (ring3_region.driver_thread[i].tid == tid)
+			return &ring3_region.driver_thread[i];
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
+		if (tb->tid == tid && !(r3t_flags(tb) & R3_F_GONE))
+			return tb;
+	return NULL;
+}
+
+/*
+ * The holder does not let go. If it is dead, it was harmless when it had not yet taken
+ * up the baton, or had won the word and not yet said that it drives (entry.S): then the
+ * vCPU is free again, and true is returned. Otherwise it died inside kernel code, and
+ * nobody knows in what state it left the node.
+ */
+bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
+{
+	u32 o = host_load(&vcpu->owner);
+	struct ring3_thread *holder;
+	struct ring3_proc *proc;
+
+	if (!o || (o & RING3_OWNER_POLLING))
+		return false;
+	holder = thread_of(vcpu, o & RING3_OWNER_TID);
+	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
+	if (!proc)
+		return false;
+	/* The keeper marks the dead; a thread may also be gone before it does. */
+	if (host_load(&proc->state) != 2 &&
+	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
+		return false;
+	/* It may have let go after we looked, and ended in peace. */
+	if ((host_load(&vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
+		return false;
+	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
+	    (host_load(&holder->word) & HANDED_BITS)) {
+		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
+			ring3_host_futex_wake(&vcpu->owner, 1);
+		return true;
+	}
+	ring3_poison("process %d died inside kernel code", proc->pid);
+	return false;
+}

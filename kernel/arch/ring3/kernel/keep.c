@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * keep.c - the keeper's own threads: KEEP, one for each vCPU, and ring3-ports
+ *
+ * Theory of operation
+ * -------------------
+ * KEEP sleeps in the host until a deadline, a kick or a doorbell of a link, raises the interrupts
+ * that follow from it, and drives the vCPU where nobody else does. What a poller sees too it
+ * leaves to the poller. ring3-ports (in the keeper's Rust) waits for the host's descriptors of
+ * ports and comes in by RING3_NR_DRIVE; ring3_host_rest() keeps it away from the host for as long as
+ * others look at them.
+ *
+ * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has the
+ * deadline's protocol.
+ */
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/kstrtox.h>
+#include <linux/time64.h>
+#include <uapi/linux/futex.h>
+#include <asm/ring3.h>
+#include <asm/ring3_poll.h>
+#include <asm/timex.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+#define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
+#define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
+#define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
+#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
+
+static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
+static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
+
+struct waitv {			/* struct futex_waitv of <linux/futex.h> */
+	u64 val, uaddr;
+	u32 flags, reserved;
+};
+
+/*
+ * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
+ * kick word and the links' doorbells, with the next deadline as its time-out.
+ */
+long ring3_host_keep(struct ring3_thread *tb)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u32 *kick_word = vcpu_kick_word(vcpu);
+	bool links = vcpu == &ring3_region.vcpu[0];
+	struct waitv wv[1 + RING3_PORTS_MAX];
+	u32 *words[RING3_PORTS_MAX];
+	u32 values[RING3_PORTS_MAX];
+	unsigned long host_sp = tb->host_sp;
+	struct __kernel_timespec ts;
+	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
+	u32 kick, ready, owner, held_by = 0;
+	int i, n = 0;
+
+	while (!ring3_poisoned()) {
+		kick = host_load(kick_word);
+		if (links) {
+			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
+			ring3_take_inbox();
+		}
+		deadline = host_load(&vcpu->deadline);
+		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
+		if (host_load(&vcpu->deadline) < deadline)
+			continue;
+
+		now = ring3_clock();
+		cpu->keep_watches = links && host_load(&vcpu->driver) != (unsigned long)tb;
+		ready = links ? ring3_poll_check() : 0;
+		if (now >= deadline)
+			ready |= RING3_IRQ_TIMER;
+		if (host_xchg(&cpu->drive_wanted, 0)) {
+			ring3_enter_drive(tb);
+			tb->host_sp = host_sp;
+			continue;
+		}
+		if (ready || host_load(vcpu_pending(vcpu))) {
+			u32 before;
+
+			/* The way past is a turn that finds nothing new and sleeps. */
+			before = ready ? host_or(vcpu_pending(vcpu), ready) : 0;
+			owner = host_load(&vcpu->owner);
+			/*
+			 * One that polls sees it too, and sooner. To take the vCPU from it would
+			 * send it to sleep and arm the links: every packet costs a wake-up then.
+			 * What is still there in a moment is left because the poller does not run.
+			 */
+			if ((owner & RING3_OWNER_POLLING) && (before & ready) != ready) {
+				deadline = now + KEEP_AGAIN_NS;
+				again = KEEP_AGAIN_NS;
+				goto sleep;
+			}
+			owner &= RING3_OWNER_TID;
+			ring3_enter_drive(tb);
+			tb->host_sp = host_sp;
+			if (!owner || owner != held_by) {
+				held_by = owner;
+				held_since = now;
+			} else if (now - held_since > HOLDER_NS) {
+				held_since = now;
+				ring3_take_from_dead(vcpu);
+			}
+			if ((before & ready) != ready || !ready) {
+				again = KEEP_AGAIN_NS;
+				continue;
+			}
+			/* Someone drives and knows, or has lost its CPU; don't spin on it. */
+			deadline = now + again;
+			again = min(2 * again, KEEP_WATCH_NS);
+		}
+		if (cpu->keep_watches && ring3_poll_unarmed() &&
+		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
+			deadline = min(deadline, now + KEEP_WATCH_NS);
+sleep:
+		wv[0] = (struct waitv) { kick, (u64)kick_word, FUTEX2_SIZE_U32, 0 };
+		for (i = 0; i < n; i++)
+			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
+						     FUTEX2_SIZE_U32, 0 };
+		at = ring3_region.boot_monotonic_ns +
+		     min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
+		ts.tv_sec = at / NSEC_PER_SEC;
+		ts.tv_nsec = at % NSEC_PER_SEC;
+		ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
+				   1 /* CLOCK_MONOTONIC */, 0);
+	}
+	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
+	if (links)
+		for_each_vcpu(vcpu)
+			ring3_kick(vcpu);
+	return 0;
+}
+
+/* Somebody polls, or a program makes calls, whose way out looks at the ports. */
+static bool others_look(void)
+{
+	struct ring3_vcpu *vcpu;
+
+	for_each_vcpu(vcpu)
+		if ((host_load(&vcpu->owner) & RING3_OWNER_POLLING) ||
+		    (host_load(&vcpu->polled) & R3_EXIT_POLL))
+			return true;
+	return false;
+}
+
+/*
+ * The keeper's ring3-ports was woken by a descriptor. While it waits on the host, each frame
+ * wakes it, at the cost of the host's sender and of a processor that the node's program
+ * or its peer could use, for what a poller sees sooner by itself. So it stays away from the host
+ * while others look, but not for long: a program may go away and compute. Who goes idle
+ * calls it back: either it sees the idle node here, or ring3_ports_call() sees that it rests.
+ */
+void ring3_host_rest(void)
+{
+	if (!ports_rest_ns || !others_look())
+		return;
+	host_store(&ports_rest, 1);
+	host_fence();
+	if (others_look())
+		ring3_host_futex_wait(&ports_rest, 1, ports_rest_ns);
+	host_store(&ports_rest, 0);
+}
+
+/* The vCPU was let go: nobody may be looking at the host's descriptors any more. */
+void ring3_ports_call(void)
+{
+	if (host_load(&ports_rest) && !others_look() && host_xchg(&ports_rest, 0))
+		ring3_host_futex_wake(&ports_rest, 1);
+}
+
+static int __init set_ports_rest(char *ns)
+{
+	return !kstrtou32(ns, 0, &ports_rest_ns);
+}
+__setup("ring3_ports_rest_ns=", set_ports_rest);

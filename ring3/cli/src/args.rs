@@ -57,7 +57,7 @@ pub struct NodeArgs {
     /// Set a sysctl of the node; may be repeated
     #[arg(short, long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,
-    /// Memory of the node, for example 64M or 1G [default: 256M]
+    /// Memory of the node, for example 64M or 1G [default: 1G]
     #[arg(short, long, value_name = "SIZE")]
     pub mem: Option<String>,
     /// How long a thread polls before it sleeps, in nanoseconds [default: 50000]

@@ -136,7 +136,7 @@ Whoever starts a node is root on it: ip, nft, tc, tcpdump and raw sockets need n
 the host.";
 
 const NODE_FILE: &str = r#"name = "web"
-mem = "256M"                      # optional, as everything below
+mem = "1G"                      # optional, as everything below
 spin_ns = 50000
 cpus = 1
 cmdline = ""

@@ -3,7 +3,7 @@
 //!
 //! ```toml
 //! name = "web"
-//! mem = "256M"
+//! mem = "1G"
 //!
 //! [sysctl]
 //! "net.ipv4.tcp_congestion_control" = "bbr"

@@ -8,7 +8,7 @@ use crate::port::PortSpec;
 use crate::{name, size, sysctl};
 
 /// Memory of a node that does not say: packet memory and sockets of a busy server.
-pub const MEM_DEFAULT: u64 = 256 << 20;
+pub const MEM_DEFAULT: u64 = 1 << 30;
 /// The image with everything built in takes 16 MiB; below this it does not boot well.
 pub const MEM_MIN: u64 = 32 << 20;
 /// RING3_REGION_MAX of include/ring3.h.
@@ -154,7 +154,7 @@ mod tests {
     fn defaults_are_fine() {
         let node = NodeConfig::new("a");
         assert_eq!(node.check(), Ok(()));
-        assert_eq!((node.mem, node.spin_ns), (256 << 20, 50_000));
+        assert_eq!((node.mem, node.spin_ns), (1 << 30, 50_000));
     }
 
     #[test]

@@ -25,6 +25,7 @@
 //! | [`fuzz`] | random system calls |
 //! | [`soak`] | an hour of traffic, and nothing grows |
 //! | [`storm`] | SIGKILL at random instants, many times |
+//! | [`fork_storm`] | short connections to a forking server, whose children are killed |
 //! | [`calls`] | counting host calls |
 //! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`ordinary`] | all of it without root |
@@ -32,6 +33,7 @@
 mod calls;
 mod clients;
 mod faults;
+mod fork_storm;
 mod frames;
 mod fuzz;
 mod inspect;
@@ -94,6 +96,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(leaks::trials());
     all.extend(kills::trials());
     all.extend(storm::trials(options));
+    all.extend(fork_storm::trials(options));
     all.extend(soak::trials(options));
     all.extend(fuzz::trials(options));
     all.extend(faults::trials());

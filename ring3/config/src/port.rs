@@ -24,8 +24,8 @@ pub const KEYS: [&str; 6] = ["addr", "gw", "host", "mtu", "mac", "pcap"];
 const MTU_MIN: u32 = 68;
 const MTU_MIN_IPV6: u32 = 1280;
 const MTU_MAX: u32 = 65535;
-/// include/ring3_xdp.h
-const MTU_MAX_XDP: u32 = 1770;
+/// RING3_XDP_MTU_MAX of include/ring3_xdp.h: what fits into a frame of its memory.
+pub const MTU_MAX_XDP: u32 = 1770;
 
 /// Where a port leads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::error::{Errno, Error, Result};
 use crate::{sys, xsk};
 
+const _: () = assert!(ring3_config::port::MTU_MAX_XDP == ring3_abi::RING3_XDP_MTU_MAX);
+
 #[derive(Debug)]
 pub(crate) struct Xdp {
     ifname: String,

@@ -8,6 +8,7 @@
  * is someone to return to.
  */
 #include "internal.h"
+#include <linux/openat2.h>
 #include <linux/ptrace.h>
 
 #define ENV_MAX		(1u << 20)	/* pointers */
@@ -18,22 +19,53 @@
 char gate_exe[4096] GATE_TABLE;
 
 /*
- * Absolute path of what runs, for /proc/self/exe. To ask the host takes 50 us in a new process,
+ * Would the host call the program by the path that was asked for? It would if that is absolute, has
+ * nothing in it that could be left out, goes through no symbolic link and still leads to the file.
+ */
+static bool asked_is_exe(void)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct stat there, here;
+	const char *p;
+	bool same;
+	long fd;
+
+	if (gate.asked[0] != '/' || strlen(gate.asked) >= sizeof(gate_exe))
+		return false;
+	for (p = gate.asked; *p; p++)
+		if (p[0] == '/' && (p[1] == '/' || p[1] == '.'))
+			return false;
+	fd = host_syscall4(__NR_openat2, AT_FDCWD, (long)gate.asked, (long)&how, sizeof(how));
+	if (fd < 0)
+		return false;
+	same = !host_syscall2(__NR_fstat, fd, (long)&there) &&
+	       !host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&here) &&
+	       there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+	host_syscall1(__NR_close, fd);
+	return same;
+}
+
+/*
+ * Absolute path of what runs, for /proc/self/exe. To ask the host takes 20 to 50 us in a new process,
  * whose entries in /proc have to be made for that, and few programs want to know: so the
- * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does.
+ * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does; what programs that are
+ * linked statically all want to know, mostly without /proc.
  */
 const char *gate_exe_path(void)
 {
 	char link[64];
-	long n;
+	long n = 0;
 
-	if (gate_exe[0])
+	if (gate.exe_known)
 		return gate_exe;
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
-			  sizeof(gate_exe) - 1);
-	if (n <= 0)		/* no /proc here */
+	if (!asked_is_exe()) {
+		gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+		n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
+				  sizeof(gate_exe) - 1);
+	}
+	if (n <= 0)		/* or no /proc here */
 		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	gate.exe_known = true;
 	return gate_exe;
 }
 
@@ -45,7 +77,7 @@ static long program_set_aside(void)
 {
 	long fd;
 
-	if (gate_exe[0])
+	if (gate.exe_known)
 		return -EEXIST;
 	fd = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PROGRAM), F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)

@@ -99,7 +99,7 @@ static struct {
 static u32 range_count;
 
 struct gate_mutex gate_patch_lock;
-static bool table_ready, many_threads;
+static bool table_ready, table_refused, many_threads;
 static bool look_closer;		/* no class but CLASS_GATE */
 
 static bool trap_byte(u8 b)
@@ -563,16 +563,26 @@ static void interp_rewrite(void)
 
 /* ---- when ---- */
 
+static bool table_map(void)
+{
+	long at;
+
+	if (table_ready || table_refused)
+		return table_ready;
+	at = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	table_ready = (u64)at == TABLE;
+	table_refused = !table_ready;
+	if (table_refused)
+		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
+	return table_ready;
+}
+
+/* A program without an interpreter gets its table when a site of it is to be rewritten. */
 void patch_start(const struct program *p)
 {
-	long at = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	table_ready = (u64)at == TABLE;
-	if (!table_ready) {
-		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
+	if (p->interp_key && !table_map())
 		return;
-	}
 	interp.key = p->interp_key;
 	interp.start = p->interp_text;
 	interp.end = p->interp_text_end;
@@ -587,9 +597,11 @@ void patch_trap(u64 rip, u64 nr)
 	u32 i = hash >> (64 - SEEN_BITS);
 	u16 tag = hash >> (64 - SEEN_BITS - 16);
 
-	if (!table_ready || gate_debugged)	/* a debugger's view needs all registers: trace.c */
+	if (table_refused || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
+	/* Written to first: to read a new page before would be another fault. */
+	asm volatile("orb $0, %0" : "+m"(*(u8 *)&seen[i]) : : "memory");
 	if (seen[i].tag != tag) {	/* a collision only delays */
 		seen[i].tag = tag;
 		seen[i].hits = 0;
@@ -602,7 +614,7 @@ void patch_trap(u64 rip, u64 nr)
 		gate_unlock(&gate_patch_lock);
 		return;
 	}
-	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr)) {
+	if (table_map() && (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr))) {
 		count(COUNT_SITES);
 	} else {
 		count(COUNT_REFUSED);

@@ -185,6 +185,7 @@ struct program {
 	u64 sp;
 	u64 interp_key;		/* which file it is, for patch.c; 0: there is none */
 	u64 interp_text, interp_text_end;
+	bool interp_open;	/* ... and may be written to, until patch_start() has */
 	struct image_file file;		/* what was read of it */
 };
 
@@ -282,6 +283,7 @@ void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
 /* patch.c */
+bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };

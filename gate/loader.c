@@ -404,8 +404,16 @@ static u64 map_whole(int fd, const char *path, const Elf64_Phdr *first, u64 at, 
 	return start;
 }
 
-/* Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. */
-static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
+static bool is_text(const Elf64_Phdr *ph)
+{
+	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && !(ph->p_flags & PF_W);
+}
+
+/*
+ * Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. `text`:
+ * PROT_WRITE where patch_start() will write to it and then take that away.
+ */
+static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at, int text)
 {
 	u64 low = ~0UL, high = 0, align = GATE_PAGE, bias, size;
 	bool fixed = f->eh.e_type == ET_EXEC;
@@ -427,7 +435,7 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 	if (low >= high || high > RING3_GATE_BASE)
 		gate_die(126, "%s has no sensible segments", path);
 	size = page_align(high) - low;
-	if (align > GATE_PAGE)
+	if (align > GATE_PAGE || (first && text && is_text(first)))
 		first = NULL;
 	bias = map_whole(fd, path, first, fixed ? low : round_down(at, align), size, align, fixed) - low;
 	for (i = 0; i < f->eh.e_phnum; i++) {
@@ -437,6 +445,8 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 
 		if (ph->p_type != PT_LOAD || !ph->p_memsz)
 			continue;
+		if (is_text(ph))
+			prot |= text;
 		if (ph->p_filesz && ph != first)
 			must_map(path, host_syscall6(__NR_mmap, page_start(addr),
 						     file_end - page_start(addr), prot,
@@ -482,23 +492,29 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias,
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
 
-/* For patch_start(): the first executable segment, and which file and version of it this is. */
-static void note_interp(struct program *p, const struct image_file *f, int fd)
+/* For patch_start(): which file and version of it this is, and its only executable segment. */
+static void map_interp(struct program *p, const struct image_file *f, int fd, const char *path)
 {
+	const Elf64_Phdr *text = NULL;
 	struct stat st;
-	int i;
+	int i, n = 0;
 
-	for (i = 0; i < f->eh.e_phnum && !p->interp_text; i++) {
-		const Elf64_Phdr *ph = &f->ph[i];
-
-		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && !(ph->p_flags & PF_W)) {
-			p->interp_text = ph->p_vaddr + p->interp_base;
-			p->interp_text_end = p->interp_text + ph->p_filesz;
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		if (is_text(&f->ph[i])) {
+			text = &f->ph[i];
+			n++;
 		}
 	}
-	if (p->interp_text && !host_syscall2(__NR_fstat, fd, (long)&st))
+	if (n == 1 && !host_syscall2(__NR_fstat, fd, (long)&st)) {
 		p->interp_key = (((st.st_dev * 31 + st.st_ino) * 31 + st.st_size) * 31 +
 				 st.st_mtime) * 1000003 + st.st_mtime_nsec + 1;
+		p->interp_open = patch_knows(p->interp_key);
+	}
+	p->interp_base = map_elf(fd, path, f, 0, p->interp_open ? PROT_WRITE : 0);
+	if (p->interp_key) {
+		p->interp_text = text->p_vaddr + p->interp_base;
+		p->interp_text_end = p->interp_text + text->p_filesz;
+	}
 }
 
 void program_map(struct program *p)
@@ -513,7 +529,7 @@ void program_map(struct program *p)
 	if (look_at_elf(p->fd, p->path, f, why))
 		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
 	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
-	bias = map_elf(p->fd, p->path, f, f->interp ? PIE_BASE + c.program : 0);
+	bias = map_elf(p->fd, p->path, f, f->interp ? PIE_BASE + c.program : 0, 0);
 	note_layout(p, f, bias, c.heap);
 	if (f->interp) {
 		fd = open_program(f->interp);
@@ -521,9 +537,8 @@ void program_map(struct program *p)
 		forget_elf(f);
 		if (fd < 0 || read_elf(fd, interp, f, why))
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
-		p->interp_base = map_elf(fd, interp, f, 0);
+		map_interp(p, f, fd, interp);
 		p->entry = f->eh.e_entry + p->interp_base;
-		note_interp(p, f, fd);
 		host_syscall1(__NR_close, fd);
 	}
 	forget_elf(f);

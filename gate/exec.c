@@ -15,6 +15,7 @@
 #define ENV_FEW		96		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
 #define BEFORE_PATH	64		/* it has 63 before the path at most */
+#define PATH_FEW	256		/* bytes of a path that need no larger frame: see gate_execve() */
 
 char gate_exe[4096] GATE_TABLE;
 
@@ -151,6 +152,10 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 		if (before + n < size) {
 			memmove(path + before, path, n + 1);
 			memcpy(path, link, before);
+		} else if (size == PATH_FEW) {
+			if (fd >= 0)
+				host_syscall1(__NR_close, fd);
+			return -ENAMETOOLONG;
 		}
 	}
 	return fd;
@@ -188,17 +193,18 @@ static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW
 	return 0;
 }
 
-long gate_execve(struct gate_regs *r)
+/* `variable' has BEFORE_PATH bytes and then room for a path. */
+static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	char variable[BEFORE_PATH + 4096], *path = variable + BEFORE_PATH, *start, why[WHY_BYTES];
+	char *path = variable + BEFORE_PATH, *start, why[WHY_BYTES];
 	u64 argv = r->nr == __NR_execveat ? r->a[2] : r->a[1];
 	u64 empty[2] = { (u64)"", 0 }, few[ENV_FEW];
 	u64 *env = NULL;
 	size_t size = 0;
 	long fd, ret, filters, aside, n;
 
-	fd = open_target(r, path, sizeof(variable) - BEFORE_PATH);
+	fd = open_target(r, path, size_of_path);
 	if (fd < 0)
 		return fd;
 	ret = program_probe(fd, path, why);
@@ -239,4 +245,26 @@ long gate_execve(struct gate_regs *r)
 		gate_pages_free(env, size);
 	program_put_back(aside);
 	return ret;
+}
+
+static long __attribute__((noinline)) execve_few(struct gate_regs *r)
+{
+	char variable[BEFORE_PATH + PATH_FEW];
+
+	return execve_in(r, variable, PATH_FEW);
+}
+
+static long __attribute__((noinline)) execve_many(struct gate_regs *r)
+{
+	char variable[BEFORE_PATH + 4096];
+
+	return execve_in(r, variable, 4096);
+}
+
+/* In a child that was forked to exec each page of stack is a fault. */
+long gate_execve(struct gate_regs *r)
+{
+	long ret = execve_few(r);
+
+	return ret == -ENAMETOOLONG ? execve_many(r) : ret;
 }

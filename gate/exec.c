@@ -190,6 +190,7 @@ static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW
 		if (gate_copy_in(&(*env)[i], (void *)(from + 8 * i), 8))
 			return -EFAULT;
 	(*env)[n] = (u64)variable;
+	(*env)[n + 1] = 0;
 	return 0;
 }
 

@@ -168,7 +168,9 @@ void sud_call(struct ucontext *uc)
 	long ret = 0;
 
 	stat_call(RING3_STAT_TRAPPED);
-	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	/* A call that has no handler stays on this stack. */
+	if (gate_class(r.nr) != CLASS_DIRECT)
+		host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	WRITE_ONCE(tcb->uctx, uc);
 	if (unlikely(seccomp_active(tcb)))
 		does = seccomp_judge(&r, sc->rip, &ret, &trap);

@@ -8,32 +8,65 @@
  * is someone to return to.
  */
 #include "internal.h"
+#include <linux/openat2.h>
 #include <linux/ptrace.h>
 
 #define ENV_MAX		(1u << 20)	/* pointers */
 #define ENV_FEW		96		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
 #define BEFORE_PATH	64		/* it has 63 before the path at most */
+#define PATH_FEW	256		/* bytes of a path that need no larger frame: see gate_execve() */
 
 char gate_exe[4096] GATE_TABLE;
 
 /*
- * Absolute path of what runs, for /proc/self/exe. To ask the host takes 50 us in a new process,
+ * Would the host call the program by the path that was asked for? It would if that is absolute, has
+ * nothing in it that could be left out, goes through no symbolic link and still leads to the file.
+ */
+static bool asked_is_exe(void)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct stat there, here;
+	const char *p;
+	bool same;
+	long fd;
+
+	if (gate.asked[0] != '/' || strlen(gate.asked) >= sizeof(gate_exe))
+		return false;
+	for (p = gate.asked; *p; p++)
+		if (p[0] == '/' && (p[1] == '/' || p[1] == '.'))
+			return false;
+	fd = host_syscall4(__NR_openat2, AT_FDCWD, (long)gate.asked, (long)&how, sizeof(how));
+	if (fd < 0)
+		return false;
+	same = !host_syscall2(__NR_fstat, fd, (long)&there) &&
+	       !host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&here) &&
+	       there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+	host_syscall1(__NR_close, fd);
+	return same;
+}
+
+/*
+ * Absolute path of what runs, for /proc/self/exe. To ask the host takes 20 to 50 us in a new process,
  * whose entries in /proc have to be made for that, and few programs want to know: so the
- * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does.
+ * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does; what programs that are
+ * linked statically all want to know, mostly without /proc.
  */
 const char *gate_exe_path(void)
 {
 	char link[64];
-	long n;
+	long n = 0;
 
-	if (gate_exe[0])
+	if (gate.exe_known)
 		return gate_exe;
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
-			  sizeof(gate_exe) - 1);
-	if (n <= 0)		/* no /proc here */
+	if (!asked_is_exe()) {
+		gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+		n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
+				  sizeof(gate_exe) - 1);
+	}
+	if (n <= 0)		/* or no /proc here */
 		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	gate.exe_known = true;
 	return gate_exe;
 }
 
@@ -45,7 +78,7 @@ static long program_set_aside(void)
 {
 	long fd;
 
-	if (gate_exe[0])
+	if (gate.exe_known)
 		return -EEXIST;
 	fd = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PROGRAM), F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
@@ -119,6 +152,10 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 		if (before + n < size) {
 			memmove(path + before, path, n + 1);
 			memcpy(path, link, before);
+		} else if (size == PATH_FEW) {
+			if (fd >= 0)
+				host_syscall1(__NR_close, fd);
+			return -ENAMETOOLONG;
 		}
 	}
 	return fd;
@@ -153,20 +190,22 @@ static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW
 		if (gate_copy_in(&(*env)[i], (void *)(from + 8 * i), 8))
 			return -EFAULT;
 	(*env)[n] = (u64)variable;
+	(*env)[n + 1] = 0;
 	return 0;
 }
 
-long gate_execve(struct gate_regs *r)
+/* `variable' has BEFORE_PATH bytes and then room for a path. */
+static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	char variable[BEFORE_PATH + 4096], *path = variable + BEFORE_PATH, *start, why[WHY_BYTES];
+	char *path = variable + BEFORE_PATH, *start, why[WHY_BYTES];
 	u64 argv = r->nr == __NR_execveat ? r->a[2] : r->a[1];
 	u64 empty[2] = { (u64)"", 0 }, few[ENV_FEW];
 	u64 *env = NULL;
 	size_t size = 0;
 	long fd, ret, filters, aside, n;
 
-	fd = open_target(r, path, sizeof(variable) - BEFORE_PATH);
+	fd = open_target(r, path, size_of_path);
 	if (fd < 0)
 		return fd;
 	ret = program_probe(fd, path, why);
@@ -207,4 +246,26 @@ long gate_execve(struct gate_regs *r)
 		gate_pages_free(env, size);
 	program_put_back(aside);
 	return ret;
+}
+
+static long __attribute__((noinline)) execve_few(struct gate_regs *r)
+{
+	char variable[BEFORE_PATH + PATH_FEW];
+
+	return execve_in(r, variable, PATH_FEW);
+}
+
+static long __attribute__((noinline)) execve_many(struct gate_regs *r)
+{
+	char variable[BEFORE_PATH + 4096];
+
+	return execve_in(r, variable, 4096);
+}
+
+/* In a child that was forked to exec each page of stack is a fault. */
+long gate_execve(struct gate_regs *r)
+{
+	long ret = execve_few(r);
+
+	return ret == -ENAMETOOLONG ? execve_many(r) : ret;
 }

@@ -6,6 +6,7 @@
 #define GATE_INTERNAL_H
 
 #include "gate.h"
+#include <linux/elf.h>
 
 #define SIGNALS		64
 #define SIGBIT(n)	(1UL << ((n) - 1))
@@ -118,6 +119,7 @@ struct gate_state {
 	u32 threads;			/* live threads in this address space */
 	const char *asked;		/* by what path it was started */
 	bool exe_native;
+	bool exe_known;			/* gate_exe is filled in */
 	u64 counts[8];			/* enum gate_count */
 };
 extern struct gate_state gate;
@@ -155,6 +157,20 @@ extern u8 gate_debugged;	/* a debugger sets it: trap before the program starts *
 long gate_clone_raw(long nr, long a, long b, long c, long d, long e, void *child);
 void gate_exit_raw(int code, u32 *busy) __attribute__((noreturn));
 
+/*
+ * loader.c: its head is what most files have to say, in one read; `more' is for those that say more.
+ * Kept small: a program that starts others pays for each page of stack.
+ */
+#define HEAD_BYTES	1024
+struct image_file {
+	const char *interp;		/* or NULL */
+	const Elf64_Phdr *ph;
+	char *more;			/* NULL, or memory of the loader's */
+	long have;			/* bytes of head */
+	Elf64_Ehdr eh;
+	char head[HEAD_BYTES] __attribute__((aligned(8)));
+};
+
 /* start.c: struct program is what loader.c makes of a file */
 struct program {
 	int fd;			/* the file that is mapped: the program or a script's interpreter */
@@ -169,13 +185,15 @@ struct program {
 	u64 sp;
 	u64 interp_key;		/* which file it is, for patch.c; 0: there is none */
 	u64 interp_text, interp_text_end;
+	bool interp_open;	/* ... and may be written to, until patch_start() has */
+	struct image_file file;		/* what was read of it */
 };
 
 /* loader.c */
 /* Opens and checks what execve(path) would run; -errno, with a reason in why[] where it is ours. */
 #define WHY_BYTES	160
 long program_probe(int fd, const char *path, char why[WHY_BYTES]);
-/* Follows #! lines; may change argv. */
+/* Follows #! lines and reads the head of what is to be mapped; may change argv. */
 long program_resolve(struct program *p, bool probed, char why[WHY_BYTES]);
 void program_map(struct program *p);
 /* stack.c: builds argv, envp and the auxiliary vector on the host's stack at sp. */
@@ -265,6 +283,7 @@ void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
 /* patch.c */
+bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };

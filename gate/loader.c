@@ -9,7 +9,6 @@
  * after the host's exec there is nothing to return to.
  */
 #include "internal.h"
-#include <linux/elf.h>
 
 #define SCRIPT_LINE	256	/* BINPRM_BUF_SIZE */
 #define SCRIPT_DEPTH	5	/* as binfmt_script: ELOOP beyond */
@@ -17,22 +16,9 @@
 #define PIE_RANDOM_BITS	28
 #define BRK_RANDOM	(32UL << 20)
 #define PHDRS_MAX	128
-#define NOEXEC		8	/* ST_NOEXEC */
-
-/*
- * Its head is what most files have to say, in one read; `more' is for those that say more. Kept
- * small: a program that starts others pays for each page of stack.
- */
-#define HEAD_BYTES	1024
-#define INTERP_MAX	4096
 #define PHDRS_BYTES	(PHDRS_MAX * sizeof(Elf64_Phdr))
-struct image_file {
-	const char *interp;		/* or NULL */
-	const Elf64_Phdr *ph;
-	char *more;			/* NULL, or PHDRS_BYTES + INTERP_MAX */
-	Elf64_Ehdr eh;
-	char head[HEAD_BYTES] __attribute__((aligned(8)));
-};
+#define INTERP_MAX	4096
+#define NOEXEC		8	/* ST_NOEXEC */
 
 struct host_statfs {
 	s64 type, bsize, blocks, bfree, bavail, files, ffree;
@@ -115,13 +101,19 @@ static void forget_elf(struct image_file *f)
 	f->more = NULL;
 }
 
-static long read_headers(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+static long read_head(int fd, struct image_file *f)
 {
-	long have = host_syscall4(__NR_pread64, fd, (long)f->head, sizeof(f->head), 0), ret;
+	f->have = host_syscall4(__NR_pread64, fd, (long)f->head, sizeof(f->head), 0);
+	return f->have < 0 ? f->have : 0;
+}
+
+static long look_at_headers(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
 	const Elf64_Phdr *ph;
+	long have = f->have, ret;
 
 	if (have < (long)sizeof(f->eh))
-		return have < 0 ? have : -ENOEXEC;
+		return -ENOEXEC;
 	memcpy(&f->eh, f->head, sizeof(f->eh));
 	if (memcmp(f->eh.e_ident, ELFMAG, SELFMAG))
 		return -ENOEXEC;
@@ -144,17 +136,24 @@ static long read_headers(int fd, const char *path, struct image_file *f, char wh
 	return 0;
 }
 
-/* Reads headers and the interpreter's name of an ELF file; forget_elf() when it went well. */
-static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+/* Headers and the interpreter's name of an ELF file, after read_head(); forget_elf() when it went well. */
+static long look_at_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
 {
 	long ret;
 
 	f->interp = NULL;
 	f->more = NULL;
-	ret = read_headers(fd, path, f, why);
+	ret = look_at_headers(fd, path, f, why);
 	if (ret)
 		forget_elf(f);
 	return ret;
+}
+
+static long read_elf(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
+	long ret = read_head(fd, f);
+
+	return ret ? ret : look_at_elf(fd, path, f, why);
 }
 
 static int open_program(const char *path)
@@ -188,53 +187,58 @@ static long parse_script(char *line, char **interp, char **arg)
 	return 0;
 }
 
-/* The first line of a script, or length 0. */
-static long read_line(int fd, char line[SCRIPT_LINE + 1])
+static bool is_script(const struct image_file *f)
 {
-	long n = host_syscall4(__NR_pread64, fd, (long)line, SCRIPT_LINE, 0);
-
-	if (n < 0)
-		return n;
-	line[n] = 0;
-	return n >= 2 && line[0] == '#' && line[1] == '!' ? n : 0;
+	return f->have >= 2 && f->head[0] == '#' && f->head[1] == '!';
 }
 
-/* Not inlined: its frame is large, and the gate's stacks are 64 KiB. */
-static long __attribute__((noinline)) probe_program(int fd, const char *path, char why[WHY_BYTES])
+static char *first_line(struct image_file *f)
 {
-	struct image_file f;
-	long ret = read_elf(fd, path, &f, why);
-	int sub;
+	f->head[f->have < SCRIPT_LINE ? f->have : SCRIPT_LINE] = 0;
+	return f->head;
+}
+
+static long may_open(const char *path)
+{
+	long ret = host_syscall4(__NR_faccessat2, AT_FDCWD, (long)path, 4 /* R_OK */, AT_EACCESS);
+
+	if (ret != -ENOSYS)
+		return ret;
+	ret = open_program(path);
+	if (ret < 0)
+		return ret;
+	return host_syscall1(__NR_close, ret);
+}
+
+static long probe_program(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
+{
+	long ret = look_at_elf(fd, path, f, why);
 
 	if (ret)
 		return ret;
-	if (f.interp) {
-		sub = open_program(f.interp);
-		if (sub < 0) {
+	if (f->interp) {
+		ret = may_open(f->interp);
+		if (ret)
 			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
-				    path, f.interp);
-			ret = sub;
-		} else {
-			host_syscall1(__NR_close, sub);
-		}
+				    path, f->interp);
 	}
-	forget_elf(&f);
+	forget_elf(f);
 	return ret;
 }
 
 static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth)
 {
-	char line[SCRIPT_LINE + 1], *interp, *arg;
 	long ret = probe_file(fd, path, why);
+	char *interp, *arg;
+	struct image_file f;
 	int sub;
 
+	if (!ret)
+		ret = read_head(fd, &f);
 	if (ret)
 		return ret;
-	ret = read_line(fd, line);
-	if (ret < 0)
-		return ret;
-	if (ret) {
-		ret = parse_script(line, &interp, &arg);
+	if (is_script(&f)) {
+		ret = parse_script(first_line(&f), &interp, &arg);
 		if (ret)
 			return ret;
 		if (depth == SCRIPT_DEPTH)
@@ -246,7 +250,7 @@ static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth
 		host_syscall1(__NR_close, sub);
 		return ret;
 	}
-	return probe_program(fd, path, why);
+	return probe_program(fd, path, &f, why);
 }
 
 long program_probe(int fd, const char *path, char why[WHY_BYTES])
@@ -268,14 +272,17 @@ static char *copy_string(const char *s)
 long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 {
 	long ret = probed ? 0 : program_probe(p->fd, p->path, why);
-	char line[SCRIPT_LINE + 1], *interp, *arg, **argv;
+	char *interp, *arg, **argv;
 
 	if (ret)
 		return ret;
-	while (read_line(p->fd, line) > 0) {
+	for (;;) {
 		int extra, i;
 
-		ret = parse_script(line, &interp, &arg);
+		ret = read_head(p->fd, &p->file);
+		if (ret || !is_script(&p->file))
+			return ret;
+		ret = parse_script(first_line(&p->file), &interp, &arg);
 		if (ret)
 			return ret;
 		/* argv[0] gives way to: interpreter, its argument, the script's path */
@@ -299,7 +306,6 @@ long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 		if (p->fd < 0)
 			return p->fd;
 	}
-	return 0;
 }
 
 /* ---- mapping ---- */
@@ -398,8 +404,16 @@ static u64 map_whole(int fd, const char *path, const Elf64_Phdr *first, u64 at, 
 	return start;
 }
 
-/* Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. */
-static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
+static bool is_text(const Elf64_Phdr *ph)
+{
+	return ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && !(ph->p_flags & PF_W);
+}
+
+/*
+ * Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. `text`:
+ * PROT_WRITE where patch_start() will write to it and then take that away.
+ */
+static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at, int text)
 {
 	u64 low = ~0UL, high = 0, align = GATE_PAGE, bias, size;
 	bool fixed = f->eh.e_type == ET_EXEC;
@@ -421,7 +435,7 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 	if (low >= high || high > RING3_GATE_BASE)
 		gate_die(126, "%s has no sensible segments", path);
 	size = page_align(high) - low;
-	if (align > GATE_PAGE)
+	if (align > GATE_PAGE || (first && text && is_text(first)))
 		first = NULL;
 	bias = map_whole(fd, path, first, fixed ? low : round_down(at, align), size, align, fixed) - low;
 	for (i = 0; i < f->eh.e_phnum; i++) {
@@ -431,6 +445,8 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at)
 
 		if (ph->p_type != PT_LOAD || !ph->p_memsz)
 			continue;
+		if (is_text(ph))
+			prot |= text;
 		if (ph->p_filesz && ph != first)
 			must_map(path, host_syscall6(__NR_mmap, page_start(addr),
 						     file_end - page_start(addr), prot,
@@ -476,49 +492,54 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias,
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
 
-/* For patch_start(): the first executable segment, and which file and version of it this is. */
-static void note_interp(struct program *p, const struct image_file *f, int fd)
+/* For patch_start(): which file and version of it this is, and its only executable segment. */
+static void map_interp(struct program *p, const struct image_file *f, int fd, const char *path)
 {
+	const Elf64_Phdr *text = NULL;
 	struct stat st;
-	int i;
+	int i, n = 0;
 
-	for (i = 0; i < f->eh.e_phnum && !p->interp_text; i++) {
-		const Elf64_Phdr *ph = &f->ph[i];
-
-		if (ph->p_type == PT_LOAD && (ph->p_flags & PF_X) && !(ph->p_flags & PF_W)) {
-			p->interp_text = ph->p_vaddr + p->interp_base;
-			p->interp_text_end = p->interp_text + ph->p_filesz;
+	for (i = 0; i < f->eh.e_phnum; i++) {
+		if (is_text(&f->ph[i])) {
+			text = &f->ph[i];
+			n++;
 		}
 	}
-	if (p->interp_text && !host_syscall2(__NR_fstat, fd, (long)&st))
+	if (n == 1 && !host_syscall2(__NR_fstat, fd, (long)&st)) {
 		p->interp_key = (((st.st_dev * 31 + st.st_ino) * 31 + st.st_size) * 31 +
 				 st.st_mtime) * 1000003 + st.st_mtime_nsec + 1;
+		p->interp_open = patch_knows(p->interp_key);
+	}
+	p->interp_base = map_elf(fd, path, f, 0, p->interp_open ? PROT_WRITE : 0);
+	if (p->interp_key) {
+		p->interp_text = text->p_vaddr + p->interp_base;
+		p->interp_text_end = p->interp_text + text->p_filesz;
+	}
 }
 
 void program_map(struct program *p)
 {
-	struct image_file f;
+	struct image_file *f = &p->file;
 	char why[WHY_BYTES], interp[256];
 	struct chances c = chances();
 	u64 bias;
 	long fd;
 
 	why[0] = 0;
-	if (read_elf(p->fd, p->path, &f, why))
+	if (look_at_elf(p->fd, p->path, f, why))
 		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
 	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
-	bias = map_elf(p->fd, p->path, &f, f.interp ? PIE_BASE + c.program : 0);
-	note_layout(p, &f, bias, c.heap);
-	if (f.interp) {
-		fd = open_program(f.interp);
-		gate_format(interp, sizeof(interp), "%s", f.interp);
-		forget_elf(&f);
-		if (fd < 0 || read_elf(fd, interp, &f, why))
+	bias = map_elf(p->fd, p->path, f, f->interp ? PIE_BASE + c.program : 0, 0);
+	note_layout(p, f, bias, c.heap);
+	if (f->interp) {
+		fd = open_program(f->interp);
+		gate_format(interp, sizeof(interp), "%s", f->interp);
+		forget_elf(f);
+		if (fd < 0 || read_elf(fd, interp, f, why))
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
-		p->interp_base = map_elf(fd, interp, &f, 0);
-		p->entry = f.eh.e_entry + p->interp_base;
-		note_interp(p, &f, fd);
+		map_interp(p, f, fd, interp);
+		p->entry = f->eh.e_entry + p->interp_base;
 		host_syscall1(__NR_close, fd);
 	}
-	forget_elf(&f);
+	forget_elf(f);
 }

@@ -99,7 +99,7 @@ static struct {
 static u32 range_count;
 
 struct gate_mutex gate_patch_lock;
-static bool table_ready, many_threads;
+static bool table_ready, table_refused, many_threads;
 static bool look_closer;		/* no class but CLASS_GATE */
 
 static bool trap_byte(u8 b)
@@ -520,17 +520,25 @@ static void interp_note(u64 syscall_at, u64 nr)
 	WRITE_ONCE(words[entry * 0x9e3779b97f4a7c15UL >> 58], entry);
 }
 
+bool patch_knows(u64 interp_key)
+{
+	const u64 *words = interp_words();
+	u32 i;
+
+	interp.key = interp_key;
+	for (i = 0; words && i < RING3_SITES; i++)
+		if (READ_ONCE(words[i]) && !((words[i] ^ interp_word(0, 0)) >> RING3_SITES_FILE_SHIFT))
+			return true;
+	return false;
+}
+
 /* Before the first instruction of the program runs: no need to mind other threads. */
 static void interp_rewrite(void)
 {
 	const u64 *words = interp_words();
-	u64 start = page_start(interp.start), end = page_align(interp.end);
 	u64 file = interp_word(0, 0), offset_mask = (1UL << RING3_SITES_NR_SHIFT) - 1;
-	bool open = false;
 	u32 i;
 
-	if (!interp.key || !words)
-		return;
 	for (i = 0; i < RING3_SITES; i++) {
 		u64 entry = READ_ONCE(words[i]), addr = interp.start + (entry & offset_mask);
 		u32 nr = entry >> RING3_SITES_NR_SHIFT & ((1 << RING3_SITES_NR_BITS) - 1), word;
@@ -539,10 +547,6 @@ static void interp_rewrite(void)
 		if ((entry ^ file) >> RING3_SITES_FILE_SHIFT || !entry || addr <= interp.start ||
 		    addr + FORM_A_BYTES > interp.end)
 			continue;
-		if (!open && host_syscall3(__NR_mprotect, start, end - start,
-					   PROT_READ | PROT_WRITE | PROT_EXEC))
-			return;
-		open = true;
 		/* Written to first, a page is copied at once: reading it before would be another fault. */
 		asm volatile("lock orb $0, %0" : "+m"(*(u8 *)addr) : : "memory");
 		if (!is_form_a(addr, nr))
@@ -557,27 +561,35 @@ static void interp_rewrite(void)
 		patch_sites[site].done = 1;
 		count(COUNT_SITES);
 	}
-	if (open)
-		host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
 }
 
 /* ---- when ---- */
 
+static bool table_map(void)
+{
+	long at;
+
+	if (table_ready || table_refused)
+		return table_ready;
+	at = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	table_ready = (u64)at == TABLE;
+	table_refused = !table_ready;
+	if (table_refused)
+		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
+	return table_ready;
+}
+
+/* A program without an interpreter gets its table when a site of it is to be rewritten. */
 void patch_start(const struct program *p)
 {
-	long at = host_syscall6(__NR_mmap, TABLE, TABLE_BYTES, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	table_ready = (u64)at == TABLE;
-	if (!table_ready) {
-		gate_log("no room for the site table at 0x%lx: every call will trap", TABLE);
-		return;
-	}
 	interp.key = p->interp_key;
 	interp.start = p->interp_text;
 	interp.end = p->interp_text_end;
-	if (!gate_debugged)
+	if (p->interp_key && table_map() && p->interp_open && !gate_debugged)
 		interp_rewrite();
+	if (p->interp_open)
+		close_text(interp.start, interp.end - interp.start);
 }
 
 /* The site that traps with rip behind it. */
@@ -587,9 +599,11 @@ void patch_trap(u64 rip, u64 nr)
 	u32 i = hash >> (64 - SEEN_BITS);
 	u16 tag = hash >> (64 - SEEN_BITS - 16);
 
-	if (!table_ready || gate_debugged)	/* a debugger's view needs all registers: trace.c */
+	if (table_refused || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
+	/* Written to first: to read a new page before would be another fault. */
+	asm volatile("orb $0, %0" : "+m"(*(u8 *)&seen[i]) : : "memory");
 	if (seen[i].tag != tag) {	/* a collision only delays */
 		seen[i].tag = tag;
 		seen[i].hits = 0;
@@ -602,7 +616,7 @@ void patch_trap(u64 rip, u64 nr)
 		gate_unlock(&gate_patch_lock);
 		return;
 	}
-	if (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr)) {
+	if (table_map() && (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr))) {
 		count(COUNT_SITES);
 	} else {
 		count(COUNT_REFUSED);

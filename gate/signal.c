@@ -369,8 +369,11 @@ void signal_start(void)
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++) {
-		u64 was = signal_host_install(sh, sig);
+		u64 was;
 
+		if (sig == SIGKILL || sig == SIGSTOP)
+			continue;
+		was = signal_host_install(sh, sig);
 		if (was == (u64)SIG_IGN) {
 			sh->action[sig].handler = was;
 			signal_host_install(sh, sig);

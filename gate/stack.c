@@ -11,8 +11,8 @@
 #include <linux/elf.h>
 #include <linux/prctl.h>
 
-#define AUX_MAX		64
-#define ARGS_FEW	64	/* so many need no memory of their own */
+#define AUX_MAX		32	/* a kernel has 25 */
+#define ARGS_FEW	32	/* so many need no memory of their own */
 
 static u64 env_end(char **envp)
 {

@@ -12,6 +12,7 @@
  * and GS, the backstop and the thread block's tid are set before a signal can come.
  */
 #include "internal.h"
+#include "ring3_cred.h"
 #include <linux/futex.h>
 #include <linux/prctl.h>
 
@@ -205,19 +206,22 @@ static void procs_changed(void)
 
 /*
  * A new process. In all but odd cases the host has written its pid, see own_parent_tid(), and
- * its parent says so: to wake the keeper takes a while, which is better not the child's.
+ * its parent says so: to wake the keeper takes a while, which is better not the child's. True:
+ * its parent did not know it.
  */
-static void proc_started(struct ring3_thread *t)
+static bool proc_started(struct ring3_thread *t)
 {
 	if (READ_ONCE(proc_of(t)->pid))
-		return;
+		return false;
 	WRITE_ONCE(proc_of(t)->pid, host_syscall0(__NR_getpid));
 	procs_changed();
+	return true;
 }
 
 /*
  * ... and its first call, any: with that its task gets the number of the process or thread (kernel/task.c),
- * so that others can name it to the node. A vfork child has exec's for that.
+ * so that others can name it to the node. A vfork child has exec's for that; of one with memory of
+ * its own, which would have to fault in the node's for that, its parent says it (number_child()).
  */
 static void proc_number(void)
 {
@@ -298,10 +302,18 @@ static long host_nr(const struct gate_regs *r)
 	return r->nr == __NR_clone3 ? __NR_clone3 : __NR_clone;
 }
 
+/* Before anybody can have it from us. */
+static void number_child(struct ring3_thread *t)
+{
+	if (gate.region)
+		image_call1(RING3_NR_NUMBER, t);
+}
+
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
 		       long a[5])
 {
 	struct gate_tcb *tcb = gate_tcb();
+	bool late;
 	u64 mask;
 	long ret;
 
@@ -312,13 +324,15 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		fork_hook(GATE_FORK_PARENT);
 		if (ret < 0)
 			task_undo(t);
+		else
+			number_child(t);
 		signal_set_mask(mask);
 		return ret;
 	}
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_adopt(t, tcb);
-	proc_started(t);
+	late = proc_started(t);
 	areas_forget(tcb);
 	stop_forked();
 	tcb->npending = 0;
@@ -327,7 +341,8 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		clear_sighand(tcb->sighand);
 	if (stack)
 		r->uctx->uc_mcontext.rsp = stack;
-	proc_number();
+	if (late)
+		proc_number();
 	sud_arm();
 	return 0;
 }

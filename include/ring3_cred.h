@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ring3_cred.h - what a program may do, told to the node
+ * ring3_cred.h - what a program may do, told to the node; and its number
  *
  * More calls of ring3's own (see RING3_NR_BASE in ring3.h). gate/cred.c has the theory
  * of operation.
@@ -20,5 +20,10 @@
  * is, in a user namespace that NEWUSER (or CLONE) made; capabilities stay. Does nothing outside of one.
  */
 #define RING3_NR_IDS		0x1031
+/*
+ * NUMBER(thread): CLONE made this block for a new process, whose pid the host has written into its
+ * ring3_proc by now: its task takes that number. It does so by itself on its first call.
+ */
+#define RING3_NR_NUMBER		0x1032
 
 #endif /* RING3_CRED_H */

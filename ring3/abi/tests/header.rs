@@ -61,6 +61,7 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_NR_GRAB", abi::RING3_NR_GRAB),
     ("RING3_NR_NEWUSER", abi::RING3_NR_NEWUSER),
     ("RING3_NR_IDS", abi::RING3_NR_IDS),
+    ("RING3_NR_NUMBER", abi::RING3_NR_NUMBER),
     ("RING3_NR_MAX", abi::RING3_NR_MAX),
     ("RING3_FDS_MAX", abi::RING3_FDS_MAX as u64),
     ("RING3_SIGQ", abi::RING3_SIGQ as u64),

@@ -10,6 +10,7 @@
 #include <asm/unistd.h>
 #include "cred.h"
 #include "park.h"
+#include "vcpu.h"
 
 SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
 		unsigned long, flags, unsigned long, fd, unsigned long, off)
@@ -101,6 +102,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_grab(a[0], a[1], a[2]);
 	case RING3_NR_NEWUSER:
 		return ring3_sys_newuser();
+	case RING3_NR_NUMBER:
+		return ring3_sys_number((struct ring3_thread *)a[0]);
 	case RING3_NR_IDS:
 		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}

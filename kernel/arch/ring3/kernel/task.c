@@ -186,20 +186,20 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 }
 
 /*
- * A child's task is made before the host has numbered its process. On its first call, which
- * a process makes as soon as it runs, it takes that number: what names a process to
+ * A child's task is made before the host has numbered its process. It takes that number when its
+ * parent has it from the host, or on its first call: what names a process to
  * the node's kernel (/proc/PID/ns/net, IFLA_NET_NS_PID, SCM_CREDENTIALS) is what the program
  * sees. Where another process of the node has the number (it is of another pid namespace, or
- * dead and not yet reaped), the task keeps the one it got here.
+ * dead and not yet reaped), the task keeps the one it got here. ring3_blocks is held.
  */
-void ring3_take_number(struct ring3_thread *tb)
+static void take_number(struct ring3_thread *tb, struct task_struct *task)
 {
-	bool leader = thread_group_leader(current);
+	bool leader = thread_group_leader(task);
 	pid_t number = leader ? ((struct ring3_proc *)tb->proc)->pid : (pid_t)tb->tid;
 	const struct cred *cred;
 	struct pid *pid;
 
-	if (number <= 0 || number == current->pid)
+	if (number <= 0 || number == task->pid)
 		return;
 	cred = override_creds(&init_cred);	/* a choice of its own takes a right */
 	pid = alloc_pid(current->nsproxy->pid_ns_for_children, &number, 1);
@@ -208,12 +208,36 @@ void ring3_take_number(struct ring3_thread *tb)
 		return;
 	write_lock_irq(&tasklist_lock);
 	if (leader) {
-		change_pid(current, PIDTYPE_TGID, pid);
-		current->tgid = number;
+		change_pid(task, PIDTYPE_TGID, pid);
+		task->tgid = number;
 	}
-	change_pid(current, PIDTYPE_PID, pid);	/* the old one goes with its last user */
-	current->pid = number;
+	change_pid(task, PIDTYPE_PID, pid);	/* the old one goes with its last user */
+	task->pid = number;
 	write_unlock_irq(&tasklist_lock);
+}
+
+void ring3_take_number(struct ring3_thread *tb)
+{
+	mutex_lock(&ring3_blocks);
+	take_number(tb, current);
+	mutex_unlock(&ring3_blocks);
+}
+
+long ring3_sys_number(struct ring3_thread *child)
+{
+	struct ring3_thread *tb;
+	long ret = -ESRCH;
+
+	mutex_lock(&ring3_blocks);
+	for (tb = ring3_threads; tb && tb != child; tb = next_thread_block(tb))
+		;
+	if (tb && tb->task && !(r3t_flags(tb) & R3_F_GONE) &&
+	    !(((struct task_struct *)tb->task)->flags & PF_EXITING)) {
+		take_number(tb, (struct task_struct *)tb->task);
+		ret = 0;
+	}
+	mutex_unlock(&ring3_blocks);
+	return ret;
 }
 
 long ring3_sys_spawn(int host_pid)

@@ -195,6 +195,7 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_thread_call(struct ring3_thread *tb);
 bool ring3_clock_sync_now(void);
 void ring3_take_number(struct ring3_thread *tb);
+long ring3_sys_number(struct ring3_thread *child);
 
 /*
  * KEEP raises the timer interrupt for everybody, but it can't while it drives itself,

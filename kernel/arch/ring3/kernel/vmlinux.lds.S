@@ -56,9 +56,12 @@ SECTIONS
 	_text = .;
 	_stext = .;
 	.text : {
-		TEXT_TEXT
+		/* What each call or start of a program comes to lies together: each huge page is a fault. */
 		SCHED_TEXT
 		LOCK_TEXT
+		*lib.a:(.text .text.*)
+		*drivers/char/random.o(.text .text.*)
+		TEXT_TEXT
 		KPROBES_TEXT
 		IRQENTRY_TEXT
 		SOFTIRQENTRY_TEXT
@@ -73,6 +76,16 @@ SECTIONS
 	}
 	.exit.text : { EXIT_TEXT }
 	_etext = .;
+	/*
+	 * The last huge page of the text has room, and all other data then fits into one: what is
+	 * only read at boot, and strings without what has to be relocated.
+	 */
+	.rela.dyn : {
+		__rela_start = .;
+		*(.rela .rela*)
+		__rela_end = .;
+	}
+	.rostr : { *(.rodata.str1.8) }
 	. = ALIGN(HUGE_PAGE);
 	__text_end = .;
 
@@ -80,11 +93,6 @@ SECTIONS
 	/* Names the segment for all that follows. */
 	.data_head : { QUAD(0) } :data
 	RO_DATA(PAGE_SIZE)
-	.rela.dyn : {
-		__rela_start = .;
-		*(.rela .rela*)
-		__rela_end = .;
-	}
 	.dynamic : { *(.dynamic) }
 	.dynsym : { *(.dynsym) }
 	.dynstr : { *(.dynstr) }

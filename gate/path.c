@@ -8,7 +8,7 @@
  *
  *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
  *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
- *   /run/netns  /var/run/netns
+ *   /run/netns  /var/run/netns  /sys/fs/cgroup/.../vrf  /run/cgroup2/.../vrf
  *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
  *
  * PID also stands for self and thread-self. The node's tasks have their processes'
@@ -24,7 +24,7 @@
  */
 #include "policy.h"
 
-#define PARTS	8	/* of a prefix */
+#define PARTS	12	/* of a prefix */
 
 static struct {
 	u64 proc;		/* whose working directory */
@@ -112,6 +112,29 @@ static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
 }
 
 /*
+ * The groups of processes whose sockets belong to a VRF (ip-vrf(8)) are the node's, since the
+ * program attached to them is about its interfaces. They lie below folders named vrf; which ones is
+ * told apart on the node by what precedes them.
+ */
+static u32 match_vrf(const struct part *part, u32 count, u32 from, char *as, u32 size)
+{
+	u32 i, len;
+
+	if (count <= from || !is(&part[count - 1], "vrf"))
+		return 0;
+	len = gate_format(as, size, "/run/cgroup2/");
+	for (i = from; i < count; i++) {
+		if (len + part[i].len + 2 > size)
+			return 0;
+		memcpy(as + len, part[i].s, part[i].len);
+		len += part[i].len;
+		as[len++] = '+';
+	}
+	as[len - 1] = 0;
+	return count;
+}
+
+/*
  * How many of these parts are a prefix of ours (0: none), and in `as` what the
  * node calls it.
  */
@@ -174,8 +197,14 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 			gate_format(as, size, "/sys/devices/virtual/net");
 			return 4;
 		}
+		if (count > 3 && is(&part[1], "fs") && is(&part[2], "cgroup"))
+			return match_vrf(part, count, 3, as, size);
 		return 0;
 	}
+	if (is(&part[0], "run") && is(&part[1], "cgroup2"))
+		return match_vrf(part, count, 2, as, size);
+	if (is(&part[0], "var") && is(&part[1], "run") && count > 2 && is(&part[2], "cgroup2"))
+		return match_vrf(part, count, 3, as, size);
 	/* Names of network namespaces (ip-netns(8)); /var/run is a link to /run. */
 	if ((is(&part[0], "run") && is(&part[1], "netns")) ||
 	    (count >= 3 && is(&part[0], "var") && is(&part[1], "run") && is(&part[2], "netns"))) {
@@ -211,7 +240,8 @@ static bool worth_a_look(const char *s)
 	while (s[0] == '/' || (s[0] == '.' && s[1] == '/'))
 		s++;
 	if (!strncmp(s, "proc", 4) || !strncmp(s, "sys", 3) || !strncmp(s, "dev", 3) ||
-	    !strncmp(s, "run/netns", 9) || !strncmp(s, "var/run/netns", 13))
+	    !strncmp(s, "run/netns", 9) || !strncmp(s, "var/run/netns", 13) ||
+	    !strncmp(s, "run/cgroup2/", 12) || !strncmp(s, "var/run/cgroup2/", 16))
 		return true;
 	for (p = s; *p; p++) {
 		if (p[0] == '.' && p[1] == '.' && (p == s || p[-1] == '/'))
@@ -228,7 +258,7 @@ static bool absolute_is_node(const char *s, char *buf)
 {
 	struct part part[PARTS];
 	u32 count = 0, n, len;
-	char as[64];
+	char as[160];
 
 	if (!worth_a_look(s))
 		return false;

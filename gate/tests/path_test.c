@@ -110,6 +110,12 @@ int main(void)
 	expect(AT_FDCWD, "/proc/self/ns/mnt", NULL);
 	expect(AT_FDCWD, "/run", NULL);
 	expect(AT_FDCWD, "/run/netnsfoo", NULL);
+	expect(AT_FDCWD, "/sys/fs/cgroup/unified/vrf/red/cgroup.procs",
+	       "/run/cgroup2/unified+vrf/red/cgroup.procs");
+	expect(AT_FDCWD, "/sys/fs/cgroup/vrf", "/run/cgroup2/vrf");
+	expect(AT_FDCWD, "/var/run/cgroup2/blue/vrf/red", "/run/cgroup2/blue+vrf/red");
+	expect(AT_FDCWD, "/sys/fs/cgroup/unified/red/cgroup.procs", NULL);
+	expect(AT_FDCWD, "/run/cgroup2/red", NULL);
 	expect(AT_FDCWD, "/run/netns", "/run/netns");
 	expect(AT_FDCWD, "/var/run/netns/blue", "/run/netns/blue");
 	expect(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_forward");

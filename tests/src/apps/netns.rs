@@ -105,7 +105,39 @@ pub fn trials() -> Vec<Trial> {
                 Ok(Verdict::Passed)
             })
         })
+        .chain([trial("netns_vrf".into(), vrf)])
         .collect()
+}
+
+/// Which device each socket belongs to (SO_BINDTODEVICE) that is made below `ip vrf exec`, and below that in a
+/// network of its own whose VRF has the same name. Few hosts have VRFs: what Linux says is written here.
+const VRFS: &str = "
+    bound() { python3 -c 'import socket; print(socket.socket().getsockopt(1, 25, 16).rstrip(bytes(1)).decode() or \"none\")'; }
+    export -f bound
+    ip link add red type vrf table 10 && ip link set red up
+    ip link add blue type vrf table 11 && ip link set blue up
+    bound; ip vrf exec red bash -c 'bound; bash -c bound'; ip vrf exec blue bash -c bound; bound
+    ip vrf exec red sleep 30 & sleep 0.5; ip vrf pids red | awk '{print $2}'; kill $!; wait
+    ip netns add other; ip -n other link add dummy type vrf table 9; ip -n other link add red type vrf table 10
+    ip -n other link set red up; ip netns exec other ip vrf exec red bash -c bound; ip vrf exec red bash -c bound
+    rmdir $(awk '$3 == \"cgroup2\" {print $2; exit}' /proc/mounts)/other-ns 2>/dev/null; true";
+
+fn vrf() -> Checked {
+    for tool in ["ip", "python3"] {
+        if !installed(tool) {
+            return Ok(Verdict::Ignored(format!("{tool} is not installed")));
+        }
+    }
+    if !rustix::process::geteuid().is_root() {
+        // ip makes the folder above a VRF's in the host's cgroups.
+        return Ok(Verdict::Ignored(
+            "ip vrf exec asks the host for root".into(),
+        ));
+    }
+    let node = exec::run(&mut ring3(["run", "--", "bash", "-c", VRFS]), LIMIT)?;
+    let expected = "none\nred\nred\nblue\nnone\nsleep\nred\nred\n";
+    ensure(node.stdout == expected, || node.report())?;
+    Ok(Verdict::Passed)
 }
 
 fn compare(script: &str, small_pids: bool) -> Result<(), String> {

@@ -25,8 +25,8 @@ mod side;
 use nipa::Nipa;
 use serde::{Deserialize, Serialize};
 use side::{Side, Test, Verdict};
-use std::collections::BTreeSet;
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -37,9 +37,12 @@ Runs the selftests whose names (COLLECTION:TEST) contain one of the words, or al
 
     --limit SECONDS   for each program and side [default: 60]; a node has three times the host's time
     --json FILE       write the results, too
+    --merge FILE      put them in the place of earlier ones there (tests/results/kselftest.json); after
+                      each test, so that a run may be ended at any time
     --list            names only
     --node-only       leave the host out: no comparison, nothing fails
     --quick           on a node only what passes on the host
+A test that passes on the host only is tried once more on a node, as netdev's CI does.
 Logs of both sides are in build/kselftest/logs. tests/kselftest/build comes first.
 
 As an executor of netdev's CI (nodes only; a failure is tried once more):
@@ -57,6 +60,9 @@ struct Row {
     host: Option<Side>,
     #[serde(skip_serializing_if = "Option::is_none")]
     node: Option<Side>,
+    /// It took the node two tries.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }
@@ -80,6 +86,7 @@ struct KnownFile {
 struct Options {
     limit: Duration,
     json: Option<PathBuf>,
+    merge: Option<PathBuf>,
     list: bool,
     node_only: bool,
     quick: bool,
@@ -91,6 +98,7 @@ fn options() -> Result<Options, String> {
     let mut options = Options {
         limit: Duration::from_secs(60),
         json: None,
+        merge: None,
         list: false,
         node_only: false,
         quick: false,
@@ -115,6 +123,7 @@ fn options() -> Result<Options, String> {
                 options.limit = Duration::from_secs(n);
             }
             "--json" => options.json = Some(value()?.into()),
+            "--merge" => options.merge = Some(value()?.into()),
             "--list" => options.list = true,
             "--node-only" => options.node_only = true,
             "--quick" => options.quick = true,
@@ -170,7 +179,10 @@ fn show(row: &Row) {
         None => "-".to_owned(),
     };
     let word = match (row.host, row.node, &row.reason) {
-        (Some(host), Some(node), _) if host.result == node.result => "same",
+        (Some(host), Some(node), _) if host.result == node.result => match row.again {
+            true => "same, at the second try",
+            false => "same",
+        },
         (_, _, Some(reason)) => reason,
         (Some(host), _, None) if host.result == Verdict::Pass => "DIFFERS",
         _ => "",
@@ -195,6 +207,7 @@ fn one(at: &Path, test: &Test, options: &Options, known: &[Known]) -> Result<Row
             test: name,
             host: Some(unbuilt),
             node: Some(unbuilt),
+            again: false,
             reason: None,
         });
     }
@@ -206,25 +219,30 @@ fn one(at: &Path, test: &Test, options: &Options, known: &[Known]) -> Result<Row
             options.limit,
         )?),
     };
-    let node = match options.quick && !passes(host) {
+    // A test that takes long is not to fail because of what else the machine does.
+    let limit = options
+        .limit
+        .max(host.map_or(Duration::ZERO, |host| 3 * host.time()));
+    let on_node = |log: &str| side::run(&mut test.on_node(at), &test.log(at, log), limit);
+    let mut node = match options.quick && !passes(host) {
         true => None,
-        false => Some(side::run(
-            &mut test.on_node(at),
-            &test.log(at, "node"),
-            // A test that takes long is not to fail because of what else the machine does.
-            options
-                .limit
-                .max(host.map_or(Duration::ZERO, |host| 3 * host.time())),
-        )?),
+        false => Some(on_node("node")?),
     };
-    let reason = known
-        .iter()
-        .find(|k| k.test == name && node.is_some_and(|node| node.result == k.node))
-        .map(|k| k.reason.clone());
+    let is_known = |node: Option<Side>| {
+        known
+            .iter()
+            .find(|k| k.test == name && node.is_some_and(|node| node.result == k.node))
+    };
+    let again = passes(host) && !passes(node) && is_known(node).is_none();
+    if again {
+        node = Some(on_node("node-again")?);
+    }
+    let reason = is_known(node).map(|k| k.reason.clone());
     Ok(Row {
         test: name,
         host,
         node,
+        again,
         reason,
     })
 }
@@ -291,6 +309,48 @@ fn sum(rows: &[Row], known: &[Known]) -> bool {
     differs.is_empty() && stale.is_empty()
 }
 
+/// Test → how it went, without times: what is committed changes only where a result does.
+#[derive(Debug, Deserialize, Serialize)]
+struct Outcome {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    node: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    again: bool,
+}
+
+/// Several runs may write to one file.
+fn merge(path: &Path, row: &Row) -> Result<(), String> {
+    let told = |e: std::io::Error| format!("{}: {e}", path.display());
+    let mut file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)
+        .map_err(told)?;
+    file.lock().map_err(told)?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(told)?;
+    let mut results: BTreeMap<String, Outcome> = match text.is_empty() {
+        true => BTreeMap::new(),
+        false => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
+    };
+    results.insert(
+        row.test.clone(),
+        Outcome {
+            host: row.host.map(|host| host.result),
+            node: row.node.map(|node| node.result),
+            again: row.again,
+        },
+    );
+    let text = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())? + "\n";
+    file.set_len(0).map_err(told)?;
+    file.rewind().map_err(told)?;
+    file.write_all(text.as_bytes()).map_err(told)
+}
+
 fn all(options: &Options) -> Result<bool, String> {
     let (tests, at) = tests(&options.words)?;
     if options.list {
@@ -314,6 +374,9 @@ fn all(options: &Options) -> Result<bool, String> {
     for test in &tests {
         let row = one(&at, test, options, &known)?;
         show(&row);
+        if let Some(path) = &options.merge {
+            merge(path, &row)?;
+        }
         rows.push(row);
     }
     if let Some(path) = &options.json {

@@ -63,6 +63,20 @@ pub fn tail(text: &str, lines: usize) -> String {
     out
 }
 
+/// How many times as long everything may take: `RING3_TEST_PATIENCE`, where a test's limits are not meant
+/// for the image (tests/debug: a kernel that checks itself).
+pub fn patience(limit: Duration) -> Duration {
+    static FACTOR: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
+    let factor = FACTOR.get_or_init(|| match std::env::var("RING3_TEST_PATIENCE") {
+        Ok(text) => text.parse().unwrap_or_else(|_| {
+            eprintln!("tests: RING3_TEST_PATIENCE={text} is not a number");
+            std::process::exit(2)
+        }),
+        Err(_) => 1,
+    });
+    limit * *factor
+}
+
 /// A child in a process group of its own, which dies with this value.
 pub struct Group {
     child: Child,
@@ -95,6 +109,7 @@ impl Group {
 
     /// Waits for the first process of the group; None if the limit passed.
     pub fn wait(&mut self, limit: Duration) -> Option<End> {
+        let limit = patience(limit);
         let start = Instant::now();
         let mut pause = Duration::from_millis(1);
         loop {
@@ -176,6 +191,7 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<Outcome, String> {
 
 /// Polls until `check` holds; false if it did not within `limit`.
 pub fn until(limit: Duration, mut check: impl FnMut() -> bool) -> bool {
+    let limit = patience(limit);
     let start = Instant::now();
     loop {
         if check() {

@@ -85,11 +85,13 @@ mod tests {
     fn corpus(name: &str, judge: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus");
         let mut inputs = 0;
-        for entry in std::fs::read_dir(folder.join(name)).unwrap() {
+        // Miri takes some thousand times as long.
+        let step = if cfg!(miri) { 8 } else { 1 };
+        for entry in std::fs::read_dir(folder.join(name)).unwrap().step_by(step) {
             judge(&std::fs::read(entry.unwrap().path()).unwrap());
             inputs += 1;
         }
-        assert!(inputs > 3, "{name}: {inputs} inputs");
+        assert!(inputs * step > 3, "{name}: {inputs} inputs");
     }
 
     #[test]

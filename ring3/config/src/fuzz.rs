@@ -26,6 +26,15 @@ impl Dice {
     }
 }
 
+/// Miri takes some thousand times as long.
+fn rounds(all: usize) -> usize {
+    if cfg!(miri) {
+        all / 1000
+    } else {
+        all
+    }
+}
+
 const PIECES: [&str; 49] = [
     "link",
     "xdp",
@@ -82,7 +91,7 @@ const PIECES: [&str; 49] = [
 fn ports() {
     let mut dice = Dice(1);
     let mut parsed = 0;
-    for _ in 0..200_000 {
+    for _ in 0..rounds(200_000) {
         let text = dice.text(&PIECES, 14);
         match text.parse::<PortSpec>() {
             Ok(port) => {
@@ -92,13 +101,17 @@ fn ports() {
             Err(error) => assert!(!error.to_string().is_empty()),
         }
     }
-    assert!(parsed > 100, "the pieces still make ports: {parsed}");
+    // One in a thousand does: too few are tried under Miri.
+    assert!(
+        parsed > 100 || cfg!(miri),
+        "the pieces still make ports: {parsed}"
+    );
 }
 
 #[test]
 fn files() {
     let mut dice = Dice(2);
-    for _ in 0..30_000 {
+    for _ in 0..rounds(30_000) {
         let text = dice.text(&PIECES, 20);
         let _ = NodeConfig::from_toml(Path::new("x"), &text, Some("a"));
     }
@@ -107,7 +120,7 @@ fn files() {
 #[test]
 fn small_syntaxes() {
     let mut dice = Dice(3);
-    for _ in 0..100_000 {
+    for _ in 0..rounds(100_000) {
         let text = dice.text(&PIECES, 6);
         if let Ok(bytes) = size::parse(&text) {
             assert_eq!(size::parse(&size::format(bytes)), Ok(bytes));

@@ -54,7 +54,7 @@ impl Talker {
 
     /// The next line, if it comes in time.
     fn line(&self, limit: Duration) -> Option<String> {
-        self.lines.recv_timeout(limit).ok()
+        self.lines.recv_timeout(exec::patience(limit)).ok()
     }
 
     fn expect(&self, start: &str) -> Result<String, String> {
@@ -121,9 +121,10 @@ fn holding(mode: &str) -> Checked {
         kill_named(&line)?;
         let start = Instant::now();
         let end = watcher.expect("end")?;
-        ensure(start.elapsed() < Duration::from_secs(3), || {
-            format!("the peer saw it after {:?}", start.elapsed())
-        })?;
+        ensure(
+            start.elapsed() < exec::patience(Duration::from_secs(3)),
+            || format!("the peer saw it after {:?}", start.elapsed()),
+        )?;
         ensure(end == "end FIN" || end == "end ECONNRESET", || end.clone())?;
         works(node)?;
     }
@@ -148,13 +149,16 @@ fn busy() -> Checked {
         })?;
         let start = Instant::now();
         let probe = node.exec(&["cat", "/proc/net/tcp"])?;
-        ensure(start.elapsed() < Duration::from_secs(2), || {
-            format!(
-                "a new program hung for {:?}: {}",
-                start.elapsed(),
-                probe.report()
-            )
-        })?;
+        ensure(
+            start.elapsed() < exec::patience(Duration::from_secs(2)),
+            || {
+                format!(
+                    "a new program hung for {:?}: {}",
+                    start.elapsed(),
+                    probe.report()
+                )
+            },
+        )?;
         if probe.ok() {
             lived += 1;
             ensure(waiter.line(Duration::ZERO).is_none(), || {
@@ -218,7 +222,7 @@ fn keeper() -> Checked {
     let start = Instant::now();
     let outcome = node.exec(&["true"])?;
     ensure(
-        !outcome.ok() && start.elapsed() < Duration::from_secs(2),
+        !outcome.ok() && start.elapsed() < exec::patience(Duration::from_secs(2)),
         || outcome.report(),
     )?;
     let again = exec::run(

@@ -37,6 +37,30 @@ struct Module {
     new: Vec<(String, String, String)>,
 }
 
+/// What `tests/kselftest/run --merge` says of a test.
+#[derive(Debug, Deserialize)]
+struct Selftest {
+    host: String,
+    /// It may have been left out where the host does not pass (`--quick`).
+    #[serde(default)]
+    node: String,
+    #[serde(default)]
+    again: bool,
+}
+
+/// tests/kselftest/known.toml.
+#[derive(Debug, Deserialize)]
+struct Selftests {
+    known: Vec<KnownSelftest>,
+}
+
+#[derive(Debug, Deserialize)]
+struct KnownSelftest {
+    test: String,
+    node: String,
+    reason: String,
+}
+
 /// tests/limits.toml: what does not work, on purpose or not yet.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -192,6 +216,7 @@ pub fn write(tests: &[String], events: &Path) -> Result<(), String> {
     others(&mut page, tests, &results);
     semantics(&mut page, tests, &results)?;
     python(&mut page, &results_file("cpython.json"))?;
+    selftests(&mut page, &results_file("kselftest.json"))?;
     limitations(&mut page)?;
     std::fs::write(file(), page).map_err(|e| format!("{}: {e}", file().display()))
 }
@@ -349,6 +374,65 @@ fn python(page: &mut String, path: &Path) -> Result<(), String> {
     if !reasons.is_empty() {
         let _ = write!(page, "\n{reasons}");
     }
+    Ok(())
+}
+
+fn selftests(page: &mut String, path: &Path) -> Result<(), String> {
+    let results: BTreeMap<String, Selftest> =
+        serde_json::from_str(&read(path)?).map_err(|e| format!("{}: {e}", path.display()))?;
+    let path = paths::root().join("tests/kselftest/known.toml");
+    let known: Selftests =
+        toml::from_str(&read(&path)?).map_err(|e| format!("{}: {e}", path.display()))?;
+    let known = |test: &str, node: &str| {
+        known
+            .known
+            .iter()
+            .find(|known| known.test == test && known.node == node)
+    };
+    page.push_str(
+        "\n## The kernel's own selftests\n\n\
+         `tests/kselftest/run` runs each on the host and on a node. One that fails, or is skipped, on the host as well \
+         says something of the host; those that pass there have to pass on a node, or their reason is below. \
+         *Again*: at the second try, after one that failed. net/forwarding was not run to its end, and on a node only where \
+         the host passes: there are no VRFs on that host.\n\n\
+         | folder | run | pass on the host | of those on a node | | again | explained | not explained | on a node only |\n\
+         | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
+    );
+    let mut folders: BTreeMap<&str, Vec<(&String, &Selftest)>> = BTreeMap::new();
+    for (test, result) in &results {
+        let folder = test.split(':').next().unwrap_or(test);
+        folders.entry(folder).or_default().push((test, result));
+    }
+    let mut reasons = String::new();
+    for (folder, tests) in folders {
+        let host = tests.iter().filter(|(_, r)| r.host == "pass");
+        let (good, bad): (Vec<_>, Vec<_>) = host.partition(|(_, r)| r.node == "pass");
+        let explained = bad.iter().filter(|(t, r)| known(t, &r.node).is_some());
+        let explained = explained.count();
+        let count = good.len() + bad.len();
+        let only = |(_, r): &&(&String, &Selftest)| r.host != "pass" && r.node == "pass";
+        let _ = writeln!(
+            page,
+            "| {folder} | {} | {count} | {} | {} | {} | {explained} | {} | {} |",
+            tests.len(),
+            good.len(),
+            match count {
+                0 => "-".to_string(),
+                count => format!("{} %", good.len() * 100 / count),
+            },
+            good.iter().filter(|(_, r)| r.again).count(),
+            bad.len() - explained,
+            tests.iter().filter(only).count(),
+        );
+        for (test, result) in bad {
+            let reason = match known(test, &result.node) {
+                Some(known) => line(&known.reason),
+                None => "**not explained**".to_string(),
+            };
+            let _ = writeln!(reasons, "- `{test}`: {}. {reason}", result.node);
+        }
+    }
+    let _ = write!(page, "\n{reasons}");
     Ok(())
 }
 

@@ -337,14 +337,14 @@ fn merge(path: &Path, row: &Row) -> Result<(), String> {
         true => BTreeMap::new(),
         false => serde_json::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?,
     };
-    results.insert(
-        row.test.clone(),
-        Outcome {
-            host: row.host.map(|host| host.result),
-            node: row.node.map(|node| node.result),
-            again: row.again,
-        },
-    );
+    // A side that was left out is what it was.
+    let before = results.get(&row.test);
+    let outcome = Outcome {
+        host: row.host.map(|host| host.result).or_else(|| before?.host),
+        node: row.node.map(|node| node.result).or_else(|| before?.node),
+        again: row.again,
+    };
+    results.insert(row.test.clone(), outcome);
     let text = serde_json::to_string_pretty(&results).map_err(|e| e.to_string())? + "\n";
     file.set_len(0).map_err(told)?;
     file.rewind().map_err(told)?;

@@ -152,7 +152,7 @@ pub fn run(command: &mut Command, log: &Path, limit: Duration) -> Result<Side, S
     drop(group);
     let seconds = start.elapsed().as_secs_f64();
     reap_strays();
-    remove_tracers();
+    remove_leavings();
     let result = match end {
         None => Verdict::Timeout,
         Some(End::Exit(0)) => {
@@ -194,10 +194,13 @@ fn reap_strays() {
     }
 }
 
-/// The host has one tracefs, whoever mounts it: the tracers that a killed test made there stay.
-fn remove_tracers() {
+/// The host has one tracefs, whoever mounts it: the tracers that a killed test made there stay. So do
+/// the groups that ip-vrf(8) makes for networks with the tests' names, on either side.
+fn remove_leavings() {
     let script = "mount -t tracefs tracefs /sys/kernel/tracing; \
-                  cd /sys/kernel/tracing/instances && rmdir ksft-*";
+                  rmdir /sys/kernel/tracing/instances/ksft-*; \
+                  cd \"$(awk '$3 == \"cgroup2\" {print $2; exit}' /proc/mounts)\" && \
+                  rmdir *-??????-ns/vrf/* *-??????-ns/vrf *-??????-ns";
     // Most tests leave none, and some hosts have no tracefs.
     let _ = Command::new("unshare")
         .args(["-m", "sh", "-c", script])

@@ -107,6 +107,13 @@ void ring3_irq_run(void)
 	} while (READ_ONCE(ring3_pending));
 }
 
+/* See asm/preempt.h. */
+void ring3_irq_look(void)
+{
+	if (unlikely(READ_ONCE(ring3_pending)) && !irqs_disabled())
+		ring3_irq_run();
+}
+
 int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
 		   u32 *armed, u32 *doorbell)
 {

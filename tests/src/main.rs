@@ -11,6 +11,7 @@ mod compile;
 mod exec;
 mod known;
 mod kunit;
+mod mutants;
 mod node;
 mod oracle;
 mod page;
@@ -118,6 +119,7 @@ fn main() -> ExitCode {
             };
         }
         trials.push(page::trial(&tests));
+        trials.push(mutants::trial());
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

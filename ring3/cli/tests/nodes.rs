@@ -174,7 +174,7 @@ fn said_until_heard(mut child: Child, number: Signal) -> Output {
 fn started(place: &Place, args: &[&str]) -> Child {
     use std::io::Read;
     let ring3 = place.command(args);
-    // Jobs in the background ignore SIGINT, and so would what they start.
+    // Jobs in the background ignore SIGINT, those of nohup(1) SIGHUP, and so would what they start.
     let mut command = Command::new("/usr/bin/env");
     for (name, value) in ring3.get_envs() {
         match value {
@@ -183,7 +183,7 @@ fn started(place: &Place, args: &[&str]) -> Child {
         };
     }
     let mut child = command
-        .arg("--default-signal=INT,QUIT")
+        .arg("--default-signal=HUP,INT,QUIT")
         .arg(ring3.get_program())
         .args(ring3.get_args())
         .stdin(Stdio::piped())

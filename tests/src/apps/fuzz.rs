@@ -58,9 +58,12 @@ fn calls(options: Options) -> Checked {
     let limit = Duration::from_secs(seconds + 120);
     let outcome = exec::run(&mut command, limit)?;
     println!("{}", outcome.stdout.lines().last().unwrap_or_default());
+    let whole = paths::build().join("fuzz_calls.log");
+    std::fs::write(&whole, &outcome.stdout).map_err(|e| format!("{}: {e}", whole.display()))?;
     ensure(outcome.ok(), || {
         format!(
-            "seed {seed}, `tests/run apps::fuzz_calls --seed {seed}`: {}",
+            "seed {seed}, `tests/run apps::fuzz_calls --seed {seed}`, all of it in {}: {}",
+            whole.display(),
             outcome.report()
         )
     })?;

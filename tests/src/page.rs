@@ -393,8 +393,7 @@ fn selftests(page: &mut String, path: &Path) -> Result<(), String> {
         "\n## The kernel's own selftests\n\n\
          `tests/kselftest/run` runs each on the host and on a node. One that fails, or is skipped, on the host as well \
          says something of the host; those that pass there have to pass on a node, or their reason is below. \
-         *Again*: at the second try, after one that failed. net/forwarding was not run to its end, and on a node only where \
-         the host passes: there are no VRFs on that host.\n\n\
+         *Again*: at the second try, after one that failed. A folder that was not run to its end has fewer than it could.\n\n\
          | folder | run | pass on the host | of those on a node | | again | explained | not explained | on a node only |\n\
          | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n",
     );

@@ -50,6 +50,11 @@
 /* patch.c and stubs.S */
 #define PATCH_SITES		4096	/* of each kind */
 #define PATCH_STUB_BYTES	192
+
+/* cpuid.c, cpuid.S */
+#define CPUID_STUBS		60
+#define CPUID_STUB_BYTES	96
+#define CPUID_DATA_BYTES	48
 #define PATCH_SITE_BYTES	32	/* struct patch_site */
 
 #endif /* GATE_ASM_DEFS_H */

@@ -171,6 +171,13 @@ struct image_file {
 	char head[HEAD_BYTES] __attribute__((aligned(8)));
 };
 
+/* The only executable segment of a file whose code runs first: an interpreter's, or that of a program without. */
+struct program_text {
+	u64 key;		/* which file and version of it; 0: there is none such */
+	u64 start, end;
+	bool open;		/* may be written to, until patch_start() has */
+};
+
 /* start.c: struct program is what loader.c makes of a file */
 struct program {
 	int fd;			/* the file that is mapped: the program or a script's interpreter */
@@ -183,9 +190,8 @@ struct program {
 	u64 start_code, end_code, start_data, end_data, brk;
 	bool exec_stack;
 	u64 sp;
-	u64 interp_key;		/* which file it is, for patch.c; 0: there is none */
-	u64 interp_text, interp_text_end;
-	bool interp_open;	/* ... and may be written to, until patch_start() has */
+	struct program_text first;	/* what runs first */
+	bool has_interp;		/* ... is an interpreter */
 	struct image_file file;		/* what was read of it */
 };
 
@@ -282,6 +288,13 @@ u64 signal_block_all(void);			/* returns the mask before */
 void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
+/* cpuid.c */
+bool cpuid_knows(u64 key);			/* will cpuid_start() write into this file's text? */
+void cpuid_start(const struct program_text *text);
+void cpuid_stop(void);
+void cpuid_at(u64 site, struct sigcontext *sc);	/* does what was in the middle of a site */
+void cpuid_leave(struct sigcontext *sc);	/* in a stub of cpuid.S: make it the program's context */
+
 /* patch.c */
 bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
@@ -295,6 +308,8 @@ u64 patch_stub_site(u64 stub);			/* where to do the call again */
 u64 patch_stub_return(u64 stub);		/* ... and where it returns to */
 /* As that, of another process: the word to read there, and what to add. */
 const u64 *patch_stub_return_word(u64 stub, u32 *add);
+bool patch_cpuid(u64 addr, u64 stub);		/* cpuid.c's sites: jump to its stub */
+void patch_cpuid_undo(u64 addr, const u8 *code);
 void patch_threads(void);			/* the address space has a second thread now */
 
 /* exec.c */

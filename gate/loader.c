@@ -492,13 +492,16 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias,
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
 
-/* For patch_start(): which file and version of it this is, and its only executable segment. */
-static void map_interp(struct program *p, const struct image_file *f, int fd, const char *path)
+/* Maps what runs first, and leaves its text open where patch_start() will write to it. Returns what map_elf() does. */
+static u64 map_first(struct program *p, const struct image_file *f, int fd, const char *path, u64 at,
+		     bool interp)
 {
 	const Elf64_Phdr *text = NULL;
 	struct stat st;
 	int i, n = 0;
+	u64 bias;
 
+	p->has_interp = interp;
 	for (i = 0; i < f->eh.e_phnum; i++) {
 		if (is_text(&f->ph[i])) {
 			text = &f->ph[i];
@@ -506,15 +509,18 @@ static void map_interp(struct program *p, const struct image_file *f, int fd, co
 		}
 	}
 	if (n == 1 && !host_syscall2(__NR_fstat, fd, (long)&st)) {
-		p->interp_key = (((st.st_dev * 31 + st.st_ino) * 31 + st.st_size) * 31 +
-				 st.st_mtime) * 1000003 + st.st_mtime_nsec + 1;
-		p->interp_open = patch_knows(p->interp_key);
+		p->first.key = (((st.st_dev * 31 + st.st_ino) * 31 + st.st_size) * 31 +
+				st.st_mtime) * 1000003 + st.st_mtime_nsec + 1;
+		p->first.open = cpuid_knows(p->first.key);
+		if (interp)
+			p->first.open |= patch_knows(p->first.key);
 	}
-	p->interp_base = map_elf(fd, path, f, 0, p->interp_open ? PROT_WRITE : 0);
-	if (p->interp_key) {
-		p->interp_text = text->p_vaddr + p->interp_base;
-		p->interp_text_end = p->interp_text + text->p_filesz;
+	bias = map_elf(fd, path, f, at, p->first.open ? PROT_WRITE : 0);
+	if (p->first.key) {
+		p->first.start = text->p_vaddr + bias;
+		p->first.end = p->first.start + text->p_filesz;
 	}
+	return bias;
 }
 
 void program_map(struct program *p)
@@ -529,7 +535,10 @@ void program_map(struct program *p)
 	if (look_at_elf(p->fd, p->path, f, why))
 		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
 	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
-	bias = map_elf(p->fd, p->path, f, f->interp ? PIE_BASE + c.program : 0, 0);
+	if (f->interp)
+		bias = map_elf(p->fd, p->path, f, PIE_BASE + c.program, 0);
+	else
+		bias = map_first(p, f, p->fd, p->path, 0, false);
 	note_layout(p, f, bias, c.heap);
 	if (f->interp) {
 		fd = open_program(f->interp);
@@ -537,7 +546,7 @@ void program_map(struct program *p)
 		forget_elf(f);
 		if (fd < 0 || read_elf(fd, interp, f, why))
 			gate_die(126, "%s: the interpreter %s cannot be read", p->path, interp);
-		map_interp(p, f, fd, interp);
+		p->interp_base = map_first(p, f, fd, interp, 0, true);
 		p->entry = f->eh.e_entry + p->interp_base;
 		host_syscall1(__NR_close, fd);
 	}

@@ -47,6 +47,7 @@
 #define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		0x8000
 #define HLT		0xf4
+#define NO_CALL		(~0U)	/* patch_site.nr of cpuid.c's */
 #define SEEN_BITS	9
 #define SEEN		(1u << SEEN_BITS)
 #define RANGES		512
@@ -255,7 +256,8 @@ void patch_look_closer(void)
 	look_closer = true;
 	for (kind = 0; kind < 2; kind++)
 		for (i = 0; i < used[kind]; i++)
-			point_to(kind * PATCH_SITES + i, CLASS_GATE);
+			if (patch_sites[kind * PATCH_SITES + i].nr != NO_CALL)
+				point_to(kind * PATCH_SITES + i, CLASS_GATE);
 	gate_unlock(&gate_patch_lock);
 }
 
@@ -296,6 +298,12 @@ static bool rewrite_a(u64 syscall_at, u64 nr)
 	WRITE_ONCE(patch_sites[site].done, 1);
 	close_text(addr, 7);
 	return true;
+}
+
+static void write_jump(u64 addr, u32 word)
+{
+	memcpy((void *)addr, (u8[]){ 0xff, 0x24, 0x25 }, 3);
+	memcpy((void *)(addr + 3), &word, 4);
 }
 
 /* ---- form B ---- */
@@ -556,8 +564,7 @@ static void interp_rewrite(void)
 			break;
 		publish(site, addr, addr + FORM_A_BYTES, nr);
 		word = table_word(site);
-		memcpy((void *)addr, (u8[]){ 0xff, 0x24, 0x25 }, 3);
-		memcpy((void *)(addr + 3), &word, 4);
+		write_jump(addr, word);
 		patch_sites[site].done = 1;
 		count(COUNT_SITES);
 	}
@@ -580,16 +587,53 @@ static bool table_map(void)
 	return table_ready;
 }
 
+/*
+ * For cpuid.c: `mov $imm32,%eax; cpuid' has the bytes of form A, and the same may befall it. Its text may be
+ * written to, and only one thread runs.
+ */
+bool patch_cpuid(u64 addr, u64 stub)
+{
+	int site;
+
+	if (!table_map())
+		return false;
+	site = find_place(0, addr);
+	if (site < 0)
+		return false;
+	*(volatile u64 *)(u64)table_word(site) = stub;
+	patch_sites[site] = (struct patch_site){ .addr = addr, .nr = NO_CALL, .done = 1 };
+	used[0]++;
+	write_jump(addr, table_word(site));
+	return true;
+}
+
+/* Back to what it was, under running threads. Its text may be written to. */
+void patch_cpuid_undo(u64 addr, const u8 *code)
+{
+	int site = find_place(0, addr);
+
+	gate_lock(&gate_patch_lock);
+	WRITE_ONCE(patch_sites[site].done, 0);
+	write_site(addr, code, FORM_A_BYTES, FORM_A_SYSCALL);
+	WRITE_ONCE(patch_sites[site].done, 1);
+	gate_unlock(&gate_patch_lock);
+}
+
 /* A program without an interpreter gets its table when a site of it is to be rewritten. */
 void patch_start(const struct program *p)
 {
-	interp.key = p->interp_key;
-	interp.start = p->interp_text;
-	interp.end = p->interp_text_end;
-	if (p->interp_key && table_map() && p->interp_open && !gate_debugged)
+	const struct program_text *text = &p->first;
+
+	if (p->has_interp) {
+		interp.key = text->key;
+		interp.start = text->start;
+		interp.end = text->end;
+	}
+	if (interp.key && table_map() && text->open && !gate_debugged)
 		interp_rewrite();
-	if (p->interp_open)
-		close_text(interp.start, interp.end - interp.start);
+	cpuid_start(text);
+	if (text->open)
+		close_text(text->start, text->end - text->start);
 }
 
 /* The site that traps with rip behind it. */
@@ -644,6 +688,10 @@ enum patch_fault patch_fault(struct ucontext *uc)
 	int site;
 
 	site = place_of(sc->rip, 0, 5);
+	if (site >= 0 && patch_sites[site].nr == NO_CALL) {
+		cpuid_at(patch_sites[site].addr, sc);
+		return PATCH_RETRY;
+	}
 	if (site >= 0) {		/* form A: straight to the syscall */
 		sc->rip += 2;
 		return PATCH_CALL;
@@ -711,6 +759,7 @@ void patch_leave(struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 
+	cpuid_leave(sc);
 	if (in_stubs(sc->rip)) {
 		u32 site = site_of_stub(sc->rip), kind = site / PATCH_SITES;
 		u32 at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;

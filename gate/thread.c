@@ -586,5 +586,7 @@ long gate_arch_prctl(struct gate_regs *r)
 
 		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
 	}
+	if (r->a[0] == ARCH_SET_CPUID && !r->a[1])
+		cpuid_stop();
 	return gate_host_regs(r);
 }

@@ -52,6 +52,8 @@ typedef uint64_t r3_u64;
 typedef int64_t r3_s64;
 #endif
 
+#include "ring3_cpuid.h"
+
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
 #define RING3_ABI		1
 
@@ -323,6 +325,7 @@ struct ring3_region {
 	struct ring3_proc init_proc;		/* the keeper's process */
 #define RING3_PROCS_MAX		2048
 	struct ring3_proc procs[RING3_PROCS_MAX];
+	struct ring3_cpuid cpuid __attribute__((aligned(64)));	/* the gates' own */
 };
 
 #endif /* RING3_H */

@@ -95,7 +95,23 @@ layout! {
         window = window @ 32,
         name = name @ 40,
     }
-    ring3_region: 267584 {
+    ring3_cpuid_answer: 32 {
+        state = state @ 0,
+        leaf = leaf @ 4,
+        subleaf = subleaf @ 8,
+        regs = regs @ 16,
+    }
+    ring3_cpuid_file: 256 {
+        key = key @ 0,
+        sites = sites @ 8,
+        site = site @ 16,
+    }
+    ring3_cpuid: 17472 {
+        use = use_ @ 0,
+        answers = answers @ 64,
+        files = files @ 1088,
+    }
+    ring3_region: 285056 {
         magic = magic @ 0,
         abi = abi @ 8,
         flavour = flavour @ 12,
@@ -127,6 +143,7 @@ layout! {
         driver_thread = tail.driver_thread @ 1928,
         init_proc = tail.init_proc @ 5288,
         procs = tail.procs @ 5416,
+        cpuid = tail.cpuid @ 267584,
     }
     ring3_record: 32 {
         len = len @ 0,

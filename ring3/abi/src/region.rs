@@ -3,6 +3,8 @@
 
 use core::sync::atomic::AtomicU32;
 
+use crate::cpuid::ring3_cpuid;
+
 pub const RING3_MAGIC: u64 = 0x3367_006e_6967_6572;
 pub const RING3_ABI: u32 = 1;
 
@@ -202,6 +204,7 @@ pub struct ring3_region_tail {
     pub driver_thread: [ring3_thread; 4],
     pub init_proc: ring3_proc,
     pub procs: [ring3_proc; RING3_PROCS_MAX],
+    pub cpuid: ring3_cpuid,
 }
 
 #[allow(non_camel_case_types)]

@@ -66,6 +66,9 @@ pub struct NodeArgs {
     /// vCPUs of the node; more than 1 need the smp image (make smp) [default: 1]
     #[arg(long, value_name = "N")]
     pub cpus: Option<u32>,
+    /// Let the instruction cpuid go to the processor each time, also where a hypervisor makes it slow
+    #[arg(long)]
+    pub host_cpuid: bool,
     /// Add to the kernel's command line
     #[arg(long, value_name = "WORDS")]
     pub cmdline: Option<String>,

@@ -139,6 +139,7 @@ const NODE_FILE: &str = r#"name = "web"
 mem = "1G"                      # optional, as everything below
 spin_ns = 50000
 cpus = 1
+host_cpuid = false
 cmdline = ""
 image = "other.image"
 

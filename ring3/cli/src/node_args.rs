@@ -29,6 +29,9 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     if let Some(cpus) = args.cpus {
         node.cpus = cpus;
     }
+    if args.host_cpuid {
+        node.host_cpuid = true;
+    }
     if let Some(words) = &args.cmdline {
         node.cmdline = format!("{} {words}", node.cmdline).trim().to_owned();
     }

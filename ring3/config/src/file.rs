@@ -36,6 +36,7 @@ struct File {
     mem: Option<Size>,
     spin_ns: Option<u32>,
     cpus: Option<u32>,
+    host_cpuid: Option<bool>,
     cmdline: Option<String>,
     image: Option<PathBuf>,
     #[serde(default)]
@@ -69,6 +70,7 @@ impl NodeConfig {
             sysctls: file.sysctl.0,
             spin_ns: file.spin_ns.unwrap_or(SPIN_DEFAULT_NS),
             cpus: file.cpus.unwrap_or(1),
+            host_cpuid: file.host_cpuid.unwrap_or_default(),
             cmdline: file.cmdline.unwrap_or_default(),
             image: file.image.map(from_folder),
         };
@@ -289,6 +291,7 @@ mod tests {
             name = "web"
             mem = "64M"
             spin_ns = 0
+            host_cpuid = true
             cmdline = "loglevel=7"
             image = "other.image"
             port = ["passt", { kind = "tap", name = "t0", addr = "10.1.0.2/24", mtu = 9000 }]
@@ -302,6 +305,7 @@ mod tests {
         let mut expected = NodeConfig::new("web");
         expected.mem = 64 << 20;
         expected.spin_ns = 0;
+        expected.host_cpuid = true;
         expected.cmdline = "loglevel=7".into();
         expected.image = Some("/etc/other.image".into());
         expected.ports = vec![

@@ -42,6 +42,8 @@ pub struct NodeConfig {
     pub spin_ns: u32,
     /// vCPUs. More than one need the smp image.
     pub cpus: u32,
+    /// The instruction `cpuid` of programs always goes to the processor, slow as that may be.
+    pub host_cpuid: bool,
     /// Added to the kernel's command line.
     pub cmdline: String,
     /// Another kernel image than the one beside the command.
@@ -58,6 +60,7 @@ impl NodeConfig {
             sysctls: Vec::new(),
             spin_ns: SPIN_DEFAULT_NS,
             cpus: 1,
+            host_cpuid: false,
             cmdline: String::new(),
             image: None,
         }

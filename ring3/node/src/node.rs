@@ -96,6 +96,7 @@ impl Node {
             size: config.mem,
             cmdline: &cmdline,
             spin_ns: config.spin_ns,
+            host_cpuid: config.host_cpuid,
         };
         let region = Arc::new(Region::create(&image, &params)?);
         let (deaths, graves) = Deaths::start(&region)?;

@@ -347,6 +347,7 @@ mod tests {
             size: 32 << 20,
             cmdline: "",
             spin_ns: 0,
+            host_cpuid: false,
         };
         let region = Arc::new(Region::create(&image, &params).unwrap());
         let (tell, queue) = mpsc::channel();

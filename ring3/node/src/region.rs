@@ -35,6 +35,7 @@ pub(crate) struct Params<'a> {
     pub size: u64,
     pub cmdline: &'a str,
     pub spin_ns: u32,
+    pub host_cpuid: bool,
 }
 
 /// A node's memory, mapped into this process.
@@ -111,6 +112,9 @@ impl Region {
         put_string(&mut r.cmdline, params.cmdline);
         r.keeper_pid = std::process::id() as i32;
         r.spin_ns = params.spin_ns;
+        if params.host_cpuid {
+            r.tail.cpuid.use_ = RING3_CPUID_HOST.into();
+        }
         let proc = &raw const r.tail.init_proc as u64;
         r.tail.init_proc.state = RING3_PROC_LIVE.into();
         r.tail.init_proc.pid = (std::process::id() as i32).into();

@@ -27,11 +27,13 @@
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`fork_storm`] | short connections to a forking server, whose children are killed |
 //! | [`calls`] | counting host calls |
+//! | [`cpuid`] | the instruction, which a node answers from memory |
 //! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
 mod clients;
+mod cpuid;
 mod faults;
 mod fork_storm;
 mod frames;
@@ -102,6 +104,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(faults::trials());
     all.extend(shortage::trials());
     all.extend(calls::trials());
+    all.extend(cpuid::trials());
     all.extend(frames::trials());
     all.extend(ordinary::trials());
     all

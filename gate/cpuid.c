@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cpuid.c - answers the instruction `cpuid` of a program's start from memory, where it is slow
+ *
+ * Theory of operation
+ * -------------------
+ * A hypervisor is asked for each `cpuid` (4 to 10 us and more; the processor alone takes 0.1), and
+ * the start-up code of a C library makes some forty of them: half of what the host takes to
+ * start a small program. Nothing else makes so many, so only the text that runs first is looked
+ * through: the ELF interpreter's, or that of a program without one.
+ *
+ * Which: most are `mov $leaf,%eax; cpuid`, seven bytes as form A of patch.c, some with a subleaf between the
+ * two, and ask for what is the same on all CPUs for as long as the host is up (answerable()). Those are
+ * rewritten into the same jump before the program's first instruction. Their stubs (cpuid.S) load four registers
+ * with what the processor said once. The other ones stay, such as what says which CPU this is, and all of a
+ * machine whose CPUs differ. A fault (2 us) instead of them would gain little.
+ *
+ * Finding: the bytes may be part of other instructions. insn.c says whether they are; what
+ * it is not sure of stays as it is. That takes some hundred microseconds, so the node remembers a
+ * file's sites (struct ring3_cpuid_file). Larger texts are looked through when they start a second time.
+ *
+ * Whoever jumps to what is behind the `mov` meets form A's byte in the middle, and patch_fault() has it done
+ * here. A `cpuid` that is not behind it at once is there still.
+ * A stub is not serializing, as the instruction is; the mov before it is not one that code which
+ * relies on that has. A program that asks the host to let `cpuid` fault (ARCH_SET_CPUID) gets its own back.
+ */
+#include "internal.h"
+#include "insn.h"
+
+#define SLOW_NS		1000		/* from here on it is worth while */
+#define TEXT_AT_ONCE	(512UL << 10)	/* looked through at its first start */
+#define TEXT_MAX	(16UL << 20)
+#define MOV_BYTES	5
+#define JUMP_BYTES	7
+#define SITE_MAX	12
+#define NOT_LOOKED	(~0U)
+#define BUSY		1		/* ring3_cpuid_file.key */
+#define FLAGS_OF_XOR	0x8d5UL		/* all that are of arithmetic */
+#define FLAGS_OF_ZERO	0x44UL		/* ZF, PF */
+
+static const u8 cpuid_insn[] = { 0x0f, 0xa2 };
+
+/* What is between `mov $leaf,%eax' and `cpuid', and its bytes: the subleaf. */
+enum between { BETWEEN_NONE, BETWEEN_XOR, BETWEEN_ESI, BETWEEN_EDI, BETWEEN_EBP, BETWEEN_MOV };
+static const struct {
+	u8 len, code[2];	/* of MOV the first byte, its subleaf follows */
+} betweens[] = {
+	[BETWEEN_NONE] = { 0, { 0 } },		[BETWEEN_XOR] = { 2, { 0x31, 0xc9 } },
+	[BETWEEN_ESI] = { 2, { 0x89, 0xf1 } },	[BETWEEN_EDI] = { 2, { 0x89, 0xf9 } },
+	[BETWEEN_EBP] = { 2, { 0x89, 0xe9 } },	[BETWEEN_MOV] = { 5, { 0xb9 } },
+};
+extern const u8 cpuid_layout[BETWEEN_MOV] __attribute__((visibility("hidden")));
+
+/* One rewritten site. Up to minus_subleaf read by cpuid.S. */
+struct cpuid_data {
+	u32 regs[4];
+	u64 back;		/* behind the cpuid */
+	u64 insn;		/* the cpuid */
+	u32 leaf, subleaf;
+	u32 minus_subleaf;
+	u32 between;
+};
+struct cpuid_data cpuid_data[RING3_CPUID_SITES] GATE_TABLE __attribute__((visibility("hidden")));
+_Static_assert(sizeof(struct cpuid_data) == CPUID_DATA_BYTES, "cpuid.S");
+_Static_assert(offsetof(struct cpuid_data, minus_subleaf) == 40, "cpuid.S");
+_Static_assert(RING3_CPUID_SITES == CPUID_STUBS, "cpuid.S");
+extern const char cpuid_stubs[], cpuid_stubs_end[] __attribute__((visibility("hidden")));
+
+static u64 text_start, text_bytes;
+static u64 text_key;
+static struct ring3_cpuid_file *text_file;
+static u32 text_sites, stubs;
+static u32 text_site[RING3_CPUID_SITES];
+
+static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
+{
+	asm volatile("cpuid" : "=a"(regs[0]), "=b"(regs[1]), "=c"(regs[2]), "=d"(regs[3])
+		     : "a"(leaf), "c"(subleaf));
+}
+
+/* ---- is it worth while here? ---- */
+
+static u64 now_ns(void)
+{
+	s64 ts[2] = { 0 };
+
+	host_syscall2(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)ts);
+	return ts[0] * 1000000000UL + ts[1];
+}
+
+static bool is_slow(void)
+{
+	u64 best = ~0UL;
+	u32 regs[4];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		u64 before = now_ns(), took;
+
+		host_cpuid(0, 0, regs);
+		took = now_ns() - before;
+		if (took < best)
+			best = took;
+	}
+	return best > SLOW_NS;
+}
+
+/* Large and small cores in one machine. */
+static bool is_mixed(void)
+{
+	u32 regs[4];
+
+	host_cpuid(0, 0, regs);
+	if (regs[0] >= 7) {
+		host_cpuid(7, 0, regs);
+		if (regs[3] & 1U << 15)			/* Intel: hybrid part */
+			return true;
+	}
+	host_cpuid(0x80000000, 0, regs);
+	if (regs[0] < 0x80000026)
+		return false;
+	host_cpuid(0x80000026, 0, regs);
+	return regs[0] & 1U << 30;			/* AMD: heterogeneous cores */
+}
+
+/* The node's memory, or NULL where it is not to be used. */
+static struct ring3_cpuid *memory(void)
+{
+	struct ring3_cpuid *c = gate.region ? &gate.region->cpuid : NULL;
+
+	if (!c || gate_debugged)
+		return NULL;
+	if (READ_ONCE(c->use) == RING3_CPUID_UNKNOWN)
+		WRITE_ONCE(c->use, is_slow() && !is_mixed() ? RING3_CPUID_REMEMBER : RING3_CPUID_HOST);
+	return READ_ONCE(c->use) == RING3_CPUID_REMEMBER ? c : NULL;
+}
+
+/* ---- answers ---- */
+
+/*
+ * Leaves that say nothing of the CPU they are asked on. Without a subleaf those that each processor
+ * with 64 bits has: the largest leaf and the vendor; the largest extended leaf, features, the brand,
+ * caches, power and sizes of addresses. With one: caches, features, XSAVE, and what the C library asks besides.
+ */
+static bool answerable(u32 leaf, enum between between)
+{
+	switch (leaf) {
+	case 0:
+	case 0x80000000 ... 0x80000008:
+		return between == BETWEEN_NONE;
+	case 4:
+	case 7:
+	case 0xd:
+	case 0x14:
+	case 0x19:
+	case 0x8000001d:
+		return between != BETWEEN_NONE;
+	}
+	return false;
+}
+
+static void answer(struct ring3_cpuid *c, u32 leaf, u32 subleaf, u32 regs[4])
+{
+	struct ring3_cpuid_answer *a;
+	u32 i, free = 0;
+
+	for (i = 0; i < RING3_CPUID_ANSWERS; i++) {
+		u32 state;
+
+		a = &c->answers[i];
+		state = __atomic_load_n(&a->state, __ATOMIC_ACQUIRE);
+		if (!state)
+			break;
+		if (state != RING3_CPUID_READY || a->leaf != leaf || a->subleaf != subleaf)
+			continue;
+		memcpy(regs, a->regs, sizeof(a->regs));
+		return;
+	}
+	host_cpuid(leaf, subleaf, regs);
+	if (i < RING3_CPUID_ANSWERS &&
+	    __atomic_compare_exchange_n(&a->state, &free, RING3_CPUID_WRITING, false,
+					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
+		a->leaf = leaf;
+		a->subleaf = subleaf;
+		memcpy(a->regs, regs, sizeof(a->regs));
+		__atomic_store_n(&a->state, RING3_CPUID_READY, __ATOMIC_RELEASE);
+	}
+}
+
+/* ---- files ---- */
+
+static struct ring3_cpuid_file *file_of(struct ring3_cpuid *c, u64 key)
+{
+	u32 i;
+
+	for (i = 0; i < RING3_CPUID_FILES; i++)
+		if (READ_ONCE(c->files[i].key) == key)
+			return &c->files[i];
+	return NULL;
+}
+
+/* Marks it as being written, if it is what `key` says still. */
+static bool file_begin(struct ring3_cpuid_file *f, u64 key)
+{
+	return key != BUSY && __atomic_compare_exchange_n(&f->key, &key, BUSY, false,
+							  __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+static void file_end(struct ring3_cpuid_file *f, u64 key)
+{
+	__atomic_store_n(&f->key, key, __ATOMIC_RELEASE);
+}
+
+/* A place for another file; NULL: others are faster. */
+static struct ring3_cpuid_file *file_new(struct ring3_cpuid *c, u64 key)
+{
+	struct ring3_cpuid_file *f = file_of(c, 0);
+
+	if (!f)
+		f = &c->files[key % RING3_CPUID_FILES];
+	return file_begin(f, READ_ONCE(f->key)) ? f : NULL;
+}
+
+/* false: they are not known. */
+static bool read_file(struct ring3_cpuid_file *f, u64 key)
+{
+	u32 i, n = READ_ONCE(f->sites);
+
+	if (n > RING3_CPUID_SITES)
+		return false;
+	for (i = 0; i < n; i++)
+		text_site[i] = READ_ONCE(f->site[i]);
+	text_sites = n;
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return READ_ONCE(f->key) == key;
+}
+
+/* Will cpuid_start() write into this file's text? */
+bool cpuid_knows(u64 key)
+{
+	struct ring3_cpuid *c = memory();
+
+	text_file = c ? file_of(c, key) : NULL;
+	text_key = key;
+	if (text_file && !read_file(text_file, key))
+		text_sites = 0;
+	return text_sites;
+}
+
+/* ---- finding ---- */
+
+/* Is this a site, with so much behind it? Then what it asks for. */
+static bool is_site(const u8 *at, enum between between, struct cpuid_data *data)
+{
+	const u8 *next = at + MOV_BYTES, *insn = next + betweens[between].len;
+
+	if (at[0] != 0xb8 || memcmp(insn, cpuid_insn, sizeof(cpuid_insn)) ||
+	    memcmp(next, betweens[between].code, between == BETWEEN_MOV ? 1 : betweens[between].len))
+		return false;
+	memcpy(&data->leaf, at + 1, sizeof(data->leaf));
+	data->subleaf = 0;
+	if (between == BETWEEN_MOV)
+		memcpy(&data->subleaf, next + 1, sizeof(data->subleaf));
+	else if (between >= BETWEEN_ESI && data->leaf == 0xd)
+		data->subleaf = 1;	/* a guess */
+	data->minus_subleaf = -data->subleaf;
+	data->between = between;
+	data->insn = (u64)insn;
+	data->back = data->insn + sizeof(cpuid_insn);
+	return answerable(data->leaf, between);
+}
+
+static bool find_site(const u8 *at, struct cpuid_data *data)
+{
+	u32 between;
+
+	for (between = BETWEEN_NONE; between <= BETWEEN_MOV; between++)
+		if (is_site(at, between, data))
+			return true;
+	return false;
+}
+
+static bool has_byte(u64 word, u8 byte)
+{
+	const u64 ones = 0x0101010101010101UL;
+
+	word ^= ones * byte;
+	return (word - ones) & ~word & ones << 7;
+}
+
+/* Adds the sites whose cpuid is at text + at. */
+static void look_before(const u8 *text, u64 size, u64 at)
+{
+	struct cpuid_data data;
+	u32 between;
+
+	for (between = BETWEEN_NONE; between <= BETWEEN_MOV; between++) {
+		u64 start = at - MOV_BYTES - betweens[between].len;
+
+		/* A byte before b8 that is a REX makes it another mov. */
+		if (text_sites == RING3_CPUID_SITES || !is_site(text + start, between, &data) ||
+		    (text[start - 1] & 0xf0) == 0x40 || !gate_insn_find(text, size, start))
+			continue;
+		text_site[text_sites++] = start;
+	}
+}
+
+static void find_sites(const u8 *text, u64 size)
+{
+	u64 at, word, i;
+
+	for (at = 2 * sizeof(word); at + sizeof(word) <= size; at += sizeof(word)) {
+		memcpy(&word, text + at, sizeof(word));
+		if (!has_byte(word, cpuid_insn[1]))
+			continue;
+		for (i = at; i < at + sizeof(word); i++)
+			if (text[i] == cpuid_insn[1] && text[i - 1] == cpuid_insn[0])
+				look_before(text, size, i - 1);
+	}
+}
+
+/* A file of which the node knows nothing yet, or only that it was started once. */
+static void look_at(struct ring3_cpuid *c, const u8 *text, u64 size)
+{
+	bool look = text_file || size <= TEXT_AT_ONCE;
+
+	if (size > TEXT_MAX)
+		return;
+	if (look)
+		find_sites(text, size);
+	if (!text_file)
+		text_file = file_new(c, text_key);
+	else if (!file_begin(text_file, text_key))
+		text_file = NULL;
+	if (!text_file)
+		return;
+	memcpy(text_file->site, text_site, text_sites * sizeof(text_site[0]));
+	text_file->sites = look ? text_sites : NOT_LOOKED;
+	file_end(text_file, text_key);
+}
+
+/* ---- rewriting ---- */
+
+static u64 site_of(const struct cpuid_data *data)
+{
+	return data->insn - betweens[data->between].len - MOV_BYTES;
+}
+
+static void protect_text(u64 prot)
+{
+	u64 start = page_start(text_start), end = page_align(text_start + text_bytes);
+
+	host_syscall3(__NR_mprotect, start, end - start, prot);
+}
+
+/* Before the first instruction of the program runs: no need to mind other threads. */
+static void write_sites(struct ring3_cpuid *c)
+{
+	u32 i;
+
+	for (i = 0; i < text_sites && stubs < RING3_CPUID_SITES; i++) {
+		struct cpuid_data *data = &cpuid_data[stubs];
+		u8 *at = (u8 *)text_start + text_site[i];
+		u64 stub;
+
+		if (text_site[i] + SITE_MAX > text_bytes)
+			continue;
+		/* Written to first, a page is copied at once: reading it before would be another fault. */
+		asm volatile("lock orb $0, %0" : "+m"(*at) : : "memory");
+		if (!find_site(at, data))
+			continue;
+		answer(c, data->leaf, data->subleaf, data->regs);
+		stub = (u64)cpuid_stubs + stubs * CPUID_STUB_BYTES +
+		       cpuid_layout[data->between == BETWEEN_MOV ? BETWEEN_NONE : data->between];
+		if (!patch_cpuid((u64)at, stub))
+			break;
+		stubs++;
+	}
+}
+
+void cpuid_start(const struct program_text *text)
+{
+	struct ring3_cpuid *c = memory();
+
+	if (!c || !text->key || text->key != text_key)
+		return;
+	text_start = text->start;
+	text_bytes = text->end - text->start;
+	if (!text_file || READ_ONCE(text_file->sites) == NOT_LOOKED)
+		look_at(c, (const u8 *)text_start, text_bytes);
+	if (!text_sites)
+		return;
+	if (!text->open)
+		protect_text(PROT_READ | PROT_WRITE | PROT_EXEC);
+	write_sites(c);
+	if (!text->open)
+		protect_text(PROT_READ | PROT_EXEC);
+}
+
+/* The program wants its own instructions back: they are to fault. */
+void cpuid_stop(void)
+{
+	u32 i;
+
+	if (!stubs)
+		return;
+	protect_text(PROT_READ | PROT_WRITE | PROT_EXEC);
+	for (i = 0; i < stubs; i++) {
+		const struct cpuid_data *data = &cpuid_data[i];
+		u8 code[SITE_MAX] = { 0xb8 };
+
+		memcpy(code + 1, &data->leaf, sizeof(data->leaf));
+		memcpy(code + MOV_BYTES, betweens[data->between].code, sizeof(betweens[0].code));
+		memcpy(code + MOV_BYTES + 1, &data->subleaf, data->between == BETWEEN_MOV ? sizeof(data->subleaf) : 0);
+		if (data->between == BETWEEN_NONE)
+			memcpy(code + MOV_BYTES, cpuid_insn, sizeof(cpuid_insn));
+		patch_cpuid_undo(site_of(data), code);
+	}
+	protect_text(PROT_READ | PROT_EXEC);
+}
+
+/* ---- faults and contexts ---- */
+
+/* Somebody jumped behind the mov of the site at `site`: does what was there. */
+void cpuid_at(u64 site, struct sigcontext *sc)
+{
+	const struct cpuid_data *data;
+	u32 i, regs[4];
+
+	for (i = 0; i < stubs - 1 && site_of(&cpuid_data[i]) != site; i++)
+		;
+	data = &cpuid_data[i];
+	switch (data->between) {
+	case BETWEEN_NONE:
+		host_cpuid(sc->rax, sc->rcx, regs);
+		sc->rax = regs[0];
+		sc->rbx = regs[1];
+		sc->rcx = regs[2];
+		sc->rdx = regs[3];
+		sc->rip = data->back;
+		return;
+	case BETWEEN_XOR:
+		sc->rcx = 0;
+		sc->eflags = (sc->eflags & ~FLAGS_OF_XOR) | FLAGS_OF_ZERO;
+		break;
+	case BETWEEN_ESI:
+		sc->rcx = (u32)sc->rsi;
+		break;
+	case BETWEEN_EDI:
+		sc->rcx = (u32)sc->rdi;
+		break;
+	case BETWEEN_EBP:
+		sc->rcx = (u32)sc->rbp;
+		break;
+	case BETWEEN_MOV:
+		sc->rcx = data->subleaf;
+		break;
+	}
+	sc->rip = data->insn;
+}
+
+/* In a stub: the site's instructions begin again. */
+void cpuid_leave(struct sigcontext *sc)
+{
+	if (sc->rip >= (u64)cpuid_stubs && sc->rip < (u64)cpuid_stubs_end)
+		sc->rip = site_of(&cpuid_data[(sc->rip - (u64)cpuid_stubs) / CPUID_STUB_BYTES]);
+}

@@ -172,20 +172,20 @@ impl Region {
     /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
     pub fn make_huge(&self) {
         const HUGE_TRIES: usize = 8;
-        /// Beside the image, what the kernel set up at boot: first slabs behind it, ...
-        const SLABS: u64 = 10 << 20;
-        /// ... and at the end of memory the memory map, of which this is a part of 64.
+        /// Behind the image lies the memory map, of which this is a part of 64, and whose beginning
+        /// is of what the kernel set up at boot: ...
         const MAP_SHARE: u64 = 64;
-        /// Of either.
-        const MOST: u64 = 32;
+        /// ... slabs, from a little before the map's end on.
+        const SLABS: u64 = 12 << 20;
+        const BEFORE: u64 = 4 << 20;
         // SAFETY: the region is mapped and starts with this struct; the image wrote the field.
         let image = unsafe { &*(self.base as *const ring3_region) }.image_size;
         let all = self.size / load::HUGE;
-        let first = all.min((image + SLABS) / load::HUGE).min(MOST);
-        let last = (self.size / MAP_SHARE).div_ceil(load::HUGE);
-        let last = last.min(all - first).min(MOST);
+        let slabs = image + (self.size / MAP_SHARE).saturating_sub(BEFORE);
+        let first = 0..image.div_ceil(load::HUGE) + 1;
+        let slabs = (slabs / load::HUGE).max(first.end)..((slabs + SLABS) / load::HUGE).min(all);
         let mut made = 0;
-        for part in (0..first).chain(all - last..all) {
+        for part in first.chain(slabs) {
             // A page that somebody is just looking at can't be moved.
             let busy = Err(rustix::io::Errno::AGAIN);
             let made_one = (0..HUGE_TRIES).fold(busy, |result, _| match result {

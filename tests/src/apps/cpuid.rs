@@ -28,7 +28,7 @@ pub fn trials() -> Vec<Trial> {
 fn program() -> Result<PathBuf, String> {
     let folder = paths::build().join("apps");
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let program = folder.join(format!("{}", crate::scratch::unique("cpuid")));
+    let program = folder.join(crate::scratch::unique("cpuid"));
     let mut gcc = Command::new("gcc");
     gcc.args(["-O1", "-Wall", "-Werror", "-static", "-o"])
         .arg(&program)

@@ -10,6 +10,7 @@ static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
 			struct ring3_thread *t)
 {
 	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)t;
+	gate_thread()->inside = 0;
 	switch (nr) {
 	case RING3_NR_CLONE:
 		return (long)null_thread_new();
@@ -38,11 +39,24 @@ static void complain(void)
 		gate_warn("node %s was taken down", gate.region->node_name);
 }
 
+/* Unless another thread ends the process: then here is no further. See stop.c. */
+static void go_inside(void)
+{
+	struct ring3_thread *t = gate_thread();
+
+	do {
+		WRITE_ONCE(t->inside, 1);
+		barrier();
+	} while (unlikely(READ_ONCE(gate_stopper)) && stop_entering(t));
+}
+
 long image_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct ring3_thread *t = gate_thread();
-	long ret = image_enter(nr, a, b, c, d, e, f, t);
+	long ret;
 
+	go_inside();
+	ret = image_enter(nr, a, b, c, d, e, f, t);
 	if (unlikely(READ_ONCE(gate_tcb()->stop)))
 		stop_park();
 	if (unlikely(READ_ONCE(t->nsig)))
@@ -57,6 +71,7 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 /* As image_call, for a thread block other than the caller's that nobody else runs on yet. */
 long image_call_as(struct ring3_thread *t, long nr, long a)
 {
+	go_inside();
 	return image_enter(nr, a, 0, 0, 0, 0, 0, t);
 }
 

@@ -13,7 +13,7 @@
 
 /*
  * Signals that must reach the gate at any time: SIGSYS is the backstop,
- * SIGSEGV and SIGBUS are faults in copies. The host never blocks them; whether
+ * SIGSEGV and SIGBUS are faults in copies, SIGBUS is stop.c's mark, too. The host never blocks them; whether
  * the program does is in gate_tcb.forced_mask.
  */
 #define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS))
@@ -238,8 +238,11 @@ static inline void stat_call(u32 way)
 void fds_start(u32 inherited_base);
 
 /* stop.c */
+extern u32 gate_stopper;			/* see there */
 void stop_others(void);				/* see there */
 void stop_undo(void);
+bool stop_entering(struct ring3_thread *t);
+bool stop_ending(void);
 void stop_park(void);
 bool stop_signal(const siginfo_t *info);
 bool stop_is_mark(const siginfo_t *info);

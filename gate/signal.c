@@ -228,10 +228,7 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 
 	info->si_signo = sig;
 	if (info->si_code != SYS_DISPATCH) {
-		if (!stop_signal(info))
-			handle(info, uc);
-		else if (!gate_tcb()->npending)
-			hide_eintr(sc);
+		handle(info, uc);
 		return;
 	}
 	count(COUNT_TRAPS);
@@ -246,7 +243,10 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 	info->si_signo = sig;
 	if (from_outside(info)) {
-		handle(info, uc);
+		if (!stop_signal(info))
+			handle(info, uc);
+		else if (!gate_tcb()->npending)
+			hide_eintr(sc);
 		return;
 	}
 	if (in(rip, gate_copy_start, gate_copy_end)) {
@@ -282,6 +282,10 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		sc->rip = gate_thread()->gate[WORD_RESUME];
 		signal_set_mask(uc->uc_sigmask);
 		sud_call(uc);
+		return;
+	}
+	if (in_gate(rip) && stop_ending()) {
+		stop_park();	/* for good: what it was about has been given back */
 		return;
 	}
 	if (in_gate(rip))

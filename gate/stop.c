@@ -6,12 +6,20 @@
  * -------------------
  * exit_group, execve and death by a signal end all other threads wherever they
  * are (and SIGTSTP stops them). In kernel code that would poison (or hold up) the
- * node. So the thread that does it first sends each of them a SIGSYS with a mark, which
- * no thread can block. A thread that is outside the image parks in the
- * handler; one that is inside (thread->inside) has its wait cut short and parks on
- * its way out. A thread that has just been made has no tid yet to send anything to: it
- * looks at `stopper' once it has, before it enters the image. Then nobody of this process can be
- * in kernel code, and the host may do as it likes.
+ * node. So the thread that does it first says so in gate_stopper, and sends each of the others a SIGBUS
+ * with a mark, which no thread can block. A thread that is outside the image parks in the handler; one
+ * that is inside (thread->inside) has its wait cut short and parks on its way out.
+ *
+ * That is not enough: a thread without a CPU parks when it has one, and a new one has no tid yet to send
+ * anything to. So whoever enters the image looks at gate_stopper, after it has set thread->inside, and parks
+ * instead (image_call(), entry.S). No fence between the two: the host puts one into all threads that run
+ * (membarrier), and has interrupted them by then. After it, one that is not inside will not get there, nor do
+ * anything else in the gate but park. Then nobody of this process can be in kernel code, and the host
+ * may do as it likes.
+ *
+ * Why SIGBUS: of signals with numbers below 32 the host keeps one of a kind, and drops the second. A
+ * fault that is dropped for a mark happens again. A dispatched call (SIGSYS) would not; and a thread that
+ * has lost its CPU with one of those pending would never get the mark. Marks that are dropped are sent again.
  *
  * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
  * stop_undo() where life goes on after all (a failing execve, SIGCONT), none
@@ -19,12 +27,15 @@
  */
 #include "internal.h"
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 
 #define MARK		0x72696e67330073ULL
-#define GRACE_NS	2000000L	/* an interrupt has reached its core by then */
+#define MARK_SIGNAL	SIGBUS
+#define AGAIN_NS	5000000L	/* a mark may have been dropped */
 #define LIMIT_NS	1000000000L	/* for a call that can't be interrupted */
+#define FENCE_NS	2000000L	/* where the host refuses: an interrupt has reached all cores by then */
 
-static u32 stopper;		/* futex: tid of the thread that stops the others, 0: nobody */
+u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody */
 static u64 stop_proc;		/* ... and its process: vfork children share this memory */
 
 static u64 clock_ns(void)
@@ -42,6 +53,30 @@ static void nap(long ns)
 	host_syscall2(__NR_nanosleep, (long)&ts, 0);
 }
 
+/* Another thread of this process that is ending it, or 0. */
+static u32 stopped_by(const struct ring3_thread *t)
+{
+	u32 s = READ_ONCE(gate_stopper);
+
+	return s != t->tid && READ_ONCE(stop_proc) == t->proc ? s : 0;
+}
+
+/* thread->inside was set before; where this says yes it is not, and the thread has waited. */
+bool stop_entering(struct ring3_thread *t)
+{
+	if (!stopped_by(t))
+		return false;
+	WRITE_ONCE(t->inside, 0);
+	stop_park();
+	return true;
+}
+
+/* Is this thread's block being taken away? */
+bool stop_ending(void)
+{
+	return stopped_by(gate_thread());
+}
+
 /* Waits while another thread of this process is ending it. */
 void stop_park(void)
 {
@@ -50,9 +85,9 @@ void stop_park(void)
 	u32 s;
 
 	WRITE_ONCE(tcb->stop, 0);
-	while ((s = READ_ONCE(stopper)) && s != t->tid && READ_ONCE(stop_proc) == t->proc) {
+	while ((s = stopped_by(t))) {
 		__atomic_store_n(&tcb->parked, 1, __ATOMIC_RELEASE);
-		host_syscall4(__NR_futex, (long)&stopper, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, 0);
+		host_syscall4(__NR_futex, (long)&gate_stopper, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, s, 0);
 	}
 	WRITE_ONCE(tcb->parked, 0);
 }
@@ -62,7 +97,7 @@ bool stop_is_mark(const siginfo_t *info)
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == (void *)MARK;
 }
 
-/* The SIGSYS handler: is this one ours? */
+/* The handler of MARK_SIGNAL: is this one ours? */
 bool stop_signal(const siginfo_t *info)
 {
 	struct ring3_thread *t = gate_thread();
@@ -88,10 +123,10 @@ static void send(struct gate_tcb *tcb)
 	if (!tid)
 		return;
 	memset(&info, 0, sizeof(info));
-	info.si_signo = SIGSYS;
+	info.si_signo = MARK_SIGNAL;
 	info.si_code = SI_QUEUE;
 	info.si_value.sival_ptr = (void *)MARK;
-	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid), tid, SIGSYS,
+	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid), tid, MARK_SIGNAL,
 		      (long)&info);
 }
 
@@ -104,31 +139,56 @@ static bool other(struct gate_tcb *tcb)
 	       its->proc == t->proc;
 }
 
-static bool quiet(bool grace_over)
+/* Are there others? Each gets a mark. */
+static bool mark_all(void)
 {
 	struct gate_tcb *tcb;
+	bool any = false;
 	u32 i;
 
 	for (i = 0; (tcb = thread_area(i)); i++) {
-		if (!other(tcb) || __atomic_load_n(&tcb->parked, __ATOMIC_ACQUIRE))
-			continue;
-		if (!grace_over || READ_ONCE(tcb->thread->inside))
-			return false;
+		if (other(tcb)) {
+			send(tcb);
+			any = true;
+		}
 	}
-	return true;
+	return any;
+}
+
+/* Nobody is inside; who is gets another mark when it is time for that. */
+static bool quiet(bool again)
+{
+	struct gate_tcb *tcb;
+	bool all = true;
+	u32 i;
+
+	for (i = 0; (tcb = thread_area(i)); i++) {
+		if (!other(tcb) || __atomic_load_n(&tcb->parked, __ATOMIC_ACQUIRE) ||
+		    !READ_ONCE(tcb->thread->inside))
+			continue;
+		if (again)
+			send(tcb);
+		all = false;
+	}
+	return all;
+}
+
+/* From here on all threads of this process see gate_stopper before they are inside. */
+static void fence(void)
+{
+	if (host_syscall3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
+		nap(FENCE_NS);
 }
 
 void stop_others(void)
 {
 	struct ring3_thread *t = gate_thread();
-	struct gate_tcb *tcb;
-	bool any = false;
-	u64 start;
-	u32 i, nobody;
+	u64 start, marked, now;
+	u32 nobody;
 
 	for (;;) {
 		nobody = 0;
-		if (__atomic_compare_exchange_n(&stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,
+		if (__atomic_compare_exchange_n(&gate_stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
 			break;
 		if (nobody == t->tid)
@@ -137,20 +197,16 @@ void stop_others(void)
 		nap(100000);			/* a process that shares our memory: its turn */
 	}
 	WRITE_ONCE(stop_proc, t->proc);
-	for (i = 0; (tcb = thread_area(i)); i++) {
-		if (other(tcb)) {
-			send(tcb);
-			any = true;
-		}
-	}
-	if (!any) {
+	if (!mark_all()) {
 		/* May be a vfork child: leave nothing behind in its parent's memory. */
-		WRITE_ONCE(stopper, 0);
+		WRITE_ONCE(gate_stopper, 0);
 		return;
 	}
-	start = clock_ns();
-	while (!quiet(clock_ns() - start > GRACE_NS)) {
-		if (clock_ns() - start > LIMIT_NS) {
+	fence();
+	for (start = marked = now = clock_ns(); !quiet(now - marked > AGAIN_NS); now = clock_ns()) {
+		if (now - marked > AGAIN_NS)
+			marked = now;
+		if (now - start > LIMIT_NS) {
 			gate_log("a thread does not come out of the node; ending the process anyhow");
 			break;
 		}
@@ -160,12 +216,12 @@ void stop_others(void)
 
 void stop_undo(void)
 {
-	WRITE_ONCE(stopper, 0);
-	host_syscall3(__NR_futex, (long)&stopper, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff);
+	WRITE_ONCE(gate_stopper, 0);
+	host_syscall3(__NR_futex, (long)&gate_stopper, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff);
 }
 
 /* In a child with memory of its own: whoever was stopping, is not here. */
 void stop_forked(void)
 {
-	stopper = 0;
+	gate_stopper = 0;
 }

@@ -5,7 +5,7 @@
  * Theory of operation
  * -------------------
  * The gate makes signals of its own in a program: SIGSYS for each call that is not
- * rewritten yet, SIGSEGV for a bad pointer. A tracer is told of each before the program
+ * rewritten yet, SIGSEGV for a bad pointer, SIGBUS to stop a thread. A tracer is told of each before the program
  * is; gdb would stop there and ask. A tracer that runs on a node itself has a gate as
  * well, which sees its wait4(), and goes on for it where the stop is our own business
  * (trace_hides): with the request that the tracer made last, and with the signal.
@@ -175,10 +175,10 @@ static bool signal_is_ours(const siginfo_t *info, const struct trace_regs *regs)
 {
 	switch (info->si_signo) {
 	case SIGSYS:
-		return info->si_code == SYS_DISPATCH || stop_is_mark(info);
+		return info->si_code == SYS_DISPATCH;
 	case SIGSEGV:
 	case SIGBUS:
-		return info->si_code > 0 && in_ring3(regs->rip);
+		return stop_is_mark(info) || (info->si_code > 0 && in_ring3(regs->rip));
 	}
 	return false;
 }

@@ -47,6 +47,8 @@ gate_straight_entry:
 	movq	%r10, %rcx
 	movq	%gs:THREAD_SELF, %r10
 	movl	$1, %gs:THREAD_INSIDE
+	cmpl	$0, gate_stopper(%rip)		/* stop.c */
+	jne	.Lstopping
 	callq	*%gs:GATE_WORD(WORD_ENTER)
 	movl	$0, %gs:THREAD_INSIDE
 	incq	%gs:GATE_WORD(WORD_STRAIGHT)
@@ -90,6 +92,8 @@ gate_entry:
 	cmpl	$1, %r11d
 	jbe	.Lowner
 
+.Lstopping:
+	movl	$0, %gs:THREAD_INSIDE
 .Lslow:
 	movq	%rsp, %rdi
 	callq	gate_call

@@ -55,7 +55,7 @@ typedef int64_t r3_s64;
 #include "ring3_cpuid.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		1
+#define RING3_ABI		2
 
 /*
  * Address space. Everything ring3 maps lies between RING3_GATE_BASE and

@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU32;
 use crate::cpuid::ring3_cpuid;
 
 pub const RING3_MAGIC: u64 = 0x3367_006e_6967_6572;
-pub const RING3_ABI: u32 = 1;
+pub const RING3_ABI: u32 = 2;
 
 pub const RING3_GATE_BASE: u64 = 0x29f0_0000_0000;
 pub const RING3_SPACE_BASE: u64 = 0x2a00_0000_0000;

@@ -354,15 +354,34 @@ fn mac(text: &str) -> Result<[u8; 6], PortError> {
     }
 }
 
+/// The parts between commas. A comma that is written twice is one of a part's own.
+fn split(spec: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut chars = spec.chars().peekable();
+    while let Some(c) = chars.next() {
+        if c == ',' && chars.next_if_eq(&',').is_none() {
+            parts.push(String::new());
+        } else if let Some(part) = parts.last_mut() {
+            part.push(c);
+        }
+    }
+    parts
+}
+
+/// As split() takes it for one part.
+fn whole(part: &str) -> String {
+    part.replace(',', ",,")
+}
+
 fn parse(spec: &str) -> Result<PortSpec, PortError> {
-    let mut parts = spec.split(',');
-    let head = parts.next().unwrap_or_default();
+    let parts = split(spec);
+    let (head, parts) = parts.split_first().ok_or(PortError::Empty)?;
     if head.is_empty() {
         return Err(PortError::Empty);
     }
     let (kind, name) = match head.split_once(':') {
         Some((kind, name)) => (kind, Some(name)),
-        None => (head, None),
+        None => (head.as_str(), None),
     };
     let mut draft = Draft::new(PortKind::new(kind, name)?);
     for part in parts {
@@ -388,7 +407,7 @@ impl FromStr for PortSpec {
 /// The SPEC that gives this port again.
 impl fmt::Display for PortSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.kind)?;
+        f.write_str(&whole(&self.kind.to_string()))?;
         for net in &self.addrs {
             write!(f, ",addr={net}")?;
         }
@@ -406,7 +425,7 @@ impl fmt::Display for PortSpec {
             write!(f, ",mac={}", pairs.join(":"))?;
         }
         if let Some(pcap) = &self.pcap {
-            write!(f, ",pcap={}", pcap.display())?;
+            write!(f, ",pcap={}", whole(&pcap.display().to_string()))?;
         }
         Ok(())
     }

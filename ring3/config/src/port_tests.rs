@@ -182,3 +182,17 @@ fn passt_may_learn_its_network() {
         ["10.0.0.1".parse::<IpAddr>().unwrap()]
     );
 }
+
+#[test]
+fn a_comma_in_a_path() {
+    for (spec, path) in [
+        ("link:ab,pcap=a,,b.pcap", "a,b.pcap"),
+        ("link:ab,pcap=,,x,,", ",x,"),
+        ("link:ab,pcap=x,,,mtu=1500", "x,"),
+    ] {
+        let port = port(spec);
+        assert_eq!(port.pcap, Some(path.into()), "{spec}");
+        assert_eq!(port.to_string().parse(), Ok(port), "{spec}");
+    }
+    assert!(error("link:ab,pcap=a,b").contains("`b`"));
+}

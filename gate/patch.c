@@ -48,8 +48,8 @@
 #define REFUSED		0x8000
 #define HLT		0xf4
 #define NO_CALL		(~0U)	/* patch_site.nr of cpuid.c's */
-#define SEEN_BITS	9
-#define SEEN		(1u << SEEN_BITS)
+#define SEEN_BITS	7
+#define SEEN_WAYS	4
 #define RANGES		512
 
 /* Together, for each page that a program touches at its start is a fault. */
@@ -83,10 +83,10 @@ extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidd
 
 static u32 used[2];		/* sites of form A, B */
 
-/* By a hash of a site's address: another part of the hash, and how often it has trapped. */
-static struct {
+/* By a hash of a site's address: another part of the hash, and how often it has trapped (0: free). */
+static struct seen {
 	u16 tag, hits;
-} seen[SEEN] GATE_TABLE;
+} seen[1u << SEEN_BITS][SEEN_WAYS] GATE_TABLE;
 
 static struct {
 	u64 base;
@@ -636,23 +636,42 @@ void patch_start(const struct program *p)
 		close_text(text->start, text->end - text->start);
 }
 
+/*
+ * What is known of a site; NULL: too many others of the same hash. They lose a hit then, so that
+ * of sites that take turns some get through, and after them the rest.
+ */
+static struct seen *seen_of(u64 rip)
+{
+	u64 hash = rip * 0x9e3779b97f4a7c15UL;
+	struct seen *set = seen[hash >> (64 - SEEN_BITS)], *least = set;
+	u16 tag = hash >> (64 - SEEN_BITS - 16);
+	u32 i;
+
+	/* Written to first: to read a new page before would be another fault. */
+	asm volatile("orb $0, %0" : "+m"(*(u8 *)set) : : "memory");
+	for (i = 0; i < SEEN_WAYS; i++) {
+		if (set[i].tag == tag && set[i].hits)
+			return &set[i];
+		if (set[i].hits < least->hits)
+			least = &set[i];
+	}
+	if (least->hits && least->hits != REFUSED && --least->hits)
+		return NULL;
+	least->tag = tag;
+	least->hits = 0;
+	return least;
+}
+
 /* The site that traps with rip behind it. */
 void patch_trap(u64 rip, u64 nr)
 {
-	u64 hash = rip * 0x9e3779b97f4a7c15UL;
-	u32 i = hash >> (64 - SEEN_BITS);
-	u16 tag = hash >> (64 - SEEN_BITS - 16);
+	struct seen *s;
 
 	if (table_refused || gate_debugged)	/* a debugger's view needs all registers: trace.c */
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
-	/* Written to first: to read a new page before would be another fault. */
-	asm volatile("orb $0, %0" : "+m"(*(u8 *)&seen[i]) : : "memory");
-	if (seen[i].tag != tag) {	/* a collision only delays */
-		seen[i].tag = tag;
-		seen[i].hits = 0;
-	}
-	if (++seen[i].hits < HOT || seen[i].hits >= REFUSED || nr == __NR_rt_sigreturn)
+	s = seen_of(rip);
+	if (!s || s->hits == REFUSED || ++s->hits < HOT || nr == __NR_rt_sigreturn)
 		return;
 	gate_lock(&gate_patch_lock);
 	if (*(u8 *)(rip - 2) != 0x0f || *(u8 *)(rip - 1) != 0x05) {
@@ -662,9 +681,10 @@ void patch_trap(u64 rip, u64 nr)
 	}
 	if (table_map() && (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr))) {
 		count(COUNT_SITES);
+		s->hits = 0;	/* it won't come again */
 	} else {
 		count(COUNT_REFUSED);
-		seen[i].hits = REFUSED;
+		s->hits = REFUSED;
 		gate_log("site 0x%lx, call %lu: not rewritten", rip - 2, nr);
 	}
 	gate_unlock(&gate_patch_lock);

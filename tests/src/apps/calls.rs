@@ -7,6 +7,7 @@
 use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec::{self, Group};
+use crate::node::{self, Node, SHORT};
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
@@ -18,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("calls_loopback".into(), loopback),
         trial("calls_link".into(), link),
+        trial("calls_sites".into(), sites),
         trial("flood_link".into(), flood),
         trial("flood_tap".into(), flood_tap),
     ]
@@ -73,6 +75,25 @@ fn traced(argv: &mut Command, limit: Duration) -> Result<Vec<String>, String> {
         || outcome.report(),
     )?;
     counted(&trace)
+}
+
+/// Many sites that take turns are all rewritten, soon: none makes the gate forget another.
+fn sites() -> Checked {
+    const SITES: u64 = 400;
+    /// Six traps rewrite a site (HOT of gate/patch.c); some more for those that share a place, and what else
+    /// the program and ring3 itself call.
+    const TRAPS: u64 = 12 * SITES + 1000;
+    let node = Node::up(&[])?;
+    node.output(&[&helper("sites")?.to_string_lossy()])?;
+    let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+    ensure(stat.ok(), || stat.report())?;
+    let value: serde_json::Value =
+        serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.stdout))?;
+    let trapped = value["calls"]["trapped"].as_u64().ok_or("no count")?;
+    ensure(trapped >= SITES && trapped <= TRAPS, || {
+        format!("{trapped} traps for {SITES} sites")
+    })?;
+    Ok(Verdict::Passed)
 }
 
 /// Why no peer can be busy now: others want the processors.

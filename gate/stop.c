@@ -21,6 +21,8 @@
  * fault that is dropped for a mark happens again. A dispatched call (SIGSYS) would not; and a thread that
  * has lost its CPU with one of those pending would never get the mark. Marks that are dropped are sent again.
  *
+ * tests/src/bin/models has all this as a model, which is tried in all interleavings.
+ *
  * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
  * stop_undo() where life goes on after all (a failing execve, SIGCONT), none
  * may be taken.

@@ -9,6 +9,10 @@
 //! A sleep with a time limit ends by itself only if a store went over what somebody else had written
 //! meanwhile, so that a limit does not hide other wake-ups that are lost.
 //!
+//! A signal waits until its thread goes back to user mode. That is at the end of a system call or trap, and
+//! when an interrupt has come: until then the thread may make more steps. Of a kind one
+//! waits, a second is dropped. Who waits in the host wakes up for it.
+//!
 //! A program is a function that makes one step: it looks at its program counter, touches the shared
 //! words at most once, and says where it goes on. Registers are its own.
 //!
@@ -20,9 +24,11 @@ use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Shared words of a model, its threads at most, and registers of a thread.
-pub const WORDS: usize = 8;
+pub const WORDS: usize = 12;
 const THREADS: usize = 4;
 const REGISTERS: usize = 4;
+/// Beside the signals that wait: they come before the thread's next step.
+const DUE: u8 = 0x80;
 /// More states than that, and the model is too large to be of use.
 const STATES_MAX: usize = 4_000_000;
 
@@ -49,6 +55,8 @@ struct Thread {
     /// Oldest first.
     buffer: [Option<Store>; 3],
     asleep: Option<Sleep>,
+    /// Signals that wait for it, one bit each; the lowest comes first.
+    signals: u8,
     dead: bool,
     done: bool,
 }
@@ -83,6 +91,7 @@ pub struct Cpu<'a> {
     me: usize,
     pick: usize,
     picks: usize,
+    signal: Option<u8>,
     waits: bool,
     wrong: Option<&'static str>,
 }
@@ -179,7 +188,10 @@ impl Cpu<'_> {
 
     fn sleep(&mut self, word: usize, value: u8, limited: bool) {
         self.fence();
-        if self.state.words[word] == value {
+        let own = &mut self.state.threads[self.me].signals;
+        if *own != 0 {
+            *own |= DUE;
+        } else if self.state.words[word] == value {
             self.state.threads[self.me].asleep = Some(Sleep {
                 word: word as u8,
                 limited,
@@ -202,6 +214,47 @@ impl Cpu<'_> {
             let t = sleepers[self.choose(sleepers.len())];
             self.state.threads[t].asleep = None;
         }
+    }
+
+    /// The signal whose handler starts with this step.
+    pub fn signal(&self) -> Option<u8> {
+        self.signal
+    }
+
+    /// A trap of the thread's own: its signal comes next, whenever the thread has a CPU for that.
+    pub fn trap(&mut self, signal: u8) {
+        self.state.threads[self.me].signals |= signal | DUE;
+    }
+
+    /// A signal for another, unless one of its kind waits already.
+    pub fn send(&mut self, thread: usize, signal: u8, kind: u8) {
+        self.fence();
+        let to = &mut self.state.threads[thread];
+        if to.signals & kind != 0 || to.done || to.dead {
+            return;
+        }
+        to.signals |= signal;
+        if to.asleep.take().is_some() {
+            to.signals |= DUE;
+        }
+    }
+
+    /// Another's CPU is interrupted, or it has none: what it stored is there, and its signals come next.
+    pub fn interrupt(&mut self, thread: usize) {
+        self.fence();
+        let other = &mut self.state.threads[thread];
+        self.waits |= other.buffer[0].is_some();
+        if other.signals != 0 {
+            other.signals |= DUE;
+        }
+    }
+
+    /// Ends another, wherever it is.
+    pub fn kill(&mut self, thread: usize) {
+        let other = &mut self.state.threads[thread];
+        other.dead = !other.done;
+        other.asleep = None;
+        other.signals = 0;
     }
 
     /// One of `n` ways to go on; all are tried. Once a step.
@@ -295,6 +348,7 @@ enum Event {
     Arrives { thread: usize, word: u8, value: u8 },
     Killed { thread: usize, pc: u8 },
     TimeOut { thread: usize, pc: u8 },
+    Signal { thread: usize, pc: u8, signal: u8 },
 }
 
 impl fmt::Display for Event {
@@ -308,6 +362,7 @@ impl fmt::Display for Event {
             } => write!(f, "{thread}: word {word} = {value} arrives"),
             Event::Killed { thread, pc } => write!(f, "{thread}: killed at {pc}"),
             Event::TimeOut { thread, pc } => write!(f, "{thread}: time-out at {pc}"),
+            Event::Signal { thread, pc, signal } => write!(f, "{thread}: signal {signal} at {pc}"),
         }
     }
 }
@@ -469,34 +524,64 @@ fn successors(model: &Model, state: &State) -> Result<Vec<Next>, (&'static str, 
             }
             continue;
         }
-        let mut pick = 0;
-        loop {
-            let mut after = *state;
-            let mut cpu = Cpu {
-                state: &mut after,
-                me,
-                pick,
-                picks: 1,
-                waits: false,
-                wrong: None,
-            };
-            model.programs[me](&mut cpu);
-            let (waits, wrong, picks) = (cpu.waits, cpu.wrong, cpu.picks);
-            let by = Event::Step {
-                thread: me,
-                pc: thread.pc,
-            };
-            if !waits {
-                if let Some(what) = wrong {
-                    return Err((what, by));
-                }
-                next.push((after, by));
+        // The host has taken locks until then.
+        if thread.signals != 0 && thread.buffer[0].is_none() {
+            let first = thread.signals & thread.signals.wrapping_neg();
+            let mut before = *state;
+            let own = &mut before.threads[me].signals;
+            *own &= !first;
+            if *own == DUE {
+                *own = 0;
             }
-            pick += 1;
-            if pick >= picks {
-                break;
-            }
+            step(model, &before, me, Some(first), &mut next)?;
+        }
+        if thread.signals & DUE == 0 {
+            step(model, state, me, None, &mut next)?;
         }
     }
     Ok(next)
+}
+
+/// A thread's next step, or the first of a handler, in all the ways that there are.
+fn step(
+    model: &Model,
+    state: &State,
+    me: usize,
+    signal: Option<u8>,
+    next: &mut Vec<Next>,
+) -> Result<(), (&'static str, Event)> {
+    let pc = state.threads[me].pc;
+    let by = match signal {
+        Some(signal) => Event::Signal {
+            thread: me,
+            pc,
+            signal,
+        },
+        None => Event::Step { thread: me, pc },
+    };
+    let mut pick = 0;
+    loop {
+        let mut after = *state;
+        let mut cpu = Cpu {
+            state: &mut after,
+            me,
+            pick,
+            picks: 1,
+            signal,
+            waits: false,
+            wrong: None,
+        };
+        model.programs[me](&mut cpu);
+        let (waits, wrong, picks) = (cpu.waits, cpu.wrong, cpu.picks);
+        if !waits {
+            if let Some(what) = wrong {
+                return Err((what, by));
+            }
+            next.push((after, by));
+        }
+        pick += 1;
+        if pick >= picks {
+            return Ok(());
+        }
+    }
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Models of what threads agree on by shared words alone, each tried in all interleavings
-//! (check.rs): who may run kernel code, who sleeps and who wakes whom. What is written here follows the
-//! C code step by step and under its names; who changes one changes the other.
+//! (check.rs): who may run kernel code, who sleeps and who wakes whom, who stops whom. What is written
+//! here follows the C code step by step and under its names; who changes one changes the other.
 //!
 //! Each model has to hold, and has to fail once a fault is planted in it.
 
 mod check;
 mod deadline;
 mod link;
+mod stop;
 mod vcpu;
 
 use check::{Fault, Model, check};
 use std::process::ExitCode;
+use stop::Role::{Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Waiter};
 use vcpu::Role::{Caller, Hander, Owner, Passer, Poller, Raiser, Signaller, Twice};
 
 /// Name, model, whether it holds.
@@ -20,8 +22,9 @@ type Case = (&'static str, Model, bool);
 fn cases() -> Vec<Case> {
     use deadline::Plant as D;
     use link::Plant as L;
+    use stop::Plant as S;
     use vcpu::Plant as V;
-    let vcpu = vcpu::model;
+    let (stop, vcpu) = (stop::model, vcpu::model);
     vec![
         (
             "vcpu: calls and an interrupt",
@@ -81,6 +84,91 @@ fn cases() -> Vec<Case> {
         (
             "deadline: nearer and nearer",
             deadline::model(D::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, another calls",
+            stop(&[Exits, Calls], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, another is in a trap",
+            stop(&[Exits, Trapper], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, another waits",
+            stop(&[Exits, Waiter], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, another is made",
+            stop(&[Exits, New], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, copies fault",
+            stop(&[Exits, Copier], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, who calls gets a SIGBUS",
+            stop(&[Exits, Calls, Killer], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, who waits gets a SIGBUS",
+            stop(&[Exits, Waiter, Killer], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group, one calls and one waits",
+            stop(&[Exits, Calls, Waiter], S::Nothing),
+            true,
+        ),
+        (
+            "stop: exit_group by two at once",
+            stop(&[Exits, Exits, Calls], S::Nothing),
+            true,
+        ),
+        (
+            "stop: execve, another calls",
+            stop(&[Execs, Calls], S::Nothing),
+            true,
+        ),
+        (
+            "stop: execve, another waits",
+            stop(&[Execs, Waiter], S::Nothing),
+            true,
+        ),
+        (
+            "stop: execve, another is made",
+            stop(&[Execs, New], S::Nothing),
+            true,
+        ),
+        (
+            "stop: execve and exit_group at once",
+            stop(&[Execs, Exits, Waiter], S::Nothing),
+            true,
+        ),
+        (
+            "stop: a failed execve, exit_group, another calls",
+            stop(&[Retries, Calls], S::Nothing),
+            true,
+        ),
+        (
+            "stop: a failed execve, exit_group, another is in a trap",
+            stop(&[Retries, Trapper], S::Nothing),
+            true,
+        ),
+        (
+            "stop: a failed execve, exit_group, another waits",
+            stop(&[Retries, Waiter], S::Nothing),
+            true,
+        ),
+        (
+            "stop: a failed execve, exit_group, another is made",
+            stop(&[Retries, New], S::Nothing),
             true,
         ),
         (
@@ -181,6 +269,46 @@ fn cases() -> Vec<Case> {
         (
             "planted: a kick read late",
             deadline::model(D::LateKick),
+            false,
+        ),
+        (
+            "planted: no look at who stops the others",
+            stop(&[Exits, Copier], S::NoLook),
+            false,
+        ),
+        (
+            "planted: stopped without membarrier",
+            stop(&[Exits, Calls], S::NoFence),
+            false,
+        ),
+        (
+            "planted: a look, then inside",
+            stop(&[Exits, Calls, Killer], S::LookFirst),
+            false,
+        ),
+        (
+            "planted: a mark that a call takes the place of",
+            stop(&[Exits, Trapper], S::SysMark),
+            false,
+        ),
+        (
+            "planted: a new thread that does not look",
+            stop(&[Exits, New], S::NewBlind),
+            false,
+        ),
+        (
+            "planted: an execve that failed in silence",
+            stop(&[Execs, Calls], S::SilentUndo),
+            false,
+        ),
+        (
+            "planted: marked once",
+            stop(&[Exits, Waiter], S::MarkedOnce),
+            false,
+        ),
+        (
+            "planted: a fault where nothing is any more",
+            stop(&[Exits, Calls, Killer], S::BlindFault),
             false,
         ),
     ]

@@ -13,7 +13,9 @@ mod vcpu;
 
 use check::{Fault, Model, check};
 use std::process::ExitCode;
-use stop::Role::{Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Waiter};
+use stop::Role::{
+    Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Vforked, Waiter,
+};
 use vcpu::Role::{Caller, Hander, Owner, Passer, Poller, Raiser, Signaller, Twice};
 
 /// Name, model, whether it holds.
@@ -172,6 +174,16 @@ fn cases() -> Vec<Case> {
             true,
         ),
         (
+            "stop: exit_group, and a vfork child",
+            stop(&[Exits, Calls, Vforked], S::Nothing),
+            true,
+        ),
+        (
+            "stop: execve, and a vfork child",
+            stop(&[Execs, Waiter, Vforked], S::Nothing),
+            true,
+        ),
+        (
             "planted: nobody is woken",
             vcpu(&[Caller, Caller, Raiser], &[], V::NoWake),
             false,
@@ -309,6 +321,21 @@ fn cases() -> Vec<Case> {
         (
             "planted: a fault where nothing is any more",
             stop(&[Exits, Calls, Killer], S::BlindFault),
+            false,
+        ),
+        (
+            "planted: parked for a vfork child",
+            stop(&[Vforked, Calls], S::TakenAlone),
+            false,
+        ),
+        (
+            "planted: a vfork child waits for the dead",
+            stop(&[Exits, Copier, Vforked], S::TakenAlone),
+            false,
+        ),
+        (
+            "planted: undone by a vfork child",
+            stop(&[Execs, Calls, Vforked], S::AnyUndo),
             false,
         ),
     ]

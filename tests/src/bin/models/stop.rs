@@ -6,6 +6,8 @@
 //! Ghosts say who is in kernel code, and whether EXIT_GROUP has given back what the other threads'
 //! blocks point to (their fdmap): a look there is a fault. That a thread does not come out for a second
 //! (LIMIT_NS) is no part of this: time is as long as it takes.
+//!
+//! A vfork child has the words of its parent, and outlives it. It has nobody to stop, so it leaves them alone.
 
 use crate::check::{Cpu, Model, Program, State, WORDS};
 
@@ -30,8 +32,9 @@ const FAULT: u8 = 2;
 const MARK: u8 = 4;
 const KILL: u8 = 8;
 
-/// The process that is stopped; another that has its memory has another number.
+/// The process that is stopped, and a vfork child, which has its memory.
 const PROCESS: u8 = 1;
+const CHILD: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Plant {
@@ -52,6 +55,10 @@ pub enum Plant {
     MarkedOnce,
     /// A fault in the gate is a bug of the gate's, whoever ends the process.
     BlindFault,
+    /// Who has no other threads takes gate_stopper all the same, to give it back at once.
+    TakenAlone,
+    /// stop_undo() gives gate_stopper back, whoever has it.
+    AnyUndo,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +79,8 @@ pub enum Role {
     Waiter,
     /// Has just been made.
     New,
+    /// A vfork child's execve, which fails or does not.
+    Vforked,
     /// Another process, which sends the second thread a SIGBUS.
     Killer,
 }
@@ -79,7 +88,14 @@ pub enum Role {
 impl Role {
     /// Is it of the process that is stopped?
     fn stoppable(self) -> bool {
-        self != Role::Killer
+        self.process() == PROCESS
+    }
+
+    fn process(self) -> u8 {
+        match self {
+            Role::Vforked | Role::Killer => CHILD,
+            _ => PROCESS,
+        }
     }
 }
 
@@ -130,6 +146,9 @@ mod pc {
     pub const STOP_ENDS: u8 = 42;
     pub const STOP_WAKE: u8 = 43;
     pub const STOP_KILLS: u8 = 44;
+    pub const STOP_NOBODY: u8 = 45;
+    pub const STOP_UNDO: u8 = 46;
+    pub const STOP_FREE: u8 = 47;
     /// And one for each thread.
     pub const MARK_TID: u8 = 50;
     pub const MARK_SEND: u8 = 54;
@@ -338,7 +357,7 @@ fn call_park(cpu: &mut Cpu, back: u8) {
 }
 
 /// stop_park()
-fn park(cpu: &mut Cpu) {
+fn park(cpu: &mut Cpu, process: u8) {
     let me = cpu.me();
     match cpu.pc() {
         pc::PARK => {
@@ -351,7 +370,7 @@ fn park(cpu: &mut Cpu) {
             cpu.go(if other { pc::PARK_PROC } else { pc::PARK_END });
         }
         pc::PARK_PROC => {
-            let ours = cpu.load(PROC) == PROCESS;
+            let ours = cpu.load(PROC) == process;
             cpu.go(if ours { pc::PARK_SAY } else { pc::PARK_END });
         }
         pc::PARK_SAY => {
@@ -383,30 +402,50 @@ fn mark(cpu: &mut Cpu, thread: usize, plant: Plant) {
 /// stop_others(), what it is done for, and stop_undo().
 fn stopper(cpu: &mut Cpu, roles: &[Role], plant: Plant) {
     let me = cpu.me();
+    let alone = others(roles, me).next().is_none();
     match cpu.pc() {
+        // Only it could make another thread.
+        pc::START if alone && plant != Plant::TakenAlone => cpu.go(pc::STOP_ENDS),
         pc::START | pc::STOP_TAKE => match cpu.swap_if(STOPPER, 0, tid(cpu)) {
             true => cpu.go(pc::STOP_PROC),
             false => call_park(cpu, pc::STOP_TAKE),
         },
         pc::STOP_PROC => {
-            cpu.store(PROC, PROCESS);
+            cpu.store(PROC, roles[me].process());
+            if alone {
+                return cpu.go(pc::STOP_NOBODY);
+            }
             each(cpu, roles, pc::MARK_TID, 0, pc::STOP_ENDS);
+        }
+        pc::STOP_NOBODY => {
+            cpu.store(STOPPER, 0);
+            cpu.go(pc::STOP_ENDS);
         }
         pc::STOP_ENDS => {
             let fails = match roles[me] {
-                Role::Execs => cpu.choose(2) == 1,
+                Role::Execs | Role::Vforked => cpu.choose(2) == 1,
                 Role::Retries => !has_flag(cpu, FAILED),
                 _ => false,
             };
             if fails {
-                cpu.store(STOPPER, 0);
-                return cpu.go(pc::STOP_WAKE);
+                return cpu.go(pc::STOP_UNDO);
             }
             // EXIT_GROUP; an execve has nothing of the kind.
-            if roles[me] != Role::Execs {
+            if !matches!(roles[me], Role::Execs | Role::Vforked) {
                 cpu.ghost(GONE, 1);
             }
             cpu.go(pc::STOP_KILLS);
+        }
+        pc::STOP_UNDO => {
+            let mine = cpu.load(STOPPER) == tid(cpu);
+            match mine || plant == Plant::AnyUndo {
+                true => cpu.go(pc::STOP_FREE),
+                false => cpu.done(),
+            }
+        }
+        pc::STOP_FREE => {
+            cpu.store(STOPPER, 0);
+            cpu.go(pc::STOP_WAKE);
         }
         pc::STOP_WAKE => {
             if plant != Plant::SilentUndo {
@@ -421,9 +460,10 @@ fn stopper(cpu: &mut Cpu, roles: &[Role], plant: Plant) {
             }
         }
         pc::STOP_KILLS => {
-            let nobody = cpu.load(KERNEL) == 0;
+            let ended: Vec<usize> = others(roles, me).collect();
+            let nobody = ended.is_empty() || cpu.load(KERNEL) == 0;
             cpu.require(nobody, "killed in kernel code");
-            for n in (0..roles.len()).filter(|&n| n != me && roles[n].stoppable()) {
+            for n in ended {
                 cpu.kill(n);
             }
             cpu.done();
@@ -435,10 +475,15 @@ fn stopper(cpu: &mut Cpu, roles: &[Role], plant: Plant) {
     }
 }
 
+/// The other threads of this process.
+fn others(roles: &[Role], me: usize) -> impl Iterator<Item = usize> {
+    let process = roles[me].process();
+    (0..roles.len()).filter(move |&n| n != me && roles[n].stoppable() && process == PROCESS)
+}
+
 /// On to the first other thread from number `n` on, or past them.
 fn each(cpu: &mut Cpu, roles: &[Role], first: u8, n: usize, after: u8) {
-    let me = cpu.me();
-    let other = (n..roles.len()).find(|&n| n != me && roles[n].stoppable());
+    let other = others(roles, cpu.me()).find(|&other| other >= n);
     cpu.go(other.map_or(after, |n| first + n as u8));
 }
 
@@ -504,14 +549,20 @@ fn look_on(cpu: &mut Cpu, roles: &[Role], n: usize) {
 
 fn thread(role: Role, roles: &[Role], plant: Plant) -> Program {
     let roles = roles.to_vec();
+    assert!(
+        roles.iter().skip(STOPPABLE).all(|role| !role.stoppable()),
+        "words for {STOPPABLE}"
+    );
     Box::new(move |cpu| {
         if let Some(signal) = cpu.signal() {
             return handler(cpu, signal);
         }
         match (cpu.pc(), role) {
-            (pc::PARK..=pc::PARK_END, _) => park(cpu),
+            (pc::PARK..=pc::PARK_END, _) => park(cpu, role.process()),
             (pc::ENTER..=pc::EXIT_WORK, _) => image(cpu, role),
-            (_, Role::Exits | Role::Execs | Role::Retries) => stopper(cpu, &roles, plant),
+            (_, Role::Exits | Role::Execs | Role::Retries | Role::Vforked) => {
+                stopper(cpu, &roles, plant)
+            }
             (_, Role::Killer) => {
                 cpu.send(1, KILL, FAULT | MARK | KILL);
                 cpu.done();
@@ -529,9 +580,14 @@ fn accepts(state: &State) -> bool {
 /// The threads of a model, in order.
 pub fn model(roles: &[Role], plant: Plant) -> Model {
     let programs = roles.iter().map(|&role| thread(role, roles, plant));
+    let mut words = [0; WORDS];
+    if roles.contains(&Role::Vforked) {
+        // The process has failed in an execve before, of which stop_proc is left.
+        words[PROC] = PROCESS;
+    }
     let waiters = (0..roles.len()).filter(|&n| roles[n] == Role::Waiter);
     Model {
-        words: [0; WORDS],
+        words,
         programs: programs.collect(),
         mortal: Vec::new(),
         timeouts: false,

@@ -141,20 +141,26 @@ static bool other(struct gate_tcb *tcb)
 	       its->proc == t->proc;
 }
 
-/* Are there others? Each gets a mark. */
-static bool mark_all(void)
+/* Nobody but this thread can change that where it is so. */
+static bool alone(void)
 {
 	struct gate_tcb *tcb;
-	bool any = false;
 	u32 i;
 
-	for (i = 0; (tcb = thread_area(i)); i++) {
-		if (other(tcb)) {
+	for (i = 0; (tcb = thread_area(i)); i++)
+		if (other(tcb))
+			return false;
+	return true;
+}
+
+static void mark_all(void)
+{
+	struct gate_tcb *tcb;
+	u32 i;
+
+	for (i = 0; (tcb = thread_area(i)); i++)
+		if (other(tcb))
 			send(tcb);
-			any = true;
-		}
-	}
-	return any;
 }
 
 /* Nobody is inside; who is gets another mark when it is time for that. */
@@ -188,6 +194,9 @@ void stop_others(void)
 	u64 start, marked, now;
 	u32 nobody;
 
+	/* A vfork child has the words of its parent, whose they are, and who may be dead: it stops nobody. */
+	if (alone())
+		return;
 	for (;;) {
 		nobody = 0;
 		if (__atomic_compare_exchange_n(&gate_stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,
@@ -199,11 +208,7 @@ void stop_others(void)
 		nap(100000);			/* a process that shares our memory: its turn */
 	}
 	WRITE_ONCE(stop_proc, t->proc);
-	if (!mark_all()) {
-		/* May be a vfork child: leave nothing behind in its parent's memory. */
-		WRITE_ONCE(gate_stopper, 0);
-		return;
-	}
+	mark_all();
 	fence();
 	for (start = marked = now = clock_ns(); !quiet(now - marked > AGAIN_NS); now = clock_ns()) {
 		if (now - marked > AGAIN_NS)
@@ -218,6 +223,8 @@ void stop_others(void)
 
 void stop_undo(void)
 {
+	if (READ_ONCE(gate_stopper) != gate_thread()->tid)
+		return;			/* was alone: what is there is another process's */
 	WRITE_ONCE(gate_stopper, 0);
 	host_syscall3(__NR_futex, (long)&gate_stopper, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff);
 }

@@ -90,7 +90,7 @@ fn sites() -> Checked {
     let value: serde_json::Value =
         serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.stdout))?;
     let trapped = value["calls"]["trapped"].as_u64().ok_or("no count")?;
-    ensure(trapped >= SITES && trapped <= TRAPS, || {
+    ensure((SITES..=TRAPS).contains(&trapped), || {
         format!("{trapped} traps for {SITES} sites")
     })?;
     Ok(Verdict::Passed)

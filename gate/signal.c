@@ -32,6 +32,8 @@
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 #define GATE_SYSCALL_BYTES	2	/* of the instruction */
 #define SYS_DISPATCH	2	/* si_code: SYS_USER_DISPATCH */
+#define ALIGNMENT_CHECK	17	/* a trap's number */
+#define EFLAGS_AC	(1UL << 18)
 
 static struct gate_sighand first_sighand;
 
@@ -247,6 +249,14 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 			handle(info, uc);
 		else if (!gate_tcb()->npending)
 			hide_eintr(sc);
+		return;
+	}
+	/*
+	 * The program has set EFLAGS.AC, which the way into Linux would clear: here it is still set in
+	 * kernel code, which is not aligned. The program has it no more after this call.
+	 */
+	if (unlikely(sc->trapno == ALIGNMENT_CHECK) && (in_image(rip) || in_gate(rip))) {
+		sc->eflags &= ~EFLAGS_AC;
 		return;
 	}
 	if (in(rip, gate_copy_start, gate_copy_end)) {

@@ -42,6 +42,7 @@
 	.hidden	gate_entry, gate_straight_entry, gate_exit_check, gate_exit_end
 	.balign	64
 gate_straight_entry:
+	cld				/* as Linux's way in */
 	PUSH_REGS
 .Lstraight:
 	movq	%r10, %rcx
@@ -66,6 +67,7 @@ gate_exit_end:
 
 	.balign	64
 gate_entry:
+	cld
 	PUSH_REGS
 	cmpl	$(GATE_STRAIGHT_NR - 1), %eax
 	ja	.Lslow

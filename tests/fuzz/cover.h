@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
@@ -236,6 +237,9 @@ PLAIN static int cover_main(int argc, char **argv)
 	}
 	snprintf(last, sizeof(last), "%s.input", argv[0]);
 	fd = file ? -1 : open(last, O_RDWR | O_CREAT, 0600);
+	/* A second one of the same name would change the input under the first: what is UTF-8 when it is judged, is none then. */
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB))
+		return fprintf(stderr, "%s: another run of this fuzzer uses it\n", last), 2;
 	if (fd >= 0 && ftruncate(fd, sizeof(*now)))
 		return perror(last), 2;
 	now = mmap(NULL, sizeof(*now), PROT_READ | PROT_WRITE,

@@ -20,11 +20,12 @@ verdict() { # STATUS TARGET NAME [WHY]
 }
 
 found() { # TARGET NAME PROGRAM
-	if "$3" --corpus "corpus/$1" --seconds "$seconds" --seed 1 >/dev/null 2>&1; then
-		verdict 1 "$1" "$2" "not found"
-	else
-		verdict 0 "$1" "$2"
-	fi
+	"$3" --corpus "corpus/$1" --seconds "$seconds" --seed 1 >/dev/null 2>&1
+	case $? in
+	0) verdict 1 "$1" "$2" "not found" ;;
+	2) verdict 1 "$1" "$2" "could not run" ;;
+	*) verdict 0 "$1" "$2" ;;
+	esac
 	rm -f "$3" "$3.input"
 }
 

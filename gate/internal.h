@@ -298,7 +298,7 @@ void cpuid_stop(void);
 void cpuid_at(u64 site, struct sigcontext *sc);	/* does what was in the middle of a site */
 void cpuid_leave(struct sigcontext *sc);	/* in a stub of cpuid.S: make it the program's context */
 
-/* patch.c */
+/* patch.c, patch_interp.c, patch_context.c */
 bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */

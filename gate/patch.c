@@ -21,7 +21,7 @@
  * byte that lands on each such instruction is made to be one that traps in user
  * mode with a general protection fault (trap_byte()): by the choice of the
  * table's address for A (TABLE has 0xf4, hlt, as its third byte) and of the slot for B. The
- * SIGSEGV handler knows what was there and does it (patch_fault).
+ * SIGSEGV handler knows what was there and does it (patch_fault() in patch_context.c).
  *
  * Writing under running threads: first byte to hlt, wait until every core has seen it, the
  * trapping byte in the middle, wait, the rest, wait, the first byte. Threads that
@@ -30,8 +30,7 @@
  * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT
  * output or the gate. What can't be rewritten stays with the backstop.
  */
-#include "internal.h"
-#include "ring3_sites.h"
+#include "patch.h"
 #include <linux/membarrier.h>
 
 #define TABLE		0x7ff40000UL	/* 2 * PATCH_SITES words: 64 KiB */
@@ -40,48 +39,21 @@
 #define NEAR_LOW	0x7ff20000UL	/* the near area of programs linked low */
 #define NEAR_AREAS	64
 #define SLOT_BYTES	32
-#define SYSCALL_BYTES	2U
-#define FORM_A_SYSCALL	5U	/* where the `syscall' was */
-#define FORM_A_BYTES	7U
 #define REACH		0x7fff0000UL
 #define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		0x8000
-#define HLT		0xf4
-#define NO_CALL		(~0U)	/* patch_site.nr of cpuid.c's */
 #define SEEN_BITS	7
 #define SEEN_WAYS	4
 #define RANGES		512
 
 /* Together, for each page that a program touches at its start is a fault. */
-struct patch_site {
-	/* Read by stubs.S */
-	u64 back;		/* where the stub jumps at its end */
-	u32 nr;			/* what the stub is made for; with form A the only one */
-	/* The program's side */
-	u8 next_len;		/* form B: bytes of the instruction moved there */
-	u8 done;		/* rewritten, not being rewritten */
-	u16 pad;
-	u64 addr;		/* first byte overwritten; 0: free */
-	u64 slot;		/* form B: near slot */
-};
-
 struct patch_site patch_sites[2 * PATCH_SITES] GATE_TABLE __attribute__((visibility("hidden")));
 _Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
 _Static_assert(offsetof(struct patch_site, nr) == 8, "stubs.S");
 _Static_assert((TABLE >> 16 & 0xff) == HLT, "form A's middle byte");
 _Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
 
-/* Offsets in a stub; by stubs.S, for form A and B. */
-struct patch_layout {
-	u8 entry[4];		/* by CLASS_* */
-	u8 fd_call, direct_call;	/* the program's own `syscall' */
-	u8 straight;
-	u8 gate_called, straight_called;	/* behind the calls of the gate */
-	u8 fd_back, direct_back;	/* the stub's last instruction; the call is counted */
-};
-extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidden")));
-
-static u32 used[2];		/* sites of form A, B */
+u32 patch_used[2];
 
 /* By a hash of a site's address: another part of the hash, and how often it has trapped (0: free). */
 static struct seen {
@@ -230,12 +202,12 @@ static int find_place(u32 kind, u64 addr)
 {
 	u32 i, base = kind * PATCH_SITES;
 
-	for (i = 0; i < used[kind]; i++)
+	for (i = 0; i < patch_used[kind]; i++)
 		if (patch_sites[base + i].addr == addr)
 			return base + i;
-	if (used[kind] == PATCH_SITES)
+	if (patch_used[kind] == PATCH_SITES)
 		return -1;
-	return base + used[kind];
+	return base + patch_used[kind];
 }
 
 static void point_to(u32 site, u32 class)
@@ -255,7 +227,7 @@ void patch_look_closer(void)
 	gate_lock(&gate_patch_lock);
 	look_closer = true;
 	for (kind = 0; kind < 2; kind++)
-		for (i = 0; i < used[kind]; i++)
+		for (i = 0; i < patch_used[kind]; i++)
 			if (patch_sites[kind * PATCH_SITES + i].nr != NO_CALL)
 				point_to(kind * PATCH_SITES + i, CLASS_GATE);
 	gate_unlock(&gate_patch_lock);
@@ -271,8 +243,8 @@ static void publish(u32 site, u64 addr, u64 back, u32 nr)
 	patch_sites[site].addr = addr;
 	patch_sites[site].done = 0;
 	barrier();
-	if (site - kind * PATCH_SITES == used[kind])
-		WRITE_ONCE(used[kind], used[kind] + 1);
+	if (site - kind * PATCH_SITES == patch_used[kind])
+		WRITE_ONCE(patch_used[kind], patch_used[kind] + 1);
 }
 
 static bool rewrite_a(u64 syscall_at, u64 nr)
@@ -472,104 +444,6 @@ static bool rewrite_b(u64 addr, u64 nr)
 	return true;
 }
 
-/* ---- the dynamic linker: ring3_sites.h ---- */
-
-#define FIRST_TRAPS	24	/* of a process that are worth while to be remembered */
-
-static struct {
-	u64 key, start, end;
-} interp;
-
-static u64 *interp_words(void)
-{
-	return gate.region ? gate.region->init_thread.gate : NULL;
-}
-
-/* The word of a site at this offset; without one, what all of the file's have in common. */
-static u64 interp_word(u64 nr, u64 offset)
-{
-	return (interp.key * 0x9e3779b97f4a7c15UL >> RING3_SITES_FILE_SHIFT) << RING3_SITES_FILE_SHIFT |
-	       nr << RING3_SITES_NR_SHIFT | offset;
-}
-
-static bool is_form_a(u64 addr, u32 nr)
-{
-	const u8 *at = (const u8 *)addr;
-	u32 imm;
-
-	memcpy(&imm, at + 1, 4);
-	return at[0] == 0xb8 && imm == nr && at[5] == 0x0f && at[6] == 0x05 &&
-	       (at[-1] & 0xf0) != 0x40;
-}
-
-/*
- * One of the first traps: is it of the interpreter, and of form A? Then the node's next program need not
- * trap there. Later ones are less likely to be made by each, and cost each a page. So, too, the sites of a
- * program without an interpreter: they lie scattered, and a trap costs what a page costs.
- */
-static void interp_note(u64 syscall_at, u64 nr)
-{
-	u64 addr = syscall_at - FORM_A_SYSCALL, entry, *words = interp_words();
-	u32 i;
-
-	if (!interp.key || !words || gate.counts[COUNT_TRAPS] > FIRST_TRAPS || addr <= interp.start ||
-	    syscall_at + 2 > interp.end || (addr - interp.start) >> RING3_SITES_NR_SHIFT ||
-	    nr >> RING3_SITES_NR_BITS || !is_form_a(addr, nr))
-		return;
-	entry = interp_word(nr, addr - interp.start);
-	for (i = 0; i < RING3_SITES; i++) {
-		u64 free = 0;
-
-		if (READ_ONCE(words[i]) == entry ||
-		    __atomic_compare_exchange_n(&words[i], &free, entry, false, __ATOMIC_SEQ_CST,
-						__ATOMIC_SEQ_CST) || free == entry)
-			return;
-	}
-	WRITE_ONCE(words[entry * 0x9e3779b97f4a7c15UL >> 58], entry);
-}
-
-bool patch_knows(u64 interp_key)
-{
-	const u64 *words = interp_words();
-	u32 i;
-
-	interp.key = interp_key;
-	for (i = 0; words && i < RING3_SITES; i++)
-		if (READ_ONCE(words[i]) && !((words[i] ^ interp_word(0, 0)) >> RING3_SITES_FILE_SHIFT))
-			return true;
-	return false;
-}
-
-/* Before the first instruction of the program runs: no need to mind other threads. */
-static void interp_rewrite(void)
-{
-	const u64 *words = interp_words();
-	u64 file = interp_word(0, 0), offset_mask = (1UL << RING3_SITES_NR_SHIFT) - 1;
-	u32 i;
-
-	for (i = 0; i < RING3_SITES; i++) {
-		u64 entry = READ_ONCE(words[i]), addr = interp.start + (entry & offset_mask);
-		u32 nr = entry >> RING3_SITES_NR_SHIFT & ((1 << RING3_SITES_NR_BITS) - 1), word;
-		int site;
-
-		if ((entry ^ file) >> RING3_SITES_FILE_SHIFT || !entry || addr <= interp.start ||
-		    addr + FORM_A_BYTES > interp.end)
-			continue;
-		/* Written to first, a page is copied at once: reading it before would be another fault. */
-		asm volatile("lock orb $0, %0" : "+m"(*(u8 *)addr) : : "memory");
-		if (!is_form_a(addr, nr))
-			continue;
-		site = find_place(0, addr);
-		if (site < 0)
-			break;
-		publish(site, addr, addr + FORM_A_BYTES, nr);
-		word = table_word(site);
-		write_jump(addr, word);
-		patch_sites[site].done = 1;
-		count(COUNT_SITES);
-	}
-}
-
 /* ---- when ---- */
 
 static bool table_map(void)
@@ -602,7 +476,7 @@ bool patch_cpuid(u64 addr, u64 stub)
 		return false;
 	*(volatile u64 *)(u64)table_word(site) = stub;
 	patch_sites[site] = (struct patch_site){ .addr = addr, .nr = NO_CALL, .done = 1 };
-	used[0]++;
+	patch_used[0]++;
 	write_jump(addr, table_word(site));
 	return true;
 }
@@ -619,17 +493,27 @@ void patch_cpuid_undo(u64 addr, const u8 *code)
 	gate_unlock(&gate_patch_lock);
 }
 
+bool patch_ahead(u64 addr, u32 nr)
+{
+	int site = find_place(0, addr);
+
+	if (site < 0)
+		return false;
+	publish(site, addr, addr + FORM_A_BYTES, nr);
+	write_jump(addr, table_word(site));
+	patch_sites[site].done = 1;
+	count(COUNT_SITES);
+	return true;
+}
+
 /* A program without an interpreter gets its table when a site of it is to be rewritten. */
 void patch_start(const struct program *p)
 {
 	const struct program_text *text = &p->first;
 
-	if (p->has_interp) {
-		interp.key = text->key;
-		interp.start = text->start;
-		interp.end = text->end;
-	}
-	if (interp.key && table_map() && text->open && !gate_debugged)
+	if (p->has_interp)
+		interp_is(text);
+	if (p->has_interp && text->key && table_map() && text->open && !gate_debugged)
 		interp_rewrite();
 	cpuid_start(text);
 	if (text->open)
@@ -690,154 +574,12 @@ void patch_trap(u64 rip, u64 nr)
 	gate_unlock(&gate_patch_lock);
 }
 
-/* ---- faults and contexts ---- */
-
-static int place_of(u64 rip, u32 kind, u32 offset)
+u64 patch_slot(u64 rip)
 {
-	u32 i, base = kind * PATCH_SITES, n = READ_ONCE(used[kind]);
+	u32 i, n = READ_ONCE(near_count);
 
 	for (i = 0; i < n; i++)
-		if (patch_sites[base + i].addr + offset == rip)
-			return base + i;
-	return -1;
-}
-
-enum patch_fault patch_fault(struct ucontext *uc)
-{
-	struct sigcontext *sc = &uc->uc_mcontext;
-	int site;
-
-	site = place_of(sc->rip, 0, 5);
-	if (site >= 0 && patch_sites[site].nr == NO_CALL) {
-		cpuid_at(patch_sites[site].addr, sc);
-		return PATCH_RETRY;
-	}
-	if (site >= 0) {		/* form A: straight to the syscall */
-		sc->rip += 2;
-		return PATCH_CALL;
-	}
-	site = place_of(sc->rip, 1, 2);
-	if (site >= 0) {		/* form B: straight to what follows */
-		sc->rip = patch_sites[site].slot + 7;
-		return PATCH_RETRY;
-	}
-	site = place_of(sc->rip, 0, 0);
-	if (site < 0)
-		site = place_of(sc->rip, 1, 0);
-	if (site >= 0 && (!READ_ONCE(patch_sites[site].done) ||
-			  READ_ONCE(*(u8 *)sc->rip) != HLT)) {
-		host_syscall0(__NR_sched_yield);
-		return PATCH_RETRY;	/* being rewritten */
-	}
-	return PATCH_NONE;
-}
-
-static void leave_slot(struct sigcontext *sc)
-{
-	u32 i, n = READ_ONCE(near_count), site;
-	u64 slot = 0;
-
-	for (i = 0; i < n; i++)
-		if (sc->rip - near_areas[i]->base < NEAR_BYTES)
-			slot = sc->rip & ~(u64)(SLOT_BYTES - 1);
-	if (!slot)
-		return;
-	for (site = PATCH_SITES; site < PATCH_SITES + READ_ONCE(used[1]); site++) {
-		if (patch_sites[site].slot != slot)
-			continue;
-		if (sc->rip == slot)
-			sc->rip = patch_sites[site].addr;
-		else if (sc->rip == slot + 7)
-			sc->rip = patch_sites[site].addr + 2;
-		else
-			sc->rip = patch_sites[site].addr + 2 + patch_sites[site].next_len;
-		return;
-	}
-}
-
-static u32 site_of_stub(u64 stub)
-{
-	return (stub - (u64)patch_stubs) / PATCH_STUB_BYTES;
-}
-
-static bool in_stubs(u64 rip)
-{
-	return rip >= (u64)patch_stubs && rip < (u64)patch_stubs_end;
-}
-
-/* Behind one of the calls that stubs make themselves? */
-static bool behind_call(const struct patch_layout *l, u32 at)
-{
-	return at == l->fd_call + SYSCALL_BYTES || at == l->direct_call + SYSCALL_BYTES;
-}
-
-/*
- * If uc stands in a stub on the program's own stack, or behind the call of the gate, or in a near
- * slot, moves it to where the program believes itself to be.
- */
-void patch_leave(struct ucontext *uc)
-{
-	struct sigcontext *sc = &uc->uc_mcontext;
-
-	cpuid_leave(sc);
-	if (in_stubs(sc->rip)) {
-		u32 site = site_of_stub(sc->rip), kind = site / PATCH_SITES;
-		u32 at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;
-		const struct patch_layout *l = &patch_layout[kind];
-		bool called = behind_call(l, at) || at == l->fd_back || at == l->direct_back;
-
-		if ((at >= l->gate_called && at < l->straight) || at >= l->straight_called) {
-			sc->rsp = gate_thread()->gate[WORD_SP];
-			called = true;
-		}
-		if (called)
-			sc->rip = patch_sites[site].back;
-		else if ((at == l->fd_call || at == l->direct_call) && kind == 0 &&
-			 (u32)sc->rax != patch_sites[site].nr)
-			sc->rip = patch_sites[site].addr + FORM_A_SYSCALL;	/* restart_syscall */
-		else if (at < l->entry[CLASS_GATE])
-			sc->rip = patch_sites[site].addr;
-	}
-	leave_slot(sc);
-}
-
-/*
- * The host cut a call short that a stub makes directly, for something that the program must
- * not see: do it again.
- */
-void patch_hide_eintr(struct sigcontext *sc)
-{
-	u32 site, at;
-	const struct patch_layout *l;
-
-	if (!in_stubs(sc->rip) || (long)sc->rax != -EINTR)
-		return;
-	site = site_of_stub(sc->rip);
-	at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;
-	l = &patch_layout[site / PATCH_SITES];
-	if (behind_call(l, at)) {
-		sc->rax = patch_sites[site].nr;
-		sc->rip -= SYSCALL_BYTES;
-	}
-}
-
-u64 patch_stub_site(u64 stub)
-{
-	return patch_sites[site_of_stub(stub)].addr;
-}
-
-const u64 *patch_stub_return_word(u64 stub, u32 *add)
-{
-	u32 site = site_of_stub(stub);
-
-	*add = site < PATCH_SITES ? 0 : 2;
-	return site < PATCH_SITES ? &patch_sites[site].back : &patch_sites[site].addr;
-}
-
-/* As the program sees it; the byte there may be a trap of ours, see patch_fault. */
-u64 patch_stub_return(u64 stub)
-{
-	u32 add;
-
-	return *patch_stub_return_word(stub, &add) + add;
+		if (rip - near_areas[i]->base < NEAR_BYTES)
+			return rip & ~(u64)(SLOT_BYTES - 1);
+	return 0;
 }

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* patch.h - rewritten sites, between patch.c, patch_interp.c and patch_context.c */
+#ifndef GATE_PATCH_H
+#define GATE_PATCH_H
+
+#include "internal.h"
+
+#define SYSCALL_BYTES	2U
+#define FORM_A_SYSCALL	5U	/* where the `syscall' was */
+#define FORM_A_BYTES	7U
+#define HLT		0xf4
+#define NO_CALL		(~0U)	/* patch_site.nr of cpuid.c's */
+
+struct patch_site {
+	/* Read by stubs.S */
+	u64 back;		/* where the stub jumps at its end */
+	u32 nr;			/* what the stub is made for; with form A the only one */
+	/* The program's side */
+	u8 next_len;		/* form B: bytes of the instruction moved there */
+	u8 done;		/* rewritten, not being rewritten */
+	u16 pad;
+	u64 addr;		/* first byte overwritten; 0: free */
+	u64 slot;		/* form B: near slot */
+};
+
+/* Form A's, then form B's. */
+extern struct patch_site patch_sites[2 * PATCH_SITES] __attribute__((visibility("hidden")));
+extern u32 patch_used[2];	/* of form A, B */
+
+/* Offsets in a stub; by stubs.S, for form A and B. */
+struct patch_layout {
+	u8 entry[4];		/* by CLASS_* */
+	u8 fd_call, direct_call;	/* the program's own `syscall' */
+	u8 straight;
+	u8 gate_called, straight_called;	/* behind the calls of the gate */
+	u8 fd_back, direct_back;	/* the stub's last instruction; the call is counted */
+};
+extern const struct patch_layout patch_layout[2] __attribute__((visibility("hidden")));
+
+static inline bool patch_is_form_a(u64 addr, u32 nr)
+{
+	const u8 *at = (const u8 *)addr;
+	u32 imm;
+
+	memcpy(&imm, at + 1, 4);
+	return at[0] == 0xb8 && imm == nr && at[5] == 0x0f && at[6] == 0x05 &&
+	       (at[-1] & 0xf0) != 0x40;
+}
+
+/* patch.c */
+bool patch_ahead(u64 addr, u32 nr);	/* form A, text open, one thread; false: no place */
+u64 patch_slot(u64 rip);		/* the near slot it stands in, 0: none */
+
+/* patch_interp.c: sites of the dynamic linker, remembered by the node */
+void interp_note(u64 syscall_at, u64 nr);
+void interp_is(const struct program_text *text);
+void interp_rewrite(void);
+
+#endif

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * patch_interp.c - what a node remembers of its dynamic linker's sites (ring3_sites.h)
+ *
+ * Each program makes the same calls from the same places before its main(), and each would trap there until
+ * its site is rewritten. The first traps of a process say where; the next program has them rewritten
+ * before its first instruction runs.
+ */
+#include "patch.h"
+#include "ring3_sites.h"
+
+#define FIRST_TRAPS	24	/* of a process that are worth while to be remembered */
+
+static struct {
+	u64 key, start, end;
+} interp;
+
+static u64 *interp_words(void)
+{
+	return gate.region ? gate.region->init_thread.gate : NULL;
+}
+
+/* The word of a site at this offset; without one, what all of the file's have in common. */
+static u64 interp_word(u64 nr, u64 offset)
+{
+	return (interp.key * 0x9e3779b97f4a7c15UL >> RING3_SITES_FILE_SHIFT) << RING3_SITES_FILE_SHIFT |
+	       nr << RING3_SITES_NR_SHIFT | offset;
+}
+
+/*
+ * One of the first traps: is it of the interpreter, and of form A? Then the node's next program need not
+ * trap there. Later ones are less likely to be made by each, and cost each a page. So, too, the sites of a
+ * program without an interpreter: they lie scattered, and a trap costs what a page costs.
+ */
+void interp_note(u64 syscall_at, u64 nr)
+{
+	u64 addr = syscall_at - FORM_A_SYSCALL, entry, *words = interp_words();
+	u32 i;
+
+	if (!interp.key || !words || gate.counts[COUNT_TRAPS] > FIRST_TRAPS || addr <= interp.start ||
+	    syscall_at + 2 > interp.end || (addr - interp.start) >> RING3_SITES_NR_SHIFT ||
+	    nr >> RING3_SITES_NR_BITS || !patch_is_form_a(addr, nr))
+		return;
+	entry = interp_word(nr, addr - interp.start);
+	for (i = 0; i < RING3_SITES; i++) {
+		u64 free = 0;
+
+		if (READ_ONCE(words[i]) == entry ||
+		    __atomic_compare_exchange_n(&words[i], &free, entry, false, __ATOMIC_SEQ_CST,
+						__ATOMIC_SEQ_CST) || free == entry)
+			return;
+	}
+	WRITE_ONCE(words[entry * 0x9e3779b97f4a7c15UL >> 58], entry);
+}
+
+bool patch_knows(u64 interp_key)
+{
+	const u64 *words = interp_words();
+	u32 i;
+
+	interp.key = interp_key;
+	for (i = 0; words && i < RING3_SITES; i++)
+		if (READ_ONCE(words[i]) && !((words[i] ^ interp_word(0, 0)) >> RING3_SITES_FILE_SHIFT))
+			return true;
+	return false;
+}
+
+void interp_is(const struct program_text *text)
+{
+	interp.key = text->key;
+	interp.start = text->start;
+	interp.end = text->end;
+}
+
+/* Before the first instruction of the program runs: no need to mind other threads. */
+void interp_rewrite(void)
+{
+	const u64 *words = interp_words();
+	u64 file = interp_word(0, 0), offset_mask = (1UL << RING3_SITES_NR_SHIFT) - 1;
+	u32 i;
+
+	for (i = 0; i < RING3_SITES; i++) {
+		u64 entry = READ_ONCE(words[i]), addr = interp.start + (entry & offset_mask);
+		u32 nr = entry >> RING3_SITES_NR_SHIFT & ((1 << RING3_SITES_NR_BITS) - 1);
+
+		if ((entry ^ file) >> RING3_SITES_FILE_SHIFT || !entry || addr <= interp.start ||
+		    addr + FORM_A_BYTES > interp.end)
+			continue;
+		/* Written to first, a page is copied at once: reading it before would be another fault. */
+		asm volatile("lock orb $0, %0" : "+m"(*(u8 *)addr) : : "memory");
+		if (!patch_is_form_a(addr, nr))
+			continue;
+		if (!patch_ahead(addr, nr))
+			break;
+	}
+}

@@ -84,6 +84,7 @@ enum gate_fork_phase {
 	GATE_FORK_CHILD,	/* in a child with memory of its own: release them */
 };
 void policy_fork(enum gate_fork_phase phase);
+u32 policy_stamp(void);		/* another when the node was told what a child has to have, too */
 
 /*
  * Called once before the program starts; `fresh` on joining, not on exec.

@@ -2,17 +2,164 @@
 /*
  * map.c - mapping a descriptor of the node (packet rings)
  *
+ * Theory of operation
+ * -------------------
  * The pages are the region's own. The image says for each where it lies; runs of
  * neighbours are mapped from the region's memfd over a reserved stretch of the
  * program's address space.
  *
- * Unlike on Linux the mapping does not keep the memory alive: a program that closes the
- * socket must not look at the ring again.
+ * The image keeps the memory for as long as the process has the mapping (mmap.c there), by an id, so a
+ * socket can be closed as on Linux. Which addresses belong to which id is known here, in the program's own
+ * memory: fork copies it, vfork shares it, exec forgets it, as they do with the mappings themselves. When
+ * munmap() has taken the last range of an id, the image is told. A mapping that mremap() moves, or that
+ * another is put over, is kept until the process ends.
  */
 #include "policy.h"
 
 #define PLACE_FLAGS	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)
 #define KEPT_FLAGS	(MAP_POPULATE | MAP_LOCKED)
+
+struct range {
+	struct range *next;
+	u64 start, end;
+	u32 id;
+};
+
+static struct range *ranges;
+static struct gate_mutex ranges_lock;
+static u32 mappings_made;	/* counted before there is one */
+
+u32 policy_stamp(void)
+{
+	return READ_ONCE(mappings_made);
+}
+
+void map_fork(enum gate_fork_phase phase)
+{
+	if (phase == GATE_FORK_PREPARE)
+		gate_lock(&ranges_lock);
+	else
+		gate_unlock(&ranges_lock);
+}
+
+static bool overlaps(const struct range *m, u64 start, u64 end)
+{
+	return m->start < end && start < m->end;
+}
+
+static bool id_is_used(u32 id)
+{
+	const struct range *m;
+
+	for (m = ranges; m && m->id != id; m = m->next)
+		;
+	return m;
+}
+
+/*
+ * [start, end) is mapped no more: cuts it out. Returns the ranges that are gone as a whole. Without memory for
+ * the second half of one that is cut in two, that one stays as it is.
+ */
+static struct range *cut(u64 start, u64 end)
+{
+	struct range **at = &ranges, *m, *gone = NULL;
+
+	while ((m = *at)) {
+		if (!overlaps(m, start, end)) {
+			at = &m->next;
+		} else if (m->start < start && m->end > end) {
+			struct range *rest = gate_alloc(sizeof(*rest));
+
+			if (!rest)
+				return gone;
+			*rest = (struct range){ m->next, end, m->end, m->id };
+			m->end = start;
+			m->next = rest;
+			return gone;
+		} else if (m->start < start) {
+			m->end = start;
+			at = &m->next;
+		} else if (m->end > end) {
+			m->start = end;
+			at = &m->next;
+		} else {
+			*at = m->next;
+			m->next = gone;
+			gone = m;
+		}
+	}
+	return gone;
+}
+
+/* Of these, one of each id that nobody has any more; the others are freed. */
+static struct range *unused(struct range *gone)
+{
+	struct range *list = NULL, *next, *other;
+
+	for (; gone; gone = next) {
+		next = gone->next;
+		for (other = list; other && other->id != gone->id; other = other->next)
+			;
+		if (other || id_is_used(gone->id)) {
+			gate_free(gone);
+		} else {
+			gone->next = list;
+			list = gone;
+		}
+	}
+	return list;
+}
+
+/* Without the lock: the image may have to wait. */
+static void forget(struct range *gone)
+{
+	struct range *next;
+
+	for (; gone; gone = next) {
+		next = gone->next;
+		image_call1(RING3_NR_MUNMAP, gone->id);
+		gate_free(gone);
+	}
+}
+
+long do_munmap(struct gate_regs *r)
+{
+	u64 start = r->a[0], len = page_align(r->a[1]);
+	struct range *gone = NULL;
+	long ret;
+
+	if (likely(!READ_ONCE(ranges)))
+		return gate_host_regs(r);
+	gate_lock(&ranges_lock);
+	/* Not before: the memory must not be another's while it is mapped here. */
+	ret = host_syscall2(__NR_munmap, start, r->a[1]);
+	if (!ret)
+		gone = unused(cut(start, start + len));
+	gate_unlock(&ranges_lock);
+	forget(gone);
+	return ret;
+}
+
+long do_mremap(struct gate_regs *r)
+{
+	u64 start = r->a[0], end = start + page_align(r->a[1]);
+	struct range **at, *m;
+
+	if (likely(!READ_ONCE(ranges)))
+		return gate_host_regs(r);
+	/* Where it lies then is nobody's business: it stays for good. */
+	gate_lock(&ranges_lock);
+	for (at = &ranges; (m = *at);) {
+		if (overlaps(m, start, end)) {
+			*at = m->next;
+			gate_free(m);
+		} else {
+			at = &m->next;
+		}
+	}
+	gate_unlock(&ranges_lock);
+	return gate_host_regs(r);
+}
 
 static long map_run(u64 at, u64 bytes, const struct gate_regs *r, u64 page)
 {
@@ -23,20 +170,17 @@ static long map_run(u64 at, u64 bytes, const struct gate_regs *r, u64 page)
 			     gate_fd(GATE_FD_REGION), offset);
 }
 
-static long page_of(const struct gate_regs *r, u64 len, u64 index)
+static long map_pages(const struct gate_regs *r, u32 id, u64 base, u64 len)
 {
-	return image_call5(RING3_NR_MMAP, (u32)r->a[4], len, r->a[2], r->a[3],
-			   r->a[5] / GATE_PAGE + index);
-}
+	u64 i, from = 0, pages = len / GATE_PAGE, run;
+	long page = image_call2(RING3_NR_MMAP_PAGE, id, 0), ret;
 
-static long map_pages(const struct gate_regs *r, u64 base, u64 len, u64 run)
-{
-	u64 i, from = 0, pages = len / GATE_PAGE;
-	long page = run, ret;
-
+	if (HOST_IS_ERR(page))
+		return page;
+	run = page;
 	for (i = 1; i <= pages; i++) {
 		if (i < pages) {
-			page = page_of(r, len, i);
+			page = image_call2(RING3_NR_MMAP_PAGE, id, i);
 			if (HOST_IS_ERR(page))
 				return page;
 			if ((u64)page == run + (i - from) * GATE_PAGE)
@@ -70,10 +214,44 @@ static long keep_out(struct gate_regs *r, u64 len)
 	return 0;
 }
 
+/* The image has the mapping before the process has, and for longer. */
+static long map_node(struct gate_regs *r, u64 len)
+{
+	struct range *m = gate_alloc(sizeof(*m));
+	long id, base, ret;
+
+	if (!m)
+		return -ENOMEM;
+	id = image_call3(RING3_NR_MMAP, (u32)r->a[4], len, r->a[5]);
+	if (HOST_IS_ERR(id)) {
+		gate_free(m);
+		return id;
+	}
+	gate_lock(&ranges_lock);
+	WRITE_ONCE(mappings_made, mappings_made + 1);
+	gate_unlock(&ranges_lock);
+	base = host_syscall6(__NR_mmap, r->a[0], len, PROT_NONE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (r->a[3] & PLACE_FLAGS),
+			     -1, 0);
+	ret = HOST_IS_ERR(base) ? base : map_pages(r, id, base, len);
+	if (ret) {
+		if (!HOST_IS_ERR(base))
+			host_syscall2(__NR_munmap, base, len);
+		image_call1(RING3_NR_MUNMAP, id);
+		gate_free(m);
+		return ret;
+	}
+	gate_lock(&ranges_lock);
+	*m = (struct range){ ranges, base, base + len, id };
+	WRITE_ONCE(ranges, m);
+	gate_unlock(&ranges_lock);
+	return base;
+}
+
 long do_mmap(struct gate_regs *r)
 {
 	u64 len = page_align(r->a[1]);
-	long first, base, ret;
+	long ret;
 
 	ret = keep_out(r, len);
 	if (ret)
@@ -86,18 +264,5 @@ long do_mmap(struct gate_regs *r)
 	}
 	if (offset_in_page(r->a[5]) || !len)
 		return -EINVAL;
-	first = page_of(r, len, 0);
-	if (HOST_IS_ERR(first))
-		return first;
-	base = host_syscall6(__NR_mmap, r->a[0], len, PROT_NONE,
-			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (r->a[3] & PLACE_FLAGS),
-			     -1, 0);
-	if (HOST_IS_ERR(base))
-		return base;
-	ret = map_pages(r, base, len, first);
-	if (ret) {
-		host_syscall2(__NR_munmap, base, len);
-		return ret;
-	}
-	return base;
+	return map_node(r, len);
 }

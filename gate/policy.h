@@ -156,6 +156,9 @@ long do_setsid(struct gate_regs *r);
 
 /* map.c */
 long do_mmap(struct gate_regs *r);
+long do_munmap(struct gate_regs *r);
+long do_mremap(struct gate_regs *r);
+void map_fork(enum gate_fork_phase phase);
 
 /* dirent.c */
 long do_getdents64(struct gate_regs *r);

@@ -32,6 +32,8 @@ static const gate_handler handlers[512] = {
 	[__NR_poll] = do_poll,
 	[__NR_lseek] = by_fd,
 	[__NR_mmap] = do_mmap,
+	[__NR_munmap] = do_munmap,
+	[__NR_mremap] = do_mremap,
 	[__NR_ioctl] = do_ioctl,
 	[__NR_pread64] = by_fd,
 	[__NR_pwrite64] = by_fd,
@@ -245,6 +247,7 @@ void policy_fork(enum gate_fork_phase phase)
 {
 	if (phase == GATE_FORK_PREPARE) {
 		trace_fork(phase);
+		map_fork(phase);
 		ticket_fork(phase);
 		ep_fork_lock();
 		feed_fork_lock();
@@ -259,5 +262,6 @@ void policy_fork(enum gate_fork_phase phase)
 	feed_fork_unlock();
 	ep_fork_unlock();
 	ticket_fork(phase);
+	map_fork(phase);
 	trace_fork(phase);
 }

@@ -310,7 +310,7 @@ static void number_child(struct ring3_thread *t)
 }
 
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-		       long a[5])
+		       long a[5], u32 stamp)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
@@ -318,6 +318,12 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	long ret;
 
 	fork_hook(GATE_FORK_PREPARE);
+	if (unlikely(policy_stamp() != stamp)) {
+		/* Another thread has mapped something since the image made the child's task: once more. */
+		fork_hook(GATE_FORK_PARENT);
+		task_undo(t);
+		return -ERESTARTNOINTR;
+	}
 	mask = signal_block_all();
 	ret = gate_clone_raw(host_nr(r), a[0], a[1], a[2], a[3], a[4], NULL);
 	if (ret) {
@@ -441,6 +447,7 @@ long gate_clone(struct gate_regs *r)
 	u64 flags, stack = 0, wanted;
 	bool new_args = r->nr == __NR_clone3;
 	struct ring3_thread *t;
+	u32 stamp;
 	s32 pid;
 	long ret;
 
@@ -473,6 +480,7 @@ long gate_clone(struct gate_regs *r)
 
 	if ((flags & CLONE_FILES) && !(flags & CLONE_THREAD))
 		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
+	stamp = policy_stamp();
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
 	if (HOST_IS_ERR(ret))
 		return ret;
@@ -489,7 +497,7 @@ long gate_clone(struct gate_regs *r)
 	if (flags & CLONE_VM)
 		ret = clone_shared(r, t, flags, stack, a, &req);
 	else
-		ret = clone_fork(r, t, flags, stack, a);
+		ret = clone_fork(r, t, flags, stack, a, stamp);
 	if (ret > 0 && wanted) {
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));

@@ -55,7 +55,7 @@ typedef int64_t r3_s64;
 #include "ring3_cpuid.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		2
+#define RING3_ABI		3
 
 /*
  * Address space. Everything ring3 maps lies between RING3_GATE_BASE and
@@ -178,10 +178,15 @@ enum ring3_state {
  */
 #define RING3_NR_LOG_READ	0x100e
 /*
- * MMAP(fd, len, prot, flags, index): the address of the region page that backs page `index` of a
- * mapping of len bytes of a node descriptor (packet rings); -ENODEV where the file has none.
+ * MMAP(fd, len, offset): the id of a new mapping of a node descriptor, whose memory does not go before the
+ * mapping does (packet rings); -ENODEV where the file has none, -EINVAL where that is not its size.
+ * MMAP_PAGE(id, index): the address of the region page that backs page `index` of it.
+ * MUNMAP(id): no address of the process's has it any more. A child's mappings have the ids of its
+ * parent's; EXEC and the end of the process unmap what is left.
  */
 #define RING3_NR_MMAP		0x100f
+#define RING3_NR_MMAP_PAGE	0x1011
+#define RING3_NR_MUNMAP		0x1012
 /*
  * AT(fd, nr, a0, a1, a2, a3): the call nr(a0..a3), but the descriptor that it makes gets the
  * number fd, which is free in the node's table (the gate has just reserved it in the host's).
@@ -189,7 +194,7 @@ enum ring3_state {
  * may be one that the host gives to another thread while this one still sleeps in accept().
  */
 #define RING3_NR_AT		0x1010
-#define RING3_NR_MAX		0x1011
+#define RING3_NR_MAX		0x1013
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */
 

@@ -101,6 +101,11 @@ u32 gate_class(u64 nr)
 	return CLASS_GATE;
 }
 
+u32 policy_stamp(void)
+{
+	return 0;
+}
+
 void policy_fork(enum gate_fork_phase phase)
 {
 	(void)phase;

@@ -99,6 +99,18 @@ static void late_look(struct late *l, int pid, uint64_t now)
 	l->last = now;
 }
 
+/* Which signals wait, and which are blocked. */
+static void late_signals(int pid, int tid)
+{
+	char path[80], text[4096], *line;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/status", pid, tid);
+	late_read(path, text, sizeof(text));
+	for (line = strtok(text, "\n"); tid && line; line = strtok(NULL, "\n"))
+		if (!strncmp(line, "Sig", 3) || !strncmp(line, "ShdPnd", 6))
+			printf("  %d %s\n", tid, line);
+}
+
 /* For whoever looks for the reason: what its threads are doing. */
 static void late_print(int pid)
 {
@@ -118,6 +130,7 @@ static void late_print(int pid)
 			text[strcspn(text, "\n")] = 0;
 			printf("  %d %s: %.100s\n", atoi(e->d_name), files[i], text);
 		}
+		late_signals(pid, atoi(e->d_name));
 	}
 	if (d)
 		closedir(d);

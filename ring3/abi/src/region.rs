@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU32;
 use crate::cpuid::ring3_cpuid;
 
 pub const RING3_MAGIC: u64 = 0x3367_006e_6967_6572;
-pub const RING3_ABI: u32 = 2;
+pub const RING3_ABI: u32 = 3;
 
 pub const RING3_GATE_BASE: u64 = 0x29f0_0000_0000;
 pub const RING3_SPACE_BASE: u64 = 0x2a00_0000_0000;
@@ -61,7 +61,9 @@ pub const RING3_NR_PORT_DEL: u64 = 0x100d;
 pub const RING3_NR_LOG_READ: u64 = 0x100e;
 pub const RING3_NR_MMAP: u64 = 0x100f;
 pub const RING3_NR_AT: u64 = 0x1010;
-pub const RING3_NR_MAX: u64 = 0x1011;
+pub const RING3_NR_MMAP_PAGE: u64 = 0x1011;
+pub const RING3_NR_MUNMAP: u64 = 0x1012;
+pub const RING3_NR_MAX: u64 = 0x1013;
 
 pub const RING3_FDS_MAX: usize = 65536;
 

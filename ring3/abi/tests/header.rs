@@ -53,6 +53,8 @@ const CONSTANTS: &[(&str, u64)] = &[
     ("RING3_NR_PORT_DEL", abi::RING3_NR_PORT_DEL),
     ("RING3_NR_LOG_READ", abi::RING3_NR_LOG_READ),
     ("RING3_NR_MMAP", abi::RING3_NR_MMAP),
+    ("RING3_NR_MMAP_PAGE", abi::RING3_NR_MMAP_PAGE),
+    ("RING3_NR_MUNMAP", abi::RING3_NR_MUNMAP),
     ("RING3_NR_AT", abi::RING3_NR_AT),
     ("RING3_NR_PARK", abi::RING3_NR_PARK),
     ("RING3_NR_UNPARK", abi::RING3_NR_UNPARK),

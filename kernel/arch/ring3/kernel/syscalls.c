@@ -91,7 +91,11 @@ long ring3_dispatch(struct ring3_thread *tb)
 	case RING3_NR_LOG_READ:
 		return ring3_sys_log_read((char __user *)a[0], a[1], (u64 __user *)a[2]);
 	case RING3_NR_MMAP:
-		return ring3_sys_mmap(a[0], a[1], a[2], a[3], a[4]);
+		return ring3_sys_mmap(a[0], a[1], a[2]);
+	case RING3_NR_MMAP_PAGE:
+		return ring3_sys_mmap_page(a[0], a[1]);
+	case RING3_NR_MUNMAP:
+		return ring3_sys_munmap(a[0]);
 	case RING3_NR_AT:
 		return ring3_sys_at(a[0], a[1], a[2], a[3], a[4], a[5]);
 	case RING3_NR_PARK:

@@ -27,6 +27,7 @@
 #include <asm/ring3.h>
 #include <asm/unistd.h>
 #include "cred.h"
+#include "maps.h"
 #include "vcpu.h"
 
 struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
@@ -174,8 +175,10 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 		r3t_flags(tb) |= R3_F_GONE;
 		r3t_host_pid(tb) = R3T_NO_PID;
 		tb->tid = 0;
-		if (--proc->threads == 0)
+		if (--proc->threads == 0) {
+			ring3_maps_exit((u64)proc);
 			host_store(&proc->state, 0);
+		}
 		mutex_unlock(&ring3_blocks);
 		return pid;
 	}
@@ -291,12 +294,20 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 			return -EAGAIN;
 		}
 		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
+		ret = ring3_maps_fork((u64)proc, (u64)child, flags & CLONE_VM);
+		if (ret) {
+			host_store(&child->state, 0);
+			fdmap_put(map);
+			return ret;
+		}
 		proc = child;
 	}
 	tb = thread_alloc(proc, map);
 	if (!tb) {
-		if (!thread)
+		if (!thread) {
+			ring3_maps_exit((u64)proc);
 			host_store(&proc->state, 0);
+		}
 		fdmap_put(map);
 		return -ENOMEM;
 	}
@@ -317,8 +328,11 @@ void ring3_task_exited(struct ring3_thread *tb)
 	tb->task = 0;
 	if (r3t_host_pid(tb) && proc && proc->pid)
 		r3t_host_pid(tb) = proc->pid;
-	if (proc)
+	if (proc) {
+		if (proc->threads == 1)
+			ring3_maps_exit((u64)proc);
 		proc->threads--;
+	}
 	r3t_flags(tb) |= R3_F_GONE;
 	mutex_unlock(&ring3_blocks);
 }
@@ -426,6 +440,7 @@ long ring3_sys_exec(void)
 		}
 	}
 	memset(map->proxy, 0, sizeof(map->proxy));
+	ring3_maps_exit(me->proc);
 	((struct ring3_proc *)me->proc)->waiter_fd = -1;
 	return ring3_exec_creds();
 }

@@ -87,8 +87,9 @@ long ring3_sys_fd_move(int from, int to, int cloexec);
 long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3);
 void ring3_task_exited(struct ring3_thread *tb);
 long ring3_sys_log_read(char __user *buf, size_t len, u64 __user *seq);
-long ring3_sys_mmap(int fd, size_t len, unsigned long prot, unsigned long flags,
-		    unsigned long pgoff);
+long ring3_sys_mmap(int fd, size_t len, unsigned long offset);
+long ring3_sys_mmap_page(u32 id, unsigned long index);
+long ring3_sys_munmap(u32 id);
 long ring3_keep(struct ring3_thread *tb);
 
 /* proxy.c */

@@ -288,9 +288,14 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	}
 	if (rip == (u64)gate_trap_redo) {
+		struct gate_tcb *tcb = gate_tcb();
+
 		count(COUNT_HLT);
 		sc->rip = gate_thread()->gate[WORD_RESUME];
+		/* One that was noted on the way here keeps the others off till it is delivered; the program's are in uc. */
 		signal_set_mask(uc->uc_sigmask);
+		if (tcb->npending)
+			uc->uc_sigmask = tcb->saved_mask;
 		sud_call(uc);
 		return;
 	}

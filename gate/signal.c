@@ -256,7 +256,11 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 	 * kernel code, which is not aligned. The program has it no more after this call.
 	 */
 	if (unlikely(sc->trapno == ALIGNMENT_CHECK) && (in_image(rip) || in_gate(rip))) {
+		static u32 said;
+
 		sc->eflags &= ~EFLAGS_AC;
+		if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+			gate_warn("a call with EFLAGS.AC set: cleared, in the program too");
 		return;
 	}
 	if (in(rip, gate_copy_start, gate_copy_end)) {

@@ -6,10 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#define CALLS	400000	/* that make no child, but are on their way to: a hundred times as many can be tried */
+#define CALLS	150000	/* that make no child, but are on their way to: a hundred times as many can be tried */
 #define FORKS	100
 
-static volatile int over, handled;
+static volatile int over, forking, handled;
 static pthread_t forker;
 
 static void on_usr1(int sig)
@@ -18,16 +18,22 @@ static void on_usr1(int sig)
 	handled++;
 }
 
+/* The next when the last has been seen to, at all distances from the call. */
 static void *shoot(void *arg)
 {
 	volatile int i, pause = 0;
+	int before;
 
-	/* At all distances from the fork, and slowly enough for it to get through. */
 	while (!over) {
+		before = handled;
 		pthread_kill(forker, SIGUSR1);
-		pause = (pause + 37) % 4000;
-		for (i = 0; i < pause + 2000; i++)
+		for (i = 0; handled == before && i < 1000000; i++)
 			;
+		pause = (pause + 37) % 20000;
+		for (i = 0; i < pause; i++)
+			;
+		if (forking)
+			usleep(2000);
 	}
 	return arg;
 }
@@ -57,6 +63,7 @@ int main(void)
 		if (i % 50 == 0)
 			calls += blocked() != 0;
 	}
+	forking = 1;
 	for (i = 0; i < FORKS; i++) {
 		/* Not fork(): the C library's may block signals around it. */
 		long pid = syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);

@@ -67,6 +67,9 @@ fn calls(options: Options) -> Checked {
             outcome.report()
         )
     })?;
+    ensure(outcome.stderr.trim().is_empty(), || {
+        format!("seed {seed}, said meanwhile: {}", outcome.stderr)
+    })?;
     let log = exec::run(&mut node::ring3(["log", &node.name]), SHORT)?;
     let found: Vec<&str> = log
         .stdout

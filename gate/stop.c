@@ -105,7 +105,9 @@ bool stop_signal(const siginfo_t *info)
 	struct ring3_thread *t = gate_thread();
 	struct gate_tcb *tcb = gate_tcb();
 
-	if (!stop_is_mark(info))
+	/* With RLIMIT_SIGPENDING used up the host sends it without the mark, and from nobody. */
+	if (!stop_is_mark(info) &&
+	    !(info->si_code == SI_USER && !info->si_pid && stopped_by(t)))
 		return false;
 	if (!READ_ONCE(t->inside)) {
 		stop_park();

@@ -116,6 +116,8 @@ int main(void)
 	/* Nobody has it: another may have its ring. */
 	again = must(socket(AF_PACKET, SOCK_RAW, 0));
 	ring = ring_of(again);
+	T(munmap(ring + BLOCK, 2 * BLOCK));
+	T(setsockopt(again, SOL_PACKET, PACKET_RX_RING, &none, sizeof(none)));
 	T(munmap(ring, BLOCKS * BLOCK));
 	T(setsockopt(again, SOL_PACKET, PACKET_RX_RING, &none, sizeof(none)));
 	send_one('d');

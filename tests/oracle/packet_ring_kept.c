@@ -117,6 +117,7 @@ int main(void)
 	again = must(socket(AF_PACKET, SOCK_RAW, 0));
 	ring = ring_of(again);
 	T(munmap(ring + BLOCK, 2 * BLOCK));
+	T(munmap(ring, BLOCK));
 	T(setsockopt(again, SOL_PACKET, PACKET_RX_RING, &none, sizeof(none)));
 	T(munmap(ring, BLOCKS * BLOCK));
 	T(setsockopt(again, SOL_PACKET, PACKET_RX_RING, &none, sizeof(none)));

@@ -331,7 +331,9 @@ void ring3_task_exited(struct ring3_thread *tb)
 	if (proc) {
 		if (proc->threads == 1)
 			ring3_maps_exit((u64)proc);
-		proc->threads--;
+		/* One without a pid has never been on the host, which refused it: the keeper has nothing to reap. */
+		if (!--proc->threads && !proc->pid)
+			host_store(&proc->state, 0);
 	}
 	r3t_flags(tb) |= R3_F_GONE;
 	mutex_unlock(&ring3_blocks);

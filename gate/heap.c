@@ -116,17 +116,5 @@ long gate_copy_out(void *user, const void *src, size_t n)
 
 long gate_strncpy_in(char *dst, const void *user, size_t size)
 {
-	const char *from = user;
-	size_t n;
-
-	for (n = 0; n < size; n++) {
-		long c = gate_load_byte(from + n);
-
-		if (c < 0)
-			return c;
-		dst[n] = c;
-		if (!c)
-			return n;
-	}
-	return -ENAMETOOLONG;
+	return gate_strncpy_raw(dst, user, size);
 }

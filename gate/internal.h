@@ -147,7 +147,7 @@ extern char gate_first_altstack[], gate_first_stack_top[REGS_ABOVE];
 extern const char gate_text_start[], gate_text_end[];
 extern struct gate_mutex gate_heap_lock, gate_patch_lock;
 long gate_copy_raw(void *dst, const void *src, size_t n);
-long gate_load_byte(const void *src);
+long gate_strncpy_raw(char *dst, const void *src, size_t size);
 long gate_enter_raw(long nr, long a, long b, long c, long d, long e, long f,
 		    struct ring3_thread *t);
 void gate_restorer(void);

@@ -5,8 +5,8 @@
  * A fault at gate_copy_start..gate_copy_end goes on at gate_copy_fault (signal.c).
  */
 	.text
-	.globl	gate_copy_raw, gate_load_byte, gate_copy_start, gate_copy_end, gate_copy_fault
-	.hidden	gate_copy_raw, gate_load_byte, gate_copy_start, gate_copy_end, gate_copy_fault
+	.globl	gate_copy_raw, gate_strncpy_raw, gate_copy_start, gate_copy_end, gate_copy_fault
+	.hidden	gate_copy_raw, gate_strncpy_raw, gate_copy_start, gate_copy_end, gate_copy_fault
 
 /* long gate_copy_raw(dst, src, n): 0 or -EFAULT. */
 	.balign	16
@@ -17,9 +17,21 @@ gate_copy_raw:
 	xorl	%eax, %eax
 	ret
 
-/* long gate_load_byte(src): 0..255 or -EFAULT. */
-gate_load_byte:
-	movzbl	(%rdi), %eax
+/* long gate_strncpy_raw(dst, src, size): the length, -ENAMETOOLONG without a NUL within size, or -EFAULT. */
+gate_strncpy_raw:
+	xorl	%eax, %eax
+.Lbyte:
+	cmpq	%rdx, %rax
+	jae	.Ltoo_long
+	movzbl	(%rsi,%rax), %ecx
+	movb	%cl, (%rdi,%rax)
+	incq	%rax
+	testl	%ecx, %ecx
+	jnz	.Lbyte
+	decq	%rax
+	ret
+.Ltoo_long:
+	movq	$-36, %rax
 	ret
 gate_copy_end:
 

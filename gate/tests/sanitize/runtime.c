@@ -32,6 +32,7 @@ void __real_gate_child_start(void *child) __attribute__((noreturn));
 void *__real_gate_alloc(size_t size);
 void __real_gate_free(void *p);
 long __real_gate_copy_in(void *dst, const void *user, size_t n);
+long __real_gate_strncpy_in(char *dst, const void *user, size_t size);
 long __real_gate_copy_out(void *user, const void *src, size_t n);
 void *__real_memcpy(void *d, const void *s, size_t n);
 void *__real_memmove(void *d, const void *s, size_t n);
@@ -260,6 +261,12 @@ long __wrap_gate_copy_in(void *dst, const void *user, size_t n)
 {
 	check((u64)dst, n, true, CALLER);
 	return __real_gate_copy_in(dst, user, n);
+}
+
+long __wrap_gate_strncpy_in(char *dst, const void *user, size_t size)
+{
+	check((u64)dst, size, true, CALLER);
+	return __real_gate_strncpy_in(dst, user, size);
 }
 
 long __wrap_gate_copy_out(void *user, const void *src, size_t n)

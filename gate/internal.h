@@ -215,7 +215,7 @@ bool node_map_alias(u64 address);
 /* thread.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t);
 struct gate_tcb *tcb_first(struct ring3_thread *t);
-void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb);
+void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt);
 void gate_child_start(void *child) __attribute__((noreturn));
 struct ring3_thread *null_thread_new(void);	/* node-less test build */
 long image_call_as(struct ring3_thread *t, long nr, long a);

@@ -35,10 +35,12 @@ struct sigframe {
  */
 static void fatal(const siginfo_t *info, struct ucontext *uc)
 {
+	stack_t alt = tcb_call_altstack(gate_tcb());
 	siginfo_t copy = *info;
 	int sig = info->si_signo;
 
 	stop_others();
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);		/* a fault in the image leaves uc alone */
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);

@@ -182,7 +182,7 @@ void gate_start(u64 *sp)
 		gate_die(125, "cannot keep the gate's own file open");
 	memset(t->gate, 0, sizeof(t->gate));
 	tcb = tcb_first(t);
-	thread_adopt(t, tcb);
+	thread_adopt(t, tcb, tcb_altstack(tcb));
 	signal_start();
 	if (after) {
 		cred_align(auxv);	/* what exec does to capabilities depends on them */

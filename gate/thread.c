@@ -127,12 +127,11 @@ static void tcb_free(struct gate_tcb *tcb)
 
 /*
  * Makes this host thread the one that t and tcb belong to. The tid comes last: who ends the process
- * sends a signal to each tid that it sees (stop.c), for which all else has to be there.
+ * sends a signal to each tid that it sees (stop.c), for which all else has to be there. Until the program's
+ * context is loaded, a fault in the image must not come to the stack that has it: alt.
  */
-void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb)
+void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt)
 {
-	stack_t alt = tcb_altstack(tcb);
-
 	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)t);
 	t->gate[WORD_STACK] = (u64)tcb->stack_top;
 	t->gate[WORD_ENTER] = gate.enter;
@@ -246,7 +245,7 @@ void gate_child_start(void *arg)
 	struct ring3_thread *t = child->thread;
 	struct ucontext *uc = child->uc;
 
-	thread_adopt(t, child->tcb);
+	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
 	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_park();
@@ -337,7 +336,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	}
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
-	thread_adopt(t, tcb);
+	thread_adopt(t, tcb, tcb_call_altstack(tcb));
 	late = proc_started(t);
 	areas_forget(tcb);
 	stop_forked();

@@ -262,9 +262,12 @@ void gate_child_start(void *arg)
 
 static void fork_hook(enum gate_fork_phase phase)
 {
+	struct gate_mutex *sighand = &gate_tcb()->sighand->lock;
+
 	if (phase == GATE_FORK_PREPARE) {
 		policy_fork(phase);
 		seccomp_fork(phase);
+		gate_lock(sighand);	/* others deliver signals by it */
 		gate_lock(&areas_lock);
 		gate_lock(&gate_patch_lock);
 		gate_lock(&gate_heap_lock);
@@ -273,6 +276,7 @@ static void fork_hook(enum gate_fork_phase phase)
 	gate_unlock(&gate_heap_lock);
 	gate_unlock(&gate_patch_lock);
 	gate_unlock(&areas_lock);
+	gate_unlock(sighand);
 	seccomp_fork(phase);
 	policy_fork(phase);
 }

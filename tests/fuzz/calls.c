@@ -539,7 +539,7 @@ static int look(struct process *p, int number)
 		       hangs ? "FINDING: a process hangs" : "a process is kept from running",
 		       (unsigned long long)p->seed, (unsigned long long)(now - p->until),
 		       (unsigned long long)p->late.had_ms);
-		late_print(p->pid);
+		late_print(p->pid, 2);
 		print_last(number);
 		kill(p->pid, SIGKILL);
 		waitpid(p->pid, &status, 0);

@@ -111,10 +111,10 @@ static void late_signals(int pid, int tid)
 			printf("  %d %s\n", tid, line);
 }
 
-/* For whoever looks for the reason: what its threads are doing. */
-static void late_print(int pid)
+/* For whoever looks for the reason: what its threads and its children's are doing. */
+static void late_print(int pid, int depth)
 {
-	char path[80], text[512];
+	char path[80], text[512], *at, *end;
 	struct dirent *e;
 	DIR *d;
 
@@ -131,6 +131,9 @@ static void late_print(int pid)
 			printf("  %d %s: %.100s\n", atoi(e->d_name), files[i], text);
 		}
 		late_signals(pid, atoi(e->d_name));
+		/* `children' is still there: the last of the files. */
+		for (at = text; atoi(e->d_name) && depth && strtol(at, &end, 10) > 0; at = end)
+			late_print((int)strtol(at, NULL, 10), depth - 1);
 	}
 	if (d)
 		closedir(d);

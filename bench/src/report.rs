@@ -195,11 +195,17 @@ fn machine() -> String {
     };
     let root = tool::root().display().to_string();
     format!(
-        "{} · {cpus} CPUs, {model} · {:.0} GiB · host Linux {} · load before: {} · ring3 {}",
+        "{} · {cpus} CPUs, {model} · {:.0} GiB · host Linux {} · load before: {} · ring3 {}{}",
         said("date", &["-u", "+%F %H:%M UTC"]),
         kib / 1048576.0,
         read("/proc/sys/kernel/osrelease").trim(),
         read("/proc/loadavg").split(' ').next().unwrap_or("?"),
         said("git", &["-C", &root, "describe", "--always", "--dirty"]),
+        // See tools/profile: kernel/build uses it if it is there.
+        if tool::root().join("build/profile/sum").exists() {
+            ", its image optimized with a profile (`make profile`)"
+        } else {
+            ""
+        },
     )
 }

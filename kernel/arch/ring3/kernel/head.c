@@ -13,11 +13,16 @@
 #else
 #define FLAVOUR	"up"
 #endif
+#ifdef RING3_PROFILED			/* kernel/build says so */
+#define OPTIMIZED	" profiled"
+#else
+#define OPTIMIZED	""
+#endif
 
 extern const Elf64_Rela __rela_start[], __rela_end[];
 
 const char ring3_version[sizeof(ring3_region.version)] __used __section(".ring3_version") =
-	UTS_RELEASE " " FLAVOUR;
+	UTS_RELEASE " " FLAVOUR OPTIMIZED;
 
 asmlinkage void ring3_relocate(void);
 asmlinkage void ring3_relocate(void)

@@ -39,6 +39,38 @@ static long get_bits(struct gate_regs *r, u64 *bits, u32 words, u32 limit)
 	return 0;
 }
 
+/*
+ * Linux looks no further than the process's table of descriptors reaches (core_sys_select()), however large n
+ * is: programs pass getdtablesize() with an fd_set of 1024 bits, behind which there is something else, or
+ * nothing. Where the table ends we can't ask, but what is beyond the last open number does not count.
+ */
+static u32 reach(const struct gate_regs *r, u32 limit)
+{
+	u32 words = (limit + 63) / 64, top = SELECT_WORDS * 64, k, w, m, i, fd;
+	u64 bits[64], left, user;
+
+	for (k = 1; k <= 3; k++) {
+		for (w = SELECT_WORDS; r->a[k] && w < words; w += m) {
+			user = r->a[k] + w * sizeof(u64);
+			m = (GATE_PAGE - user % GATE_PAGE) / sizeof(u64);
+			m = m > ARRAY_SIZE(bits) ? ARRAY_SIZE(bits) : m ? m : 1;
+			m = m > words - w ? words - w : m;
+			if (gate_copy_in(bits, user_ptr(user), m * sizeof(u64)))
+				break;
+			for (i = 0; i < m; i++) {
+				for (left = bits[i]; left; left &= left - 1) {
+					fd = (w + i) * 64 + __builtin_ctzll(left);
+					if (fd >= top && fd < limit && !reserved_fd(fd) &&
+					    (fd_is_node(fd) ||
+					     host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0))
+						top = fd + 1;
+				}
+			}
+		}
+	}
+	return top;
+}
+
 static u32 union_owners(const u64 *bits, u32 words, u32 *n)
 {
 	u32 w, all = 0;
@@ -230,12 +262,22 @@ long do_select(struct gate_regs *r)
 {
 	u64 small[3 * SELECT_WORDS];
 	struct select_set s = { .bits = small };
+	struct gate_regs trimmed;
 	s32 limit = r->a[0];
 	u32 whose;
 	long ret;
 
-	if (limit <= 0 || limit > (s32)(16 * RING3_FDS_MAX))
+	if (limit <= 0)
 		return gate_host_regs(r);
+	if (unlikely(limit > SELECT_WORDS * 64)) {
+		/* No process has more descriptors than that (fs.nr_open). */
+		if (limit > (s32)(16 * RING3_FDS_MAX))
+			limit = 16 * RING3_FDS_MAX;
+		limit = reach(r, limit);
+		trimmed = *r;
+		trimmed.a[0] = limit;
+		r = &trimmed;
+	}
 	s.words = (limit + 63) / 64;
 	if (s.words > SELECT_WORDS) {
 		s.bits = gate_alloc(3 * s.words * sizeof(u64));

@@ -14,7 +14,6 @@
 #define BOUNCE		65536u
 #define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
 #define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
-#define PIPE_WHOLE	65536u			/* an empty pipe of the usual size */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
 #define MSG_PEEK	0x2
@@ -63,10 +62,22 @@ static long put_offset(bool in_node, u32 in, u64 user, s64 pos)
 	return 0;
 }
 
+/*
+ * What is said to be followed by more waits for it (tcp_push(), UDP_CORK). Linux takes that back when
+ * it comes to the file's end before all is sent (->splice_eof); so here nothing is said to be, at the end.
+ */
+static bool has_more(u32 in, s64 pos)
+{
+	char byte;
+
+	return host_syscall4(__NR_pread64, in, (long)&byte, 1, pos) > 0;
+}
+
 /* From a host file into a node descriptor. */
 static long send_host_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 {
 	long total = 0, got, put = 0;
+	bool more;
 	u64 n;
 
 	while ((u64)total < count) {
@@ -74,7 +85,8 @@ static long send_host_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 		got = host_syscall4(__NR_pread64, in, (long)buf, n, *pos);
 		if (got <= 0)
 			return total ? total : got;
-		put = node_put(out, buf, got, (u64)(total + got) < count ? MSG_MORE : 0);
+		more = (u64)total + got < count && (u64)got == n && has_more(in, *pos + got);
+		put = node_put(out, buf, got, more ? MSG_MORE : 0);
 		if (put < 0)
 			break;
 		total += put;
@@ -204,14 +216,18 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 	s32 used = 0;
 	long got, put;
 	bool socket;
+	u64 room;
 
 	got = host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
 	if (got)
 		return got;
 	/* As much as the pipe takes without a wait, so that nothing has to be put back. */
 	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
-	if (len > (used ? PIPE_SLOT : PIPE_WHOLE))
-		len = used ? PIPE_SLOT : PIPE_WHOLE;
+	room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
+	if (room > BOUNCE)
+		room = BOUNCE;
+	if (len > room)
+		len = room;
 	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag says for itself. */
 	got = image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
 	socket = got != -ENOTSOCK;

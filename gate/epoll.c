@@ -27,6 +27,7 @@
  * An epoll never turns back from mixed. It may become mixed while threads wait:
  * those in the node get an edge; those on the host are kicked by an always
  * readable member, also with data MAGIC, which the last of them takes out.
+ * A process that shares an epoll with others learns by an event of MAGIC that one of them has made it mixed.
  *
  * What we know of an epoll is in struct ep, found by number and shared by
  * duplicates. An epoll we know nothing of (inherited over exec) counts as having
@@ -68,14 +69,14 @@ static struct ep *ep_find(u32 fd)
 }
 
 /* A node descriptor is an epoll if and only if its place on the host is held by one. */
-static bool has_twin(u32 fd)
+bool ep_has_twin(u32 fd)
 {
 	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
 }
 
 bool ep_is(u32 fd)
 {
-	return READ_ONCE(ep_at[fd]) || has_twin(fd);
+	return READ_ONCE(ep_at[fd]) || ep_has_twin(fd);
 }
 
 /* NULL: not ours to know, or no epoll at all. */
@@ -83,7 +84,7 @@ struct ep *ep_get(u32 fd)
 {
 	struct ep *ep = ep_find(fd);
 
-	if (ep || !feed_mine() || !has_twin(fd))
+	if (ep || !feed_mine() || !ep_has_twin(fd))
 		return ep;
 	gate_lock(&ep_lock);
 	ep = ep_find(fd);
@@ -124,11 +125,9 @@ void ep_dup(u32 from, u32 to)
 	gate_unlock(&ep_lock);
 }
 
-u32 ep_sides(u32 fd)
+bool ep_known(u32 fd)
 {
-	struct ep *ep = ep_find(fd);
-
-	return ep ? READ_ONCE(ep->sides) : 0;
+	return ep_find(fd);
 }
 
 void ep_fired(u32 index)
@@ -143,6 +142,15 @@ void ep_arm_ep(struct ep *ep, u32 fd)
 {
 	if (!__atomic_exchange_n(&ep->armed, 1, __ATOMIC_SEQ_CST))
 		feed_arm_twin(fd, ep - eps);
+}
+
+/* A process comes that has our descriptors, too. */
+void ep_shared(void)
+{
+	u32 i;
+
+	for (i = 0; i < eps_used; i++)
+		WRITE_ONCE(eps[i].shared, 1);
 }
 
 void ep_fork_lock(void)
@@ -163,6 +171,7 @@ void ep_forked(void)
 		eps[i].sides = EP_HOST | EP_NODE;
 		eps[i].armed = 0;
 		eps[i].maybe = 1;
+		eps[i].member = 0;	/* the parent's proxy, not ours */
 		eps[i].host_waiters = 0;
 		eps[i].node_waiters = 0;
 	}
@@ -225,6 +234,7 @@ static long kick_host_waiters(struct ep *ep, u32 epfd)
 	fd = kick_fd();
 	if (fd < 0)
 		return fd;
+	WRITE_ONCE(ep->was_kicked, 1);
 	__atomic_store_n(&ep->kicked, 1, __ATOMIC_SEQ_CST);
 	ret = twin_ctl(epfd, EPOLL_CTL_ADD, fd, EPOLLIN);
 	if (ret || !__atomic_load_n(&ep->host_waiters, __ATOMIC_SEQ_CST))
@@ -242,14 +252,17 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 	ret = feed_start();
 	if (ret)
 		return ret;
+	ep->maybe = 1;
+	/* Before our member is there: its first event may come at once. */
+	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
 	if (!ep->polled) {
 		ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_ADD, feed_fd(), &ev);
-		if (ret && ret != -EEXIST)
+		if (ret && ret != -EEXIST) {
+			__atomic_fetch_and(&ep->sides, ~EP_MIXED, __ATOMIC_SEQ_CST);
 			return ret;
+		}
 		ep->member = 1;
 	}
-	ep->maybe = 1;
-	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
 
 	/* Whoever waits on one side only has to learn that there are two. */
 	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);

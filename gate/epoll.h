@@ -17,6 +17,9 @@ struct ep {
 	u32 host_waiters;	/* threads waiting on the twin itself */
 	u32 node_waiters;	/* threads in ep_wait_mixed() */
 	u32 kicked;		/* the kick is a member of the twin */
+	u32 was_kicked;		/* ... or has been: an event of it may be on its way still */
+	u32 shared;		/* with another process, which may make it mixed */
+	u32 node_first;		/* the twin has filled the last answer: now it is the node's turn */
 	u32 polled;		/* it is polled itself: no member of ours in the node's epoll */
 	u32 member;		/* the feeder's proxy is a member of the node's epoll */
 	u64 looked;		/* TSC of the last look into the twin */

@@ -47,7 +47,7 @@ static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)
 
 	ep->looked = cycles();
 	n = host_syscall4(__NR_epoll_wait, epfd, user, max, 0);
-	if (n > 0 && unlikely(READ_ONCE(ep->kicked)))
+	if (n > 0 && unlikely(READ_ONCE(ep->was_kicked)))
 		n = ep_strip(user, n, &ours);
 	return n;
 }
@@ -59,6 +59,29 @@ static long node_wait(u32 epfd, u64 user, long max, u64 deadline)
 	return image_call(__NR_epoll_pwait2, epfd, user, max, (long)arg, 0, 0);
 }
 
+/*
+ * Busy members of the host that fill each answer leave room for those of the node in every other, as
+ * Linux has them take turns. 0: it is not their turn, or they have nothing.
+ */
+static long node_turn(struct ep *ep, u32 epfd, u64 user, long max)
+{
+	const u64 size = sizeof(struct epoll_event);
+	bool ours = false;
+	long node, host;
+
+	if (likely(!READ_ONCE(ep->node_first)))
+		return 0;
+	WRITE_ONCE(ep->node_first, 0);
+	WRITE_ONCE(ep->maybe, 1);
+	node = node_wait(epfd, user, max, 0);
+	if (node > 0)
+		node = ep_strip(user, node, &ours);
+	if (node <= 0 || node == max)
+		return node;
+	host = twin_look(ep, epfd, user + node * size, max - node);
+	return host > 0 ? node + host : node;
+}
+
 /* As below, for an epoll that is polled itself; -EBUSY: no slot is free. */
 static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
 {
@@ -68,8 +91,13 @@ static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 dead
 	s32 slot = -1;
 	long host, ret;
 
+	ret = node_turn(ep, epfd, user, max);
+	if (ret)
+		return ret;
 	for (;;) {
 		host = twin_look(ep, epfd, user, max);
+		if (host == max)
+			WRITE_ONCE(ep->node_first, 1);
 		if (host < 0 || host == max)
 			ret = host;
 		else
@@ -104,6 +132,9 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 	long host = 0, node = 0, more;
 	bool ours = false;
 
+	node = node_turn(ep, epfd, user, max);
+	if (node)
+		return node;
 	for (;;) {
 		if (READ_ONCE(ep->maybe) || !deadline || cycles() - ep->looked > LOOK_CYCLES) {
 			WRITE_ONCE(ep->maybe, 0);
@@ -113,8 +144,10 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 			if (host > 0)
 				WRITE_ONCE(ep->maybe, 1);	/* level-triggered ones stay */
 		}
-		if (host == max)
+		if (host == max) {
+			WRITE_ONCE(ep->node_first, 1);
 			break;
+		}
 		if (!host)
 			ep_arm_ep(ep, epfd);
 		node = node_wait(epfd, user + host * size, max - host, host ? 0 : deadline);
@@ -175,10 +208,13 @@ static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 			n = gate_host_regs(r);
 		ep_host_wait_end(ep, epfd);
 	}
-	if (n <= 0 || likely(!(READ_ONCE(ep->sides) & EP_MIXED)))
+	if (n <= 0 || likely(!(READ_ONCE(ep->sides) & EP_MIXED) && !READ_ONCE(ep->shared)))
 		return n;
 	n = ep_strip(r->a[1], n, &ours);
-	return n || !ours ? n : -EAGAIN;
+	if (n < 0 || !ours)
+		return n;
+	ep_share(epfd);		/* perhaps another process did it */
+	return n ? n : -EAGAIN;
 }
 
 /* Reads the wait's time-out, whichever of the three calls it is. */

@@ -71,6 +71,53 @@ void fd_start(void)
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
 }
 
+/*
+ * A child has the node's descriptors as they were when the image made its task, and the host's as they
+ * were later, when that copied the table. What another thread gave up in between would be the
+ * node's in the child for ever, with whatever the host puts at that number next. So who gives a number up
+ * on the host counts that before, and the child looks if the count is another than before its task was made.
+ */
+static u32 closes;
+
+static void closing(void)
+{
+	__atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
+}
+
+u32 policy_closes(void)
+{
+	return __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
+}
+
+/* Is a placeholder, or an epoll's twin, still at this number on the host? */
+static bool is_held(u32 fd)
+{
+	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+
+	return flags >= 0 && ((flags & O_PATH) || ep_has_twin(fd));
+}
+
+void policy_inherit(u32 before)
+{
+	struct ring3_fdmap *map = gate_fdmap();
+	u32 fd;
+
+	if (likely(policy_closes() == before))
+		return;
+	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
+		if (!(map->node[fd / 64] | map->proxy[fd / 64])) {
+			fd |= 63;
+		} else if (map_test(map->node, fd) && !is_held(fd)) {
+			image_call1(__NR_close, fd);
+			ep_close(fd);
+			map_clear(map->node, fd);
+		} else if (map_test(map->proxy, fd) && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0) {
+			image_call1(__NR_close, fd);
+			map_clear(map->proxy, fd);
+		}
+	}
+}
+
 /* A new placeholder at the lowest free number of the host. */
 long fd_placeholder(bool cloexec)
 {
@@ -125,6 +172,7 @@ long do_close(struct gate_regs *r)
 		ret = image_call1(__NR_close, fd);
 		ep_close(fd);
 		map_clear(gate_fdmap()->node, fd);
+		closing();
 		host_syscall1(__NR_close, fd);
 		return ret;
 	}
@@ -168,6 +216,7 @@ static long close_stretch(u32 first, u32 last, u32 flags)
 			}
 		}
 	}
+	closing();
 	return host_syscall3(__NR_close_range, first, last, flags);
 }
 
@@ -237,6 +286,8 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		return -EBADF;
 
 	if (!from_node) {
+		if (to_node)
+			closing();
 		ret = host_syscall3(__NR_dup3, from, to, flags);
 		if (ret < 0)
 			return ret;

@@ -133,6 +133,7 @@ static long feed_start_locked(void)
 	ret = gate_fd_keep(fd, FD_FEED);
 	if (ret < 0)
 		return ret;
+	image_call1(__NR_close, feed_fd());	/* of a forked child's parent */
 	ret = image_call1(RING3_NR_PROXY, feed_fd());
 	if (ret < 0)
 		return ret;
@@ -172,6 +173,12 @@ long feed_expect(u32 fd, u32 events)
 	if (ret)
 		goto out;
 
+	if (!f->want && f->hot == ~0u && fd_has_proxy(fd)) {
+		/* Our parent's: what we say on it would be said to its waiters. */
+		image_call1(__NR_close, fd);
+		map_clear(gate_fdmap()->proxy, fd);
+		f->hot = 0;
+	}
 	first = !f->want;
 	stale = f->hot & events;
 	news = stale || (events & ~f->want);
@@ -273,7 +280,8 @@ void feed_fork_unlock(void)
 
 /*
  * A new process: its feeder is not here and the host epoll is still its
- * parent's, so it is left alone; the proxies are ours by inheritance.
+ * parent's, so it is left alone. So are its proxies, which are at our numbers till
+ * we need our own (feed_expect).
  */
 void feed_forked(void)
 {
@@ -289,7 +297,7 @@ void feed_forked(void)
 			fd |= 63;
 		} else if (map_test(map->proxy, fd)) {
 			feed_fds[fd].want = 0;
-			feed_fds[fd].hot = ~0u;	/* unknown: the next waiter clears it */
+			feed_fds[fd].hot = ~0u;
 		}
 	}
 }

@@ -85,6 +85,10 @@ enum gate_fork_phase {
 };
 void policy_fork(enum gate_fork_phase phase);
 u32 policy_stamp(void);		/* another when the node was told what a child has to have, too */
+u32 policy_closes(void);	/* another when a number of the node's was given up on the host */
+void policy_inherit(u32 closes);	/* in a child with descriptors of its own: policy_closes() before */
+void policy_shared(void);	/* another process is about to have our descriptors */
+bool policy_refuses_ns(u64 flags);	/* CLONE_NEW*: has said why */
 
 /*
  * Called once before the program starts; `fresh` on joining, not on exec.
@@ -121,6 +125,7 @@ long gate_host(long nr, long a, long b, long c, long d, long e, long f);
 /* Calls that belong to the mechanism; the policy's table dispatches to them. */
 long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
 long gate_execve(struct gate_regs *r);		/* execve execveat */
+void gate_exit_task(struct gate_regs *r);
 long gate_exit(struct gate_regs *r);
 long gate_exit_group(struct gate_regs *r);
 long gate_sigaction(struct gate_regs *r);	/* rt_sigaction */

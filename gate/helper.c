@@ -16,6 +16,7 @@
 #define USER_SS		0x2b
 #define FLAGS_IF	0x202
 
+static struct gate_mutex helper_exits;
 static u64 helper_proc;		/* the process that has one: not a vfork child of it */
 
 static void __attribute__((noreturn)) helper_main(void (*fn)(void))
@@ -63,6 +64,7 @@ long gate_helper(void (*fn)(void))
 
 void helper_forked(void)
 {
+	helper_exits.word = 0;
 	helper_proc = 0;
 }
 
@@ -73,10 +75,22 @@ u32 helper_others(void)
 	return READ_ONCE(proc->threads) - 1 - (helper_proc == (u64)proc);
 }
 
-/* exit(2): ends the process when only the helper would be left. */
+/*
+ * exit(2): ends the process when only the helper would be left. Of two that exit at once, the
+ * second finds the first gone: its task is, when gate_exit_task() comes back.
+ */
 long do_exit(struct gate_regs *r)
 {
-	if (helper_proc == gate_thread()->proc && !helper_others())
-		return gate_exit_group(r);
-	return gate_exit(r);
+	bool last;
+
+	if (helper_proc != gate_thread()->proc) {
+		gate_exit_task(r);
+		return gate_exit(r);
+	}
+	gate_lock(&helper_exits);
+	last = !helper_others();
+	if (!last)
+		gate_exit_task(r);
+	gate_unlock(&helper_exits);
+	return last ? gate_exit_group(r) : gate_exit(r);
 }

@@ -13,10 +13,12 @@
 
 /*
  * Signals that must reach the gate at any time: SIGSYS is the backstop,
- * SIGSEGV and SIGBUS are faults in copies, SIGBUS is stop.c's mark, too. The host never blocks them; whether
- * the program does is in gate_tcb.forced_mask.
+ * SIGSEGV and SIGBUS are faults in copies, SIGBUS is stop.c's mark, too. Of all that an instruction of the
+ * program's can raise, the host kills the process at once if it is blocked, with other threads in
+ * kernel code. The host never blocks them; whether the program does is in gate_tcb.forced_mask.
  */
-#define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS))
+#define SIG_CPU		(SIGBIT(SIGILL) | SIGBIT(SIGFPE) | SIGBIT(SIGTRAP))
+#define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS) | SIG_CPU)
 
 /* struct sigaction as the kernel has it. */
 struct host_sigaction {
@@ -33,7 +35,8 @@ struct gate_sighand {
 	struct host_sigaction action[SIGNALS + 1];	/* as the program asked */
 };
 
-#define PENDING_MAX	4
+#define FORCED_MAX	6
+#define PENDING_MAX	7	/* the forced ones and one other */
 
 /*
  * What the gate keeps for each thread, beside struct ring3_thread. Only its own
@@ -46,6 +49,7 @@ struct gate_tcb {
 	u64 saved_mask;		/* host mask to go back to when they are */
 	u64 forced_mask;	/* SIG_FORCED bits that the program believes blocked */
 	u64 forced_pending;	/* ... and that came from outside meanwhile */
+	siginfo_t forced_info[FORCED_MAX];	/* ... with what they said, see forced_index() */
 	u64 temp_orig;		/* gate_sigmask_begin: the mask before */
 	u32 temp_active;
 	u32 stop;		/* stop.c: park on the way out */
@@ -58,6 +62,7 @@ struct gate_tcb {
 	u32 strict;		/* SECCOMP_MODE_STRICT */
 	u32 borrowed;		/* a vfork child: the memory is its parent's */
 	u32 traceme;		/* ... that wants to be traced from its exec on */
+	u32 lent;		/* a vfork child: its parent takes this area back */
 	u32 pad;
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;

@@ -10,8 +10,8 @@
  * at their own numbers, which the feeder keeps (feed.c). What a proxy says on
  * waking is only a reason to look at the host again, never an answer.
  *
- * An epoll in the set counts as the node's, the host's, or both, after its
- * members (epoll.c).
+ * An epoll in the set counts as both sides', whatever its members are: others may come
+ * meanwhile (epoll.c).
  */
 #include "policy.h"
 
@@ -20,16 +20,11 @@
 
 u32 mixed_owner(s32 fd)
 {
-	u32 sides;
-
 	if (fd < 0)
 		return 0;
 	if (!fd_is_node(fd))
 		return OURS_HOST;
-	sides = ep_sides(fd);
-	if (!(sides & EP_HOST))
-		return OURS_NODE;
-	return sides & EP_NODE ? OURS_NODE | OURS_HOST : OURS_HOST;
+	return ep_known(fd) ? OURS_NODE | OURS_HOST : OURS_NODE;
 }
 
 /* Copies of fds[] with the others' numbers blanked. */
@@ -176,7 +171,7 @@ long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u
 
 	for (i = 0; i < n; i++) {
 		fds[i].revents = 0;
-		if (fds[i].fd >= 0 && fd_is_node(fds[i].fd) && ep_sides(fds[i].fd))
+		if (fds[i].fd >= 0 && fd_is_node(fds[i].fd) && ep_known(fds[i].fd))
 			ep_polled(fds[i].fd);
 	}
 	ret = wait_loop(fds, tmp, n, may, deadline, &slot);

@@ -32,6 +32,18 @@
 			 (1ull << 28) | (1ull << 30) | (1ull << 32) | (1ull << 33) |	\
 			 (1ull << 36))
 
+/*
+ * Threads, processes and who drives the node's kernel are told apart by the host's numbers, which would be
+ * others in there: the first wait of such a process would find its node's keeper gone.
+ */
+bool ns_refuses(u64 flags)
+{
+	if (likely(!(flags & CLONE_NEWPID)))
+		return false;
+	gate_warn("a new pid namespace below a node is not supported");
+	return true;
+}
+
 long do_bpf(struct gate_regs *r)
 {
 	u32 cmd = r->a[0];
@@ -57,6 +69,8 @@ long do_unshare(struct gate_regs *r)
 	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS);
 	long ret = 0;
 
+	if (ns_refuses(flags))
+		return -EPERM;
 	if ((flags & CLONE_FILES) && helper_others()) {
 		gate_warn("unshare(CLONE_FILES) in a process with threads is not supported");
 		return -EOPNOTSUPP;
@@ -129,6 +143,8 @@ long do_setns(struct gate_regs *r)
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
+	if (ns_refuses(type) || ns_refuses(kind < 0 ? 0 : kind))
+		return -EPERM;
 	if (type & CLONE_NEWNET) {
 		pid = pidfd_pid(fd);
 		if (pid >= 0)

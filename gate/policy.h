@@ -130,6 +130,7 @@ long do_fcntl(struct gate_regs *r);
 long do_ioctl(struct gate_regs *r);
 
 /* ns.c */
+bool ns_refuses(u64 flags);	/* CLONE_NEW*: has said why */
 long do_unshare(struct gate_regs *r);
 long do_mount(struct gate_regs *r);
 long do_umount(struct gate_regs *r);
@@ -227,7 +228,9 @@ enum ep_side {
 long do_epoll_create(struct gate_regs *r);
 long do_epoll_ctl(struct gate_regs *r);
 long do_epoll_wait(struct gate_regs *r);
-u32 ep_sides(u32 fd);		/* 0: not an epoll that we know */
+bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
+bool ep_has_twin(u32 fd);	/* what holds this number on the host is an epoll */
+void ep_shared(void);		/* another process is about to have ours */
 long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */
 long ep_polled(u32 fd);		/* fd itself is, or is about to be, in a set that is waited for */
 void ep_fired(u32 index);	/* feeder: the twin of this epoll became readable */

@@ -243,6 +243,16 @@ void policy_start(bool fresh)
 	feed_forked();
 }
 
+void policy_shared(void)
+{
+	ep_shared();
+}
+
+bool policy_refuses_ns(u64 flags)
+{
+	return ns_refuses(flags);
+}
+
 void policy_fork(enum gate_fork_phase phase)
 {
 	if (phase == GATE_FORK_PREPARE) {

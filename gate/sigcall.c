@@ -44,7 +44,7 @@ static void release_forced(struct gate_tcb *tcb)
 	tcb->forced_pending &= ~ready;
 	for (sig = 1; sig <= SIGNALS; sig++)
 		if (ready & SIGBIT(sig))
-			raise_plain(sig);
+			raise_info(&tcb->forced_info[forced_index(sig)]);
 }
 
 long gate_sigprocmask(struct gate_regs *r)
@@ -175,10 +175,10 @@ static void put_back(struct gate_tcb *tcb)
 
 		if (!(tcb->temp_orig & SIGBIT(info->si_signo)))
 			tcb->pending[kept++] = *info;
-		else if (from_outside(info) && info->si_code != SI_TKILL)
-			host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid),
-				      info->si_signo, (long)info);
-		else
+		else if (info->si_code == SI_TKILL || !from_outside(info) ||
+			 host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid),
+				       info->si_signo, (long)info))
+			/* Nobody but the first thread may say of kill()'s that they are for the process. */
 			raise_info(info);
 	}
 	tcb->npending = kept;

@@ -44,7 +44,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
-	if (from_outside(info) || sig == SIGSYS || !(SIGBIT(sig) & SIG_FORCED))
+	if (from_outside(info) || sig == SIGSYS || sig == SIGTRAP || !(SIGBIT(sig) & SIG_FORCED))
 		raise_info(&copy);
 	/* A fault of the program's happens again on return. */
 }
@@ -140,10 +140,12 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 	u64 block;
 
 	if (SIGBIT(sig) & SIG_FORCED & tcb->forced_mask) {
-		if (forced)
+		if (forced) {
 			fatal(info, uc);
-		else
+		} else if (!(tcb->forced_pending & SIGBIT(sig))) {
+			tcb->forced_info[forced_index(sig)] = *info;
 			tcb->forced_pending |= SIGBIT(sig);
+		}
 		return;
 	}
 	gate_lock(&sh->lock);

@@ -24,8 +24,8 @@
  * after the node has been told. So are those that stop the process (SIGTSTP and its like;
  * SIGSTOP can't be): a thread stopped in kernel code would hold up the node.
  *
- * SIGSYS, SIGSEGV and SIGBUS are never blocked on the host (internal.h); what the
- * program thinks of them is kept in forced_mask.
+ * SIGSYS and those that instructions raise are never blocked on the host (SIG_FORCED); what
+ * the program thinks of them is kept in forced_mask.
  */
 #include "signals.h"
 
@@ -121,7 +121,7 @@ static void note(const siginfo_t *info, struct ucontext *uc)
 		if (tcb->pending[i].si_signo == info->si_signo)
 			return;
 	if (tcb->npending == PENDING_MAX)
-		return;		/* three forced ones and one other: can't happen */
+		return;		/* can't happen */
 	if (!tcb->npending)
 		tcb->saved_mask = tcb->temp_active ? tcb->temp_orig : uc->uc_sigmask;
 	tcb->pending[tcb->npending++] = *info;
@@ -249,6 +249,15 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 			handle(info, uc);
 		else if (!gate_tcb()->npending)
 			hide_eintr(sc);
+		return;
+	}
+	if (SIGBIT(sig) & SIG_CPU) {
+		/* SIGTRAP in here is of a program that steps through itself (EFLAGS.TF). */
+		if (sig != SIGTRAP && in_image(rip))
+			crash(info, uc, "the node's kernel", (u64)gate.region);
+		if (sig != SIGTRAP && in_gate(rip))
+			crash(info, uc, "the gate", RING3_GATE_BASE);
+		handle(info, uc);
 		return;
 	}
 	/*

@@ -36,6 +36,11 @@ static inline bool from_outside(const siginfo_t *info)
 	return info->si_code <= 0;
 }
 
+static inline u32 forced_index(int sig)
+{
+	return __builtin_popcountl(SIG_FORCED & (SIGBIT(sig) - 1));
+}
+
 static inline void raise_info(siginfo_t *info)
 {
 	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid),

@@ -157,6 +157,7 @@ struct child {
 	struct gate_tcb *tcb;
 	struct ucontext *uc;
 	u64 flags;
+	u32 closes;		/* policy_closes() before the image made its task */
 };
 
 /* struct clone_args with room for what later kernels add. */
@@ -253,6 +254,8 @@ void gate_child_start(void *arg)
 		proc_started(t);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
+	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
+		policy_inherit(child->closes);
 	if (!(child->flags & CLONE_VFORK))
 		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
 	sud_arm();
@@ -286,6 +289,7 @@ static void task_undo(struct ring3_thread *t)
 {
 	t->tid = gate_thread()->tid;
 	image_call_as(t, RING3_NR_EXIT, 0);
+	WRITE_ONCE(t->tid, 0);		/* nobody's: the block can be used again */
 }
 
 /* In a fork child every other thread's area is garbage. */
@@ -313,7 +317,7 @@ static void number_child(struct ring3_thread *t)
 }
 
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-		       long a[5], u32 stamp)
+		       long a[5], u32 stamp, u32 closes)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
@@ -346,6 +350,8 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	stop_forked();
 	tcb->npending = 0;
 	fork_hook(GATE_FORK_CHILD);
+	if (!(flags & CLONE_FILES))
+		policy_inherit(closes);
 	if (flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(tcb->sighand);
 	if (stack)
@@ -357,7 +363,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 }
 
 static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-			 long a[5], struct clone_request *req)
+			 long a[5], struct clone_request *req, u32 closes)
 {
 	struct gate_tcb *tcb = gate_tcb(), *ctcb = tcb_new(t);
 	struct gate_sighand *sh = NULL;
@@ -369,12 +375,13 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 		task_undo(t);
 		return -EAGAIN;
 	}
-	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags };
+	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags, .closes = closes };
 	child.uc = context_copy(r->uctx, ctcb);
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
 	ctcb->forced_mask = tcb->forced_mask;
 	ctcb->borrowed = !(flags & CLONE_THREAD);
+	ctcb->lent = !!(flags & CLONE_VFORK);
 	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)
 		ctcb->alt = tcb->alt;
@@ -436,8 +443,11 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 
 	if (*flags & CLONE_THREAD)
 		return 0;
-	if (legacy && (*flags & CLONE_PIDFD))
-		return 0;	/* the same argument is the pidfd's address: the child says it */
+	if (legacy && (*flags & CLONE_PIDFD)) {
+		/* The same argument is the pidfd's address: the child says it. */
+		WRITE_ONCE(proc_of(t)->creator, 0);
+		return 0;
+	}
 	*flags |= CLONE_PARENT_SETTID;
 	*parent_tid = (u64)&proc_of(t)->pid;
 	return wanted;
@@ -450,7 +460,7 @@ long gate_clone(struct gate_regs *r)
 	u64 flags, stack = 0, wanted;
 	bool new_args = r->nr == __NR_clone3;
 	struct ring3_thread *t;
-	u32 stamp;
+	u32 stamp, closes;
 	s32 pid;
 	long ret;
 
@@ -480,10 +490,15 @@ long gate_clone(struct gate_regs *r)
 	}
 	if ((flags & CLONE_THREAD) && !(flags & CLONE_VM))
 		return -EINVAL;
+	if (policy_refuses_ns(flags))
+		return -EPERM;
 
 	if ((flags & CLONE_FILES) && !(flags & CLONE_THREAD))
 		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
+	if (!(flags & CLONE_THREAD))
+		policy_shared();
 	stamp = policy_stamp();
+	closes = policy_closes();
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
 	if (HOST_IS_ERR(ret))
 		return ret;
@@ -498,9 +513,9 @@ long gate_clone(struct gate_regs *r)
 		a[0] = flags;
 	}
 	if (flags & CLONE_VM)
-		ret = clone_shared(r, t, flags, stack, a, &req);
+		ret = clone_shared(r, t, flags, stack, a, &req, closes);
 	else
-		ret = clone_fork(r, t, flags, stack, a, stamp);
+		ret = clone_fork(r, t, flags, stack, a, stamp, closes);
 	if (ret > 0 && wanted) {
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));
@@ -513,13 +528,21 @@ long gate_clone(struct gate_regs *r)
 
 /* ---- exit ---- */
 
+/* The thread's task ends; after that only gate_exit(). */
+void gate_exit_task(struct gate_regs *r)
+{
+	signal_block_all();
+	stat_flush();
+	image_call1(RING3_NR_EXIT, r->a[0]);
+}
+
 long gate_exit(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();
 
-	signal_block_all();
-	stat_flush();
-	image_call1(RING3_NR_EXIT, r->a[0]);
+	/* A vfork child's area is taken back by its parent (clone_shared). */
+	if (tcb->lent)
+		gate_exit_raw(r->a[0], &tcb->pad);
 	if (__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST) == 1 && gate_debug)
 		counts_print();
 	gate_exit_raw(r->a[0], &tcb->busy);

@@ -215,7 +215,8 @@ struct ring3_proc {
 	r3_u32 threads;		/* live thread blocks */
 	r3_s32 waiter_fd;	/* gate: host epoll that feeds proxies, or -1 */
 	r3_s32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none */
-	r3_u32 reserved[12];
+	r3_u32 creator;		/* while pid is 0: who makes it, an index of procs[] and 1; or 0 */
+	r3_u32 reserved[11];
 };
 
 /* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */

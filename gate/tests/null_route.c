@@ -32,6 +32,7 @@ long gate_syscall(struct gate_regs *r)
 	case __NR_execveat:
 		return gate_execve(r);
 	case __NR_exit:
+		gate_exit_task(r);
 		return gate_exit(r);
 	case __NR_exit_group:
 		return gate_exit_group(r);
@@ -104,6 +105,26 @@ u32 gate_class(u64 nr)
 u32 policy_stamp(void)
 {
 	return 0;
+}
+
+u32 policy_closes(void)
+{
+	return 0;
+}
+
+void policy_inherit(u32 closes)
+{
+	(void)closes;
+}
+
+void policy_shared(void)
+{
+}
+
+bool policy_refuses_ns(u64 flags)
+{
+	(void)flags;
+	return false;
 }
 
 void policy_fork(enum gate_fork_phase phase)

@@ -47,7 +47,8 @@ layout! {
         threads = threads @ 8,
         waiter_fd = waiter_fd @ 12,
         port_fd = port_fd @ 16,
-        reserved = reserved @ 80,
+        creator = creator @ 80,
+        reserved = reserved @ 84,
     }
     ring3_siginfo: 16 {
         signo = signo @ 0,

@@ -95,7 +95,8 @@ pub struct ring3_proc {
     pub threads: AtomicU32,
     pub waiter_fd: i32,
     pub port_fd: [core::sync::atomic::AtomicI32; RING3_PORTS_MAX],
-    pub reserved: [u32; 12],
+    pub creator: u32,
+    pub reserved: [u32; 11],
 }
 
 #[allow(non_camel_case_types)]

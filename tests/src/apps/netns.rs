@@ -8,7 +8,7 @@
 
 use super::{Checked, Verdict, ensure, installed, trial};
 use crate::exec::{self, Outcome};
-use crate::node::ring3;
+use crate::node::{Node, ring3};
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
@@ -105,7 +105,10 @@ pub fn trials() -> Vec<Trial> {
                 Ok(Verdict::Passed)
             })
         })
-        .chain([trial("netns_vrf".into(), vrf)])
+        .chain([
+            trial("netns_vrf".into(), vrf),
+            trial("netns_pids_refused".into(), pids_refused),
+        ])
         .collect()
 }
 
@@ -136,6 +139,21 @@ fn vrf() -> Checked {
     let node = exec::run(&mut ring3(["run", "--", "bash", "-c", VRFS]), LIMIT)?;
     let expected = "none\nred\nred\nblue\nnone\nred\nred\n";
     ensure(node.stdout == expected, || node.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// A pid namespace below a node: an error and the reason at once, and not a node that ends when somebody in there waits.
+fn pids_refused() -> Checked {
+    let node = Node::up(&[])?;
+    let script = "unshare -Urpf sh -c 'timeout 3 nc -l 9999'; echo $?; ss -tln | grep -c 9999";
+    let outcome = node.exec(&["bash", "-c", script])?;
+    ensure(
+        outcome.stdout == "1\n0\n" && outcome.stderr.contains("pid namespace"),
+        || outcome.report(),
+    )?;
+    ensure(node.exec(&["ss", "-tln"])?.ok(), || {
+        "the node does not serve".into()
+    })?;
     Ok(Verdict::Passed)
 }
 

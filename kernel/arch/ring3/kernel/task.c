@@ -288,11 +288,13 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	}
 	if (!thread) {
 		struct ring3_proc *child = proc_alloc(host_pid);
+		bool listed = proc >= ring3_region.procs && proc < ring3_region.procs + RING3_PROCS_MAX;
 
 		if (!child) {
 			fdmap_put(map);
 			return -EAGAIN;
 		}
+		child->creator = listed ? proc - ring3_region.procs + 1 : 0;
 		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
 		ret = ring3_maps_fork((u64)proc, (u64)child, flags & CLONE_VM);
 		if (ret) {
@@ -447,6 +449,26 @@ long ring3_sys_exec(void)
 	return ring3_exec_creds();
 }
 
+/*
+ * The host stores a child's pid before it runs (CLONE_PARENT_SETTID). One whose parent is dead and that has
+ * none is no process, and never will be: its parent was killed while the host made it. What its task has
+ * of descriptors would stay open for ever.
+ */
+static void kill_unborn(struct ring3_proc *parent)
+{
+	u32 creator = parent - ring3_region.procs + 1;
+	struct ring3_thread *tb;
+	struct ring3_proc *proc;
+
+	mutex_lock(&ring3_blocks);
+	for (tb = ring3_threads; tb; tb = next_thread_block(tb)) {
+		proc = (struct ring3_proc *)tb->proc;
+		if (proc && proc->creator == creator && !READ_ONCE(proc->pid))
+			kill_thread(tb);
+	}
+	mutex_unlock(&ring3_blocks);
+}
+
 /* A host process is gone; host_enter() has marked it dead already. */
 long ring3_sys_reap(struct ring3_proc *proc)
 {
@@ -456,6 +478,7 @@ long ring3_sys_reap(struct ring3_proc *proc)
 	if (proc < ring3_region.procs || proc >= ring3_region.procs + RING3_PROCS_MAX)
 		return -EINVAL;
 	kill_threads((unsigned long)proc, NULL);
+	kill_unborn(proc);
 	for (turns = 0; proc->threads && turns < 1000; turns++)
 		schedule_timeout_uninterruptible(1);
 	if (proc->threads)

@@ -182,6 +182,9 @@ void sud_call(struct ucontext *uc)
 	bool again;
 	long ret = 0;
 
+	/* Noted while the program was started: the mask to go back to is the one before. */
+	if (unlikely(tcb->npending))
+		uc->uc_sigmask = tcb->saved_mask;
 	stat_call(RING3_STAT_TRAPPED);
 	/* A call that has no handler stays on this stack. */
 	if (gate_class(r.nr) != CLASS_DIRECT)

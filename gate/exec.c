@@ -14,7 +14,8 @@
 #define ENV_MAX		(1u << 20)	/* pointers */
 #define ENV_FEW		96		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
-#define BEFORE_PATH	64		/* it has 63 before the path at most */
+#define BEFORE_PATH	80		/* it has 79 before the path at most */
+#define OPEN_PROGRAM	(O_RDONLY | O_CLOEXEC | O_NONBLOCK)	/* a FIFO is refused, not waited for */
 #define PATH_FEW	256		/* bytes of a path that need no larger frame: see gate_execve() */
 
 char gate_exe[4096] GATE_TABLE;
@@ -72,25 +73,62 @@ const char *gate_exe_path(void)
 
 /*
  * Another program takes GATE_FD_PROGRAM for its exec. Returns a copy of ours, which the exec
- * closes, or -errno where none is needed or to be had: then the path is known.
+ * closes, or -errno where none is to be had: then the path is known.
  */
 static long program_set_aside(void)
 {
 	long fd;
 
-	if (gate.exe_known)
-		return -EEXIST;
 	fd = host_syscall3(__NR_fcntl, gate_fd(GATE_FD_PROGRAM), F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		gate_exe_path();
 	return fd;
 }
 
+/*
+ * A path by which the host finds what runs, for calls that follow links: its file may have another
+ * name by now, or none, and its name another file.
+ */
+const char *gate_exe_file(char *buf, size_t size)
+{
+	struct stat st;
+
+	/* Another process may have our descriptors (CLONE_FILES), and put its program there. */
+	if (host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&st) ||
+	    st.st_dev != gate.exe_dev || st.st_ino != gate.exe_ino)
+		return gate_exe_path();
+	gate_format(buf, size, "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+	return buf;
+}
+
+/* The program's file is at an ordinary number that is about to be closed. */
+void gate_exe_note(int fd)
+{
+	char link[64];
+	long n;
+
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe, sizeof(gate_exe) - 1);
+	if (n <= 0)
+		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	gate.exe_known = true;
+}
+
+#define NOT_TAKEN	(-4096)		/* no errno: GATE_FD_PROGRAM is as it was */
+
 /* The exec failed. */
 static void program_put_back(long aside)
 {
 	if (aside < 0 || gate_fd_keep(aside, GATE_FD_PROGRAM) < 0)
 		fd_slot_idle(GATE_FD_PROGRAM);
+}
+
+static void program_end(u32 lent, long aside)
+{
+	if (lent)
+		host_syscall1(__NR_close, lent);
+	if (aside != NOT_TAKEN)
+		program_put_back(aside);
 }
 
 bool gate_exe_is_native(void)
@@ -137,14 +175,14 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	if (!n) {
 		/* fexecve: the descriptor may be O_PATH or about to close */
 		gate_format(link, sizeof(link), "/proc/self/fd/%d", dir);
-		fd = host_syscall4(__NR_openat, AT_FDCWD, (long)link, O_RDONLY | O_CLOEXEC, 0);
+		fd = host_syscall4(__NR_openat, AT_FDCWD, (long)link, OPEN_PROGRAM, 0);
 		gate_format(path, size, "/dev/fd/%d", dir);
 		return fd;
 	}
 	if (gate_path_is_self_exe(path))
-		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate_exe_path(),
-				     O_RDONLY | O_CLOEXEC, 0);
-	fd = host_syscall4(__NR_openat, dir, (long)path, O_RDONLY | O_CLOEXEC |
+		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate_exe_file(link, sizeof(link)),
+				     OPEN_PROGRAM, 0);
+	fd = host_syscall4(__NR_openat, dir, (long)path, OPEN_PROGRAM |
 			   (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
 	if (dir != AT_FDCWD && path[0] != '/') {
 		size_t before = gate_format(link, sizeof(link), "/dev/fd/%d/", dir);
@@ -204,6 +242,7 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	u64 *env = NULL;
 	size_t size = 0;
 	long fd, ret, filters, aside, n;
+	u32 lent = 0;
 
 	fd = open_target(r, path, size_of_path);
 	if (fd < 0)
@@ -217,14 +256,22 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	}
 	aside = program_set_aside();
 	ret = gate_fd_keep(fd, GATE_FD_PROGRAM);
+	if (ret == -EMFILE) {
+		/* Our row is beyond a hard limit that was lowered since: it goes by the number that it has. */
+		if (aside >= 0)
+			host_syscall1(__NR_close, aside);
+		aside = NOT_TAKEN;
+		lent = fd;
+		ret = host_syscall3(__NR_fcntl, fd, F_SETFD, 0);
+	}
 	filters = ret < 0 ? ret : seccomp_save();
 	if (filters < 0) {
-		program_put_back(aside);
+		program_end(lent, aside);
 		return filters;
 	}
-	n = gate_format(variable, BEFORE_PATH, VARIABLE "%lx:%x:%x:%lx:",
+	n = gate_format(variable, BEFORE_PATH, VARIABLE "%lx:%x:%x:%lx:%x:",
 			(unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
-			(unsigned long)gate.links);
+			(unsigned long)gate.links, lent);
 	start = memmove(path - n, variable, n);
 	ret = build_env(r, start, few, &env, &size);
 	if (!ret) {
@@ -237,14 +284,15 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 		stop_others();
 		if (tcb->traceme)	/* now it can't keep us from getting to the exec */
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
-		ret = host_syscall5(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
-				    argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH);
+		/* A signal that has been noted is delivered first: it would be lost, with all others blocked. */
+		ret = gate_host(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
+				argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH, 0);
 		stop_undo();
 		tcb->scratch = NULL;
 	}
 	if (env && size)
 		gate_pages_free(env, size);
-	program_put_back(aside);
+	program_end(lent, aside);
 	return ret;
 }
 

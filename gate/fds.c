@@ -50,9 +50,11 @@ long gate_fd_keep(int fd, int slot)
 	wide = lim;
 	if (wide.rlim_cur < (u64)gate_fd(slot) + 1) {
 		wide.rlim_cur = gate_fd_base + GATE_RESERVED_FDS;
+		/* A hard limit that was lowered since: root may raise it again. */
 		if (wide.rlim_max < wide.rlim_cur)
+			wide.rlim_max = wide.rlim_cur;
+		if (host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0))
 			return -EMFILE;
-		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
 	}
 	ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 	if (wide.rlim_cur != lim.rlim_cur)

@@ -208,6 +208,7 @@ void gate_sigmask_end(long ret);
 /* ---- program (exec.c) ---- */
 
 /* The running program's file, absolute; what /proc/self/exe has to say. */
+const char *gate_exe_file(char *buf, size_t size);
 const char *gate_exe_path(void);
 /* True where the host itself gives that answer, so that no call needs a look. */
 bool gate_exe_is_native(void);

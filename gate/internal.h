@@ -125,9 +125,11 @@ struct gate_state {
 	const char *asked;		/* by what path it was started */
 	bool exe_native;
 	bool exe_known;			/* gate_exe is filled in */
+	u64 exe_dev, exe_ino;		/* which file GATE_FD_PROGRAM is, as long as it is ours */
 	u64 counts[8];			/* enum gate_count */
 };
 extern struct gate_state gate;
+void gate_exe_note(int fd);
 extern char gate_exe[4096];		/* path of the running program; see gate_exe_path() */
 
 enum gate_count {

@@ -17,6 +17,9 @@
 #define HOST_SOL_SOCKET		1
 #define HOST_SCM_RIGHTS		1
 #define FDS_BEFORE_PORTS	2	/* the region, the socket to the keeper */
+#ifndef MADV_DONTDUMP
+#define MADV_DONTDUMP	16	/* asm-generic/mman-common.h */
+#endif
 #define HOST_MSG_CMSG_CLOEXEC	0x40000000
 
 static void map_at(u64 at, u64 size, int prot, int fd, u64 offset)
@@ -37,6 +40,8 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	map_at(base, text_start, REGION_PROT, fd, 0);
 	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start);
 	map_at(base + text_end, size - text_end, REGION_PROT, fd, text_end);
+	/* A core file would have all of it, and the host would make each page for that. */
+	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
 	region = (struct ring3_region *)base;
 	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
 		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
@@ -212,7 +217,6 @@ struct ring3_thread *node_join(const char *path)
 	proc = (struct ring3_proc *)t->proc;
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		proc->port_fd[i] = -1;
-	proc->waiter_fd = -1;
 	for (i = 0; i < reply.nports; i++) {
 		u32 index = reply.ports[i].index;
 

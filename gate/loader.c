@@ -453,7 +453,8 @@ static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at,
 						     MAP_PRIVATE | MAP_FIXED, fd,
 						     page_start(ph->p_offset)), page_start(addr));
 		if (ph->p_memsz > ph->p_filesz)
-			map_bss(path, file_end, addr + ph->p_memsz, prot);
+			map_bss(path, ph->p_filesz ? file_end : page_start(addr),
+				addr + ph->p_memsz, prot);
 	}
 	return bias;
 }

@@ -50,7 +50,7 @@ long do_path(struct gate_regs *r)
 			return read_exe_link(r->a[1], r->a[2]);
 		if (r->nr == __NR_lstat)
 			return gate_host_regs(r);
-		node.a[0] = (u64)gate_exe_path();
+		node.a[0] = (u64)gate_exe_file(buf, sizeof(buf));
 		return gate_host_regs(&node);
 	}
 	node.a[0] = (u64)buf;
@@ -88,7 +88,7 @@ long do_path_at(struct gate_regs *r)
 	    (r->nr == __NR_statx && (r->a[2] & AT_SYMLINK_NOFOLLOW)))
 		return gate_host_regs(r);
 	node.a[0] = AT_FDCWD;
-	node.a[1] = (u64)gate_exe_path();
+	node.a[1] = (u64)gate_exe_file(buf, sizeof(buf));
 	return gate_host_regs(&node);
 }
 
@@ -122,7 +122,7 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 		return gate_host_regs(r);
 	if (likely(!path_is_exe(path, buf)))
 		return open_host(r, path);
-	host.a[r->nr == __NR_openat] = (u64)gate_exe_path();
+	host.a[r->nr == __NR_openat] = (u64)gate_exe_file(buf, sizeof(buf));
 	return gate_host_regs(&host);
 }
 

@@ -39,6 +39,50 @@ static long get_bits(struct gate_regs *r, u64 *bits, u32 words, u32 limit)
 	return 0;
 }
 
+/* How many descriptors the host's table of ours has room for; many, if it does not tell. */
+static u32 table_size(void)
+{
+	static const char key[] = "FDSize:\t";
+	char text[1024], *line;
+	const char *end;
+	u32 size = 16 * RING3_FDS_MAX;
+	long fd, n;
+
+	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)"/proc/self/status", O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return size;
+	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, fd);
+	text[n > 0 ? n : 0] = 0;
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, key, sizeof(key) - 1))
+			return gate_strtou(line + sizeof(key) - 1, 10, &end);
+	}
+	return size;
+}
+
+/* Of these 64 numbers the highest that is open, or 0. */
+static u32 highest_open(u64 numbers, u32 first)
+{
+	struct pollfd p[64];
+	u32 n = 0, top = 0, i, fd;
+	long ret;
+
+	for (; numbers; numbers &= numbers - 1) {
+		fd = first + __builtin_ctzll(numbers);
+		if (fd_is_node(fd))
+			top = fd;
+		else if (!reserved_fd(fd))
+			p[n++] = (struct pollfd){ .fd = fd };
+	}
+	ret = n ? host_syscall3(__NR_poll, (long)p, n, 0) : 0;
+	for (i = 0; i < n; i++)
+		if (p[i].fd > (s32)top && (ret < 0 || !(p[i].revents & POLLNVAL)))
+			top = p[i].fd;
+	return top;
+}
+
 /*
  * Linux looks no further than the process's table of descriptors reaches (core_sys_select()), however large n
  * is: programs pass getdtablesize() with an fd_set of 1024 bits, behind which there is something else, or
@@ -46,9 +90,12 @@ static long get_bits(struct gate_regs *r, u64 *bits, u32 words, u32 limit)
  */
 static u32 reach(const struct gate_regs *r, u32 limit)
 {
-	u32 words = (limit + 63) / 64, top = SELECT_WORDS * 64, k, w, m, i, fd;
-	u64 bits[64], left, user;
+	u32 top = SELECT_WORDS * 64, size = table_size(), words, k, w, m, i, fd;
+	u64 bits[64], user;
 
+	if (limit > size)
+		limit = size > top ? size : top;
+	words = (limit + 63) / 64;
 	for (k = 1; k <= 3; k++) {
 		for (w = SELECT_WORDS; r->a[k] && w < words; w += m) {
 			user = r->a[k] + w * sizeof(u64);
@@ -58,13 +105,9 @@ static u32 reach(const struct gate_regs *r, u32 limit)
 			if (gate_copy_in(bits, user_ptr(user), m * sizeof(u64)))
 				break;
 			for (i = 0; i < m; i++) {
-				for (left = bits[i]; left; left &= left - 1) {
-					fd = (w + i) * 64 + __builtin_ctzll(left);
-					if (fd >= top && fd < limit && !reserved_fd(fd) &&
-					    (fd_is_node(fd) ||
-					     host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0))
-						top = fd + 1;
-				}
+				fd = bits[i] ? highest_open(bits[i], (w + i) * 64) : 0;
+				if (fd >= top && fd < limit)
+					top = fd + 1;
 			}
 		}
 	}

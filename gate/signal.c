@@ -28,6 +28,7 @@
  * the program thinks of them is kept in forced_mask.
  */
 #include "signals.h"
+#include <linux/audit.h>
 
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 #define GATE_SYSCALL_BYTES	2	/* of the instruction */
@@ -78,7 +79,7 @@ void signal_drain_node(void)
 		siginfo_t info;
 
 		memset(&info, 0, sizeof(info));
-		info.si_signo = t->sigq[i].signo;
+		info.si_signo = t->sigq[i].signo & ~RING3_SIG_PROCESS;
 		info.si_code = t->sigq[i].code;
 		if (info.si_signo < 1 || info.si_signo > SIGNALS)
 			continue;
@@ -89,6 +90,11 @@ void signal_drain_node(void)
 			info.si_pid = host_syscall0(__NR_getpid);
 			info.si_uid = host_syscall0(__NR_getuid);
 		}
+		/* Another thread may be the one that waits for it. Of a process only the first thread may say POLL_*. */
+		if ((t->sigq[i].signo & RING3_SIG_PROCESS) &&
+		    !host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid), info.si_signo,
+				   (long)&info))
+			continue;
 		raise_info(&info);
 	}
 	WRITE_ONCE(t->nsig, 0);
@@ -231,6 +237,15 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	info->si_signo = sig;
 	if (info->si_code != SYS_DISPATCH) {
 		handle(info, uc);
+		return;
+	}
+	if (unlikely(info->si_arch != AUDIT_ARCH_X86_64)) {
+		static u32 said;
+
+		/* int $0x80: its numbers and registers are not ours. */
+		if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
+			gate_warn("a 32-bit system call (int $0x80) from a 64-bit program: not supported");
+		sc->rax = -ENOSYS;
 		return;
 	}
 	count(COUNT_TRAPS);

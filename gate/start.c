@@ -133,7 +133,8 @@ void gate_start(u64 *sp)
 	struct ring3_thread *t;
 	struct gate_tcb *tcb;
 	char why[WHY_BYTES];
-	u64 *auxv, thread = 0, filters = 0, links = 0;
+	u64 *auxv, thread = 0, filters = 0, links = 0, lent = 0;
+	struct stat st;
 	long ret;
 
 	for (auxv = (u64 *)envp; *auxv; auxv++)
@@ -146,9 +147,10 @@ void gate_start(u64 *sp)
 		fds_start(gate_strtou(after + 1, 16, &after));
 		filters = gate_strtou(after + 1, 16, &after);
 		links = gate_strtou(after + 1, 16, &after);
+		lent = gate_strtou(after + 1, 16, &after);
 		env_remove(envp, "RING3_EXEC");
 		p.path = p.execfn = after + 1;
-		p.fd = gate_fd(GATE_FD_PROGRAM);
+		p.fd = lent ? (int)lent : gate_fd(GATE_FD_PROGRAM);
 	} else {
 		if (p.argc > 1 && !strcmp(p.argv[1], "--"))
 			p.argc--, p.argv++;
@@ -163,11 +165,16 @@ void gate_start(u64 *sp)
 		cannot_run(p.path, ret, why);
 	if (p.fd != gate_fd(GATE_FD_PROGRAM)) {
 		ret = gate_fd_keep(p.fd, GATE_FD_PROGRAM);
-		if (ret < 0)
+		if (ret < 0 && !lent)
 			gate_die(125, "cannot keep the program's file open (error %ld)", -ret);
-		p.fd = ret;
+		lent = ret < 0 ? lent : 0;
+		p.fd = ret < 0 ? p.fd : ret;
 	}
 	gate.asked = p.path;
+	if (!host_syscall2(__NR_fstat, p.fd, (long)&st)) {
+		gate.exe_dev = st.st_dev;
+		gate.exe_ino = st.st_ino;
+	}
 
 #ifdef GATE_NO_NODE
 	t = null_thread_new();
@@ -192,6 +199,10 @@ void gate_start(u64 *sp)
 		seccomp_restore();
 	policy_start(!after);
 	program_map(&p);
+	if (lent) {
+		gate_exe_note(lent);
+		host_syscall1(__NR_close, lent);
+	}
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);
 	patch_start(&p);

@@ -213,15 +213,15 @@ struct ring3_proc {
 	r3_u32 state;		/* 0 free, 1 live, 2 dead, being reaped */
 	r3_s32 pid;		/* host pid; written by SPAWN/CLONE or the child */
 	r3_u32 threads;		/* live thread blocks */
-	r3_s32 waiter_fd;	/* gate: host epoll that feeds proxies, or -1 */
-	r3_s32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none */
 	r3_u32 creator;		/* while pid is 0: who makes it, an index of procs[] and 1; or 0 */
-	r3_u32 reserved[11];
+	r3_s32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none */
+	r3_u32 reserved[12];
 };
 
 /* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */
+#define RING3_SIG_PROCESS	0x100	/* for the process, not for the thread */
 struct ring3_siginfo {
-	r3_s32 signo;
+	r3_s32 signo;		/* may have RING3_SIG_PROCESS */
 	r3_s32 code;
 	r3_s32 fd;		/* SIGIO with F_SETSIG */
 	r3_s32 band;

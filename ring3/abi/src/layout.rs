@@ -45,10 +45,9 @@ layout! {
         state = state @ 0,
         pid = pid @ 4,
         threads = threads @ 8,
-        waiter_fd = waiter_fd @ 12,
+        creator = creator @ 12,
         port_fd = port_fd @ 16,
-        creator = creator @ 80,
-        reserved = reserved @ 84,
+        reserved = reserved @ 80,
     }
     ring3_siginfo: 16 {
         signo = signo @ 0,

@@ -93,10 +93,9 @@ pub struct ring3_proc {
     pub state: AtomicU32,
     pub pid: core::sync::atomic::AtomicI32,
     pub threads: AtomicU32,
-    pub waiter_fd: i32,
-    pub port_fd: [core::sync::atomic::AtomicI32; RING3_PORTS_MAX],
     pub creator: u32,
-    pub reserved: [u32; 11],
+    pub port_fd: [core::sync::atomic::AtomicI32; RING3_PORTS_MAX],
+    pub reserved: [u32; 12],
 }
 
 #[allow(non_camel_case_types)]

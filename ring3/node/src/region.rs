@@ -118,7 +118,6 @@ impl Region {
         let proc = &raw const r.tail.init_proc as u64;
         r.tail.init_proc.state = RING3_PROC_LIVE.into();
         r.tail.init_proc.pid = (std::process::id() as i32).into();
-        r.tail.init_proc.waiter_fd = -1;
         for fd in &r.tail.init_proc.port_fd {
             fd.store(-1, Ordering::Relaxed);
         }

@@ -192,12 +192,37 @@ void ring3_service(void)
 /*
  * Signals that the node itself raised (SIGPIPE, SIGIO, SIGURG): the program's
  * handlers are known to the host only, so they are passed on, through
- * thread->sigq to a thread that is inside, by tgkill to one that is not.
+ * thread->sigq to a thread that is inside, by calls of the host to one that is not. One for the process goes to
+ * the process: which thread lets it in, or waits for it, the host knows.
  */
+static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginfo_t *info, bool process)
+{
+	pid_t pid = ((struct ring3_proc *)tb->proc)->pid;
+	siginfo_t host = { };
+
+	if (info->si_code < POLL_IN || info->si_code > POLL_HUP) {
+		if (process)
+			ring3_host_syscall(__NR_kill, pid, sig, 0, 0, 0, 0);
+		else
+			ring3_host_syscall(__NR_tgkill, pid, tb->tid, sig, 0, 0, 0);
+		return;
+	}
+	/* With what F_SETSIG promises. Whoever drives may say this of another process, but no POLL_* code. */
+	host.si_signo = sig;
+	host.si_code = SI_SIGIO;
+	host.si_fd = info->si_fd;
+	host.si_band = info->si_band;
+	if (process)
+		ring3_host_syscall(__NR_rt_sigqueueinfo, pid, sig, (long)&host, 0, 0, 0);
+	else
+		ring3_host_syscall(__NR_rt_tgsigqueueinfo, pid, tb->tid, sig, (long)&host, 0, 0);
+}
+
 static void forward_signals(struct ring3_thread *tb, bool inside)
 {
 	kernel_siginfo_t info;
 	enum pid_type type;
+	bool process;
 	int sig;
 
 	for (;;) {
@@ -208,11 +233,12 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 			return;
 		if (sig == SIGKILL || (r3t_flags(tb) & R3_F_KILL))
 			continue;
+		process = type == PIDTYPE_TGID;
 		if (inside && tb->nsig < RING3_SIGQ) {
 			struct ring3_siginfo *q = &tb->sigq[tb->nsig];
 
 			*q = (struct ring3_siginfo) {
-				.signo = sig, .code = info.si_code,
+				.signo = sig | (process ? RING3_SIG_PROCESS : 0), .code = info.si_code,
 			};
 			if (sig == SIGIO || info.si_code > 0) {
 				q->fd = info.si_fd;
@@ -220,9 +246,7 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 			}
 			tb->nsig++;
 		} else if (tb->proc) {
-			struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
-
-			ring3_host_syscall(__NR_tgkill, proc->pid, tb->tid, sig, 0, 0, 0);
+			signal_outside(tb, sig, &info, process);
 		}
 	}
 }

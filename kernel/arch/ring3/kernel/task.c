@@ -105,7 +105,6 @@ static struct ring3_proc *proc_alloc(int pid)
 		if (!proc->state && !proc->threads) {
 			memset(proc, 0, sizeof(*proc));
 			memset(proc->port_fd, 0xff, sizeof(proc->port_fd));
-			proc->waiter_fd = -1;
 			proc->pid = pid;
 			host_store(&proc->state, 1);
 			found = proc;
@@ -445,7 +444,6 @@ long ring3_sys_exec(void)
 	}
 	memset(map->proxy, 0, sizeof(map->proxy));
 	ring3_maps_exit(me->proc);
-	((struct ring3_proc *)me->proc)->waiter_fd = -1;
 	return ring3_exec_creds();
 }
 

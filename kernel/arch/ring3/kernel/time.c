@@ -91,6 +91,15 @@ void read_persistent_clock64(struct timespec64 *ts)
 	*ts = ns_to_timespec64(ring3_region.boot_realtime_ns + ring3_clock());
 }
 
+/* Programs read the host's CLOCK_MONOTONIC, and hand its times to sockets (SO_TXTIME): ours begins there. */
+void __init read_persistent_wall_and_boot_offset(struct timespec64 *wall, struct timespec64 *boot)
+{
+	u64 since = ring3_clock();
+
+	*wall = ns_to_timespec64(ring3_region.boot_realtime_ns + since);
+	*boot = ns_to_timespec64(ring3_region.boot_monotonic_ns + since);
+}
+
 /*
  * The programs read the host's wall clock (vDSO); time stamps come from ours. Ours
  * is steered to the host's: exactly once at boot, then at most once a second and

@@ -208,11 +208,17 @@ static int ring3_stop(struct net_device *dev)
 	return 0;
 }
 
+/* Ports take every address; without this the core would refuse to be told of more (SIOCADDMULTI). */
+static void ring3_set_rx_mode(struct net_device *dev)
+{
+}
+
 static const struct net_device_ops ring3_netdev_ops = {
 	.ndo_open		= ring3_open,
 	.ndo_stop		= ring3_stop,
 	.ndo_start_xmit		= ring3_start_xmit,
 	.ndo_tx_timeout		= ring3_tx_timeout,
+	.ndo_set_rx_mode	= ring3_set_rx_mode,
 	.ndo_set_mac_address	= eth_mac_addr,
 	.ndo_validate_addr	= eth_validate_addr,
 	.ndo_features_check	= passthru_features_check,

@@ -175,15 +175,14 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	if (!n) {
 		/* fexecve: the descriptor may be O_PATH or about to close */
 		gate_format(link, sizeof(link), "/proc/self/fd/%d", dir);
-		fd = host_syscall4(__NR_openat, AT_FDCWD, (long)link, OPEN_PROGRAM, 0);
+		fd = gate_open_for_exec(AT_FDCWD, link, OPEN_PROGRAM);
 		gate_format(path, size, "/dev/fd/%d", dir);
 		return fd;
 	}
 	if (gate_path_is_self_exe(path))
-		return host_syscall4(__NR_openat, AT_FDCWD, (long)gate_exe_file(link, sizeof(link)),
-				     OPEN_PROGRAM, 0);
-	fd = host_syscall4(__NR_openat, dir, (long)path, OPEN_PROGRAM |
-			   (flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0), 0);
+		return gate_open_for_exec(AT_FDCWD, gate_exe_file(link, sizeof(link)), OPEN_PROGRAM);
+	fd = gate_open_for_exec(dir, path, OPEN_PROGRAM |
+				(flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 	if (dir != AT_FDCWD && path[0] != '/') {
 		size_t before = gate_format(link, sizeof(link), "/dev/fd/%d/", dir);
 

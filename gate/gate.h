@@ -193,6 +193,7 @@ static inline int gate_fd(int slot)
 
 /* Moves fd to a reserved slot, kept over exec; returns the new number or -errno. */
 long gate_fd_keep(int fd, int slot);
+long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
 
 /* ---- signals (signal.c) ---- */

@@ -158,7 +158,7 @@ static long read_elf(int fd, const char *path, struct image_file *f, char why[WH
 
 static int open_program(const char *path)
 {
-	return host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	return gate_open_for_exec(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
 /* Splits "#! interp arg" in line; arg is "" where there is none. */

@@ -134,6 +134,9 @@ bool ns_refuses(u64 flags);	/* CLONE_NEW*: has said why */
 long do_unshare(struct gate_regs *r);
 long do_mount(struct gate_regs *r);
 long do_umount(struct gate_regs *r);
+
+/* mlock.c */
+long do_mlockall(struct gate_regs *r);
 long do_setns(struct gate_regs *r);
 long do_bpf(struct gate_regs *r);
 

@@ -92,6 +92,7 @@ static const gate_handler handlers[512] = {
 	[__NR_epoll_create] = do_epoll_create,
 	[__NR_getdents64] = do_getdents64,
 	[__NR_fadvise64] = by_fd,
+	[__NR_mlockall] = do_mlockall,
 	[__NR_epoll_wait] = do_epoll_wait,
 	[__NR_epoll_ctl] = do_epoll_ctl,
 	[__NR_openat] = do_openat,

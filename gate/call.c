@@ -182,7 +182,7 @@ void sud_call(struct ucontext *uc)
 	bool again;
 	long ret = 0;
 
-	/* Noted while the program was started: the mask to go back to is the one before. */
+	/* Noted on the way here, or while the program was started: the mask to go back to is the one before. */
 	if (unlikely(tcb->npending))
 		uc->uc_sigmask = tcb->saved_mask;
 	stat_call(RING3_STAT_TRAPPED);

@@ -27,7 +27,8 @@
  * An epoll never turns back from mixed. It may become mixed while threads wait:
  * those in the node get an edge; those on the host are kicked by an always
  * readable member, also with data MAGIC, which the last of them takes out.
- * A process that shares an epoll with others learns by an event of MAGIC that one of them has made it mixed.
+ * A process that shares an epoll with others learns by an event of MAGIC that one of them has made it mixed,
+ * unless it waits on the twin.
  *
  * What we know of an epoll is in struct ep, found by number and shared by
  * duplicates. An epoll we know nothing of (inherited over exec) counts as having

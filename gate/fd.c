@@ -78,6 +78,7 @@ void fd_start(void)
  * on the host counts that before, and the child looks if the count is another than before its task was made.
  */
 static u32 closes;
+static u32 replacing;		/* threads that give a number up on the host first, and in the node later */
 
 static void closing(void)
 {
@@ -86,7 +87,10 @@ static void closing(void)
 
 u32 policy_closes(void)
 {
-	return __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
+	u32 n = __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
+
+	/* One that it has never again: what is on its way counts for the child, too. */
+	return __atomic_load_n(&replacing, __ATOMIC_SEQ_CST) ? n - 1 : n;
 }
 
 /* Is a placeholder, or an epoll's twin, still at this number on the host? */
@@ -97,12 +101,17 @@ static bool is_held(u32 fd)
 	return flags >= 0 && ((flags & O_PATH) || ep_has_twin(fd));
 }
 
+void fd_forked(void)
+{
+	replacing = 0;		/* who did is not here */
+}
+
 void policy_inherit(u32 before)
 {
 	struct ring3_fdmap *map = gate_fdmap();
 	u32 fd;
 
-	if (likely(policy_closes() == before))
+	if (likely(__atomic_load_n(&closes, __ATOMIC_SEQ_CST) == before))
 		return;
 	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
 		if (!(map->node[fd / 64] | map->proxy[fd / 64])) {
@@ -286,18 +295,22 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		return -EBADF;
 
 	if (!from_node) {
-		if (to_node)
-			closing();
-		ret = host_syscall3(__NR_dup3, from, to, flags);
-		if (ret < 0)
-			return ret;
 		if (to_node) {
+			__atomic_fetch_add(&replacing, 1, __ATOMIC_SEQ_CST);
+			closing();
+		}
+		ret = host_syscall3(__NR_dup3, from, to, flags);
+		if (ret >= 0 && to_node) {
 			ep_close(to);
 			map_clear(map->node, to);
 			image_call1(__NR_close, to);
-		} else {
-			proxy_drop(to);
 		}
+		if (to_node)
+			__atomic_fetch_sub(&replacing, 1, __ATOMIC_SEQ_CST);
+		if (ret < 0)
+			return ret;
+		if (!to_node)
+			proxy_drop(to);
 		return ret;
 	}
 

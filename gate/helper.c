@@ -22,7 +22,11 @@ static u64 helper_proc;		/* the process that has one: not a vfork child of it */
 static void __attribute__((noreturn)) helper_main(void (*fn)(void))
 {
 	u64 all = ~0ull;
+	struct gate_regs forced = {	/* what the host never blocks, too */
+		.nr = __NR_rt_sigprocmask, .a = { SIG_SETMASK, (u64)&all, 0, sizeof(all) },
+	};
 
+	gate_sigprocmask(&forced);
 	/* Nor may the node choose this thread for a signal to the process. */
 	image_call4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof(all));
 	fn();
@@ -77,7 +81,7 @@ u32 helper_others(void)
 
 /*
  * exit(2): ends the process when only the helper would be left. Of two that exit at once, the
- * second finds the first gone: its task is, when gate_exit_task() comes back.
+ * second finds the first gone, whose task is, or is about to be, when gate_exit_task() comes back.
  */
 long do_exit(struct gate_regs *r)
 {

@@ -60,7 +60,7 @@ struct gate_tcb {
 	struct gate_sighand *sighand;
 	struct gate_filter *filters;	/* seccomp, newest first */
 	u32 strict;		/* SECCOMP_MODE_STRICT */
-	u32 borrowed;		/* a vfork child: the memory is its parent's */
+	u32 borrowed;		/* a vfork child: the memory is its parent's; 2: so are the dispositions */
 	u32 traceme;		/* ... that wants to be traced from its exec on */
 	u32 lent;		/* a vfork child: its parent takes this area back */
 	u32 pad;
@@ -129,6 +129,7 @@ struct gate_state {
 	u64 counts[8];			/* enum gate_count */
 };
 extern struct gate_state gate;
+void signal_exec(bool begins);
 void gate_exe_note(int fd);
 extern char gate_exe[4096];		/* path of the running program; see gate_exe_path() */
 

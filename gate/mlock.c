@@ -56,9 +56,11 @@ static long lock_one(const char *line, u32 flags)
 
 	if (end <= start || (start < RING3_SPACE_END && end > RING3_GATE_BASE) || start >> 47)
 		return 0;
-	ret = host_syscall3(__NR_mlock2, start, end - start, flags);
-	/* Linux does not mind what can't be read, or is gone by now, only what is more than the limit. */
-	return ret == -ENOMEM && (!strncmp(p, " r", 2) || flags) ? ret : 0;
+	/* Without its pages first, which only the limit and the right can refuse: Linux does not mind those that can't be had. */
+	ret = host_syscall3(__NR_mlock2, start, end - start, MLOCK_ONFAULT);
+	if (!ret && !(flags & MLOCK_ONFAULT))
+		host_syscall3(__NR_mlock2, start, end - start, 0);
+	return ret == -ENOMEM || ret == -EPERM ? ret : 0;
 }
 
 long do_mlockall(struct gate_regs *r)

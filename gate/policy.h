@@ -298,5 +298,6 @@ long do_splice(struct gate_regs *r);
 long do_tee(struct gate_regs *r);
 long do_copy_file_range(struct gate_regs *r);
 void xfer_forked(void);
+void fd_forked(void);
 
 #endif /* RING3_GATE_POLICY_H */

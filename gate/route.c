@@ -267,6 +267,7 @@ void policy_fork(enum gate_fork_phase phase)
 	if (phase == GATE_FORK_CHILD) {
 		helper_forked();
 		xfer_forked();
+		fd_forked();
 		feed_forked();
 		ep_forked();
 	}

@@ -316,14 +316,10 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	}
 	if (rip == (u64)gate_trap_redo) {
-		struct gate_tcb *tcb = gate_tcb();
-
 		count(COUNT_HLT);
 		sc->rip = gate_thread()->gate[WORD_RESUME];
 		/* One that was noted on the way here keeps the others off till it is delivered; the program's are in uc. */
 		signal_set_mask(uc->uc_sigmask);
-		if (tcb->npending)
-			uc->uc_sigmask = tcb->saved_mask;
 		sud_call(uc);
 		return;
 	}
@@ -405,6 +401,30 @@ void signal_install(struct gate_sighand *sh)
 	for (sig = 1; sig <= SIGNALS; sig++)
 		if (default_is_death(sig) || default_is_stop(sig) || sh->action[sig].handler > (u64)SIG_IGN)
 			signal_host_install(sh, sig);
+}
+
+/*
+ * Before exec the host is told which of the forced signals the program ignores and has blocked, for the new program to
+ * inherit; after one that failed, that the gate wants them all.
+ */
+void signal_exec(bool begins)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct host_sigaction ignore = { .handler = (u64)SIG_IGN };
+	u64 blocked = tcb->forced_mask & SIG_FORCED;
+	int sig;
+
+	for (sig = 1; sig <= SIGNALS; sig++) {
+		if (!(SIGBIT(sig) & SIG_FORCED) || tcb->borrowed == 2 ||
+		    tcb->sighand->action[sig].handler != (u64)SIG_IGN)
+			continue;
+		if (begins)
+			host_syscall4(__NR_rt_sigaction, sig, (long)&ignore, 0, 8);
+		else
+			signal_host_install(tcb->sighand, sig);
+	}
+	if (blocked)
+		host_syscall4(__NR_rt_sigprocmask, begins ? SIG_BLOCK : SIG_UNBLOCK, (long)&blocked, 0, 8);
 }
 
 /* After the host's exec: dispositions are default or ignored. */

@@ -6,8 +6,8 @@
  *   (any argv)			with RING3_EXEC in it: goes on after an exec
  *
  * RING3_EXEC is made by gate_execve() and removed here:
- *   THREAD:FD_BASE:FILTERS:LINKS:PATH (hexadecimal numbers); the program is open at
- *   GATE_FD_PROGRAM, LINKS are the ports with memory, and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
+ *   THREAD:FD_BASE:FILTERS:LINKS:LENT:PATH (hexadecimal numbers); the program is open at
+ *   GATE_FD_PROGRAM, or at LENT if that is not 0, LINKS are the ports with memory, and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
 #include "internal.h"
@@ -163,6 +163,8 @@ void gate_start(u64 *sp)
 	ret = program_resolve(&p, after, why);	/* gate_execve() has probed it */
 	if (ret)
 		cannot_run(p.path, ret, why);
+	if (lent)
+		lent = p.fd;		/* a script's interpreter may have another number */
 	if (p.fd != gate_fd(GATE_FD_PROGRAM)) {
 		ret = gate_fd_keep(p.fd, GATE_FD_PROGRAM);
 		if (ret < 0 && !lent)

@@ -349,6 +349,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	areas_forget(tcb);
 	stop_forked();
 	tcb->npending = 0;
+	tcb->lent = 0;
 	fork_hook(GATE_FORK_CHILD);
 	if (!(flags & CLONE_FILES))
 		policy_inherit(closes);
@@ -380,7 +381,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
 	ctcb->forced_mask = tcb->forced_mask;
-	ctcb->borrowed = !(flags & CLONE_THREAD);
+	ctcb->borrowed = flags & CLONE_THREAD ? 0 : flags & CLONE_SIGHAND ? 2 : 1;
 	ctcb->lent = !!(flags & CLONE_VFORK);
 	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)

@@ -21,7 +21,9 @@ static void run(const char *what, const char *script)
 
 	fflush(stdout);
 	if (!must(fork())) {
-		if (script)
+		if (script && script[0] == '/' && script[1] == 't')
+			execl(script, script, NULL);
+		else if (script)
 			execl("/bin/sh", "sh", "-c", script, NULL);
 		else
 			execl("/bin/true", "true", NULL);
@@ -35,6 +37,8 @@ static void run(const char *what, const char *script)
 int main(void)
 {
 	struct rlimit r = { 512, 512 };
+	char name[] = "/tmp/oracle-script.XXXXXX";
+	int fd;
 
 	must(setrlimit(RLIMIT_NOFILE, &r));
 	run("a program", NULL);
@@ -42,6 +46,15 @@ int main(void)
 	no_raising();
 	run("a program", NULL);
 	run("a script", "ulimit -n; ulimit -Hn; /bin/true && readlink /proc/self/exe; exec /bin/sh -c 'echo again'");
+	/* Its interpreter gets another number than the script, since those below are closed by exec. */
+	fd = must(mkstemp(name));
+	must(dprintf(fd, "#!/bin/bash\necho $(ls /proc/self/fd | wc -l)\nreadlink /proc/$$/exe\n") > 0 ? 0 : -1);
+	must(fchmod(fd, 0755));
+	close(fd);
+	must(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	must(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	run("a file with #!", name);
+	unlink(name);
 	run("none", "/nonexistent; exec /nonexistent");
 	/* None of them has left anything open. */
 	T(dup(0));

@@ -36,9 +36,13 @@ static void lock(const char *what, int flags)
 int main(void)
 {
 	struct rlimit r;
+	int fd;
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
 
+	/* A mapping that reaches beyond its file's end. */
+	must(ftruncate(fd = must(memfd_create("short", 0)), 4096));
+	need(mmap(NULL, 65536, PROT_READ, MAP_SHARED, fd, 0) != MAP_FAILED);
 	lock("current", MCL_CURRENT);
 	lock("current and future", MCL_CURRENT | MCL_FUTURE);
 	lock("on fault", MCL_CURRENT | MCL_ONFAULT);
@@ -58,6 +62,10 @@ int main(void)
 	must(syscall(SYS_capset, &head, data));
 	lock("within the limit", MCL_CURRENT);
 	r.rlim_cur = r.rlim_max = 65536;
+	must(setrlimit(RLIMIT_MEMLOCK, &r));
+	T(mlockall(MCL_CURRENT));
+	N(locked());
+	r.rlim_cur = r.rlim_max = 0;
 	must(setrlimit(RLIMIT_MEMLOCK, &r));
 	T(mlockall(MCL_CURRENT));
 	N(locked());

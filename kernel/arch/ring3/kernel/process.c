@@ -200,6 +200,9 @@ static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginf
 	pid_t pid = ((struct ring3_proc *)tb->proc)->pid;
 	siginfo_t host = { };
 
+	/* Not there yet (CLONE), or no more: to kill(), 0 is the group of whoever drives. */
+	if (pid <= 0)
+		return;
 	if (info->si_code < POLL_IN || info->si_code > POLL_HUP) {
 		if (process)
 			ring3_host_syscall(__NR_kill, pid, sig, 0, 0, 0, 0);

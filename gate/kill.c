@@ -109,15 +109,17 @@ static struct ring3_vcpu *vcpu_next(const struct ring3_vcpu *vcpu)
 
 static void vcpu_give(struct ring3_vcpu *vcpu)
 {
-	u32 *kick = &ring3_vcpu_kick(vcpu);
+	u32 *kick = &ring3_vcpu_kick(vcpu), pending = READ_ONCE(ring3_vcpu_pending(vcpu));
 
 	if (__atomic_exchange_n(&vcpu->owner, 0, __ATOMIC_SEQ_CST) & RING3_OWNER_WAITERS)
 		host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
-	if (!READ_ONCE(ring3_vcpu_pending(vcpu)))
-		return;
-	/* What another vCPU asked of this one was left to us, who do not drive. */
-	if (vcpu == gate.region->vcpu)
+	/* What another vCPU or ring3-ports asked of this one was left to us, who do not drive. */
+	if (vcpu == gate.region->vcpu) {
 		kick = &gate.region->kick;
+		pending |= READ_ONCE(gate.region->pending);
+	}
+	if (!pending)
+		return;
 	__atomic_fetch_add(kick, 1, __ATOMIC_SEQ_CST);
 	host_syscall3(__NR_futex, (long)kick, FUTEX_WAKE, 1);
 }

@@ -21,6 +21,8 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_link_suspended".into(), link_suspended),
         trial("fault_passt_killed".into(), passt_killed),
         trial("fault_folder_removed".into(), folder_removed),
+        trial("fault_clock_step".into(), clock_step),
+        trial("fault_clock_other".into(), clock_other),
     ]
 }
 
@@ -326,4 +328,65 @@ fn link_suspended() -> Checked {
         }
     }
     Err("there is room again, and nobody tells".into())
+}
+
+/// The host's wall clock is set, forth and back, while a node is busy: its own follows, and
+/// connections and time-outs do not notice.
+fn clock_step() -> Checked {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored(
+            "to answer another process's system calls needs root".into(),
+        ));
+    }
+    let program = helper("clock_step")?;
+    let folder = Scratch::in_memory()?;
+    let offset = folder.file("offset");
+    let mut command = Command::new(&program);
+    command.arg("under").arg(&offset);
+    command.arg(crate::paths::ring3()).args(["run", "--"]);
+    command.arg(&program).arg("watch").arg(&offset);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    print!("{}", outcome.stdout);
+    ensure(outcome.ok(), || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// A process on a node reads another monotonic clock than the others, as it does in a time namespace (or
+/// as all do after a machine was suspended): the node's rate and time-outs stay as they were.
+fn clock_other() -> Checked {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored(
+            "a time namespace of its own needs root".into(),
+        ));
+    }
+    let node = Node::up(&[])?;
+    // Without a host descriptor: the node's own timer ends this.
+    let waits = "import select, socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+p = select.poll()
+p.register(s, select.POLLIN)
+start = time.monotonic()
+for i in range(3):
+    p.poll(200)
+print(0.6 <= time.monotonic() - start < 2)
+";
+    let calls = "import socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    s.getsockopt(socket.SOL_SOCKET, socket.SO_TYPE)
+";
+    for offset in ["100", "-1"] {
+        let mut command = Command::new("unshare");
+        command.args(["--time", "--monotonic", offset, "--fork", "--"]);
+        command.arg(crate::paths::ring3());
+        command.args(["exec", &node.name, "--", "python3", "-c", calls]);
+        let outcome = exec::run(&mut command, SHORT)?;
+        ensure(outcome.ok(), || outcome.report())?;
+        let said = node.output(&["python3", "-c", waits])?;
+        ensure(said == "True\n", || {
+            format!("{offset} s off: three time-outs of 200 ms did not take 600 ms")
+        })?;
+    }
+    Ok(Verdict::Passed)
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Ports that the topologies don't use: passt, and captures on any of them.
+//! Ports that the topologies don't use: passt, and captures on any of them; signals for packets.
 
-use super::{Checked, Verdict, ensure, missing, trial};
+use super::topology::{Pair, Topology};
+use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec;
 use crate::node::{self, Node, ring3};
 use crate::scratch::{self, Scratch};
@@ -13,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("passt_curl".into(), passt_curl),
         trial("pcap_link".into(), pcap_link),
+        trial("tap_sigio".into(), tap_sigio),
     ]
 }
 
@@ -76,5 +78,22 @@ fn pcap_link() -> Checked {
         outcome.ok() && count("ICMP echo request") == 3 && count("ICMP echo reply") == 3,
         || outcome.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// A signal for each packet that comes from outside: none is lost, however they fall together.
+fn tap_sigio() -> Checked {
+    if let Some(why) = Topology::TapServer.obstacle() {
+        return Ok(Verdict::Ignored(why));
+    }
+    let pair = Pair::new(Topology::TapServer)?;
+    let sigio = helper("sigio")?;
+    let (sigio, port) = (sigio.to_string_lossy(), pair.port(0).to_string());
+    let sends = [&*sigio, "send", &pair.server4, &port, "5"];
+    let _sender = pair.client.start(&sends)?;
+    let receives = [&*sigio, "receive", &port, "4"];
+    let outcome = pair.server.run(&receives, Duration::from_secs(30))?;
+    print!("{}", outcome.stdout);
+    ensure(outcome.ok(), || outcome.report())?;
     Ok(Verdict::Passed)
 }

@@ -13,6 +13,7 @@
  * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has the
  * deadline's protocol.
  */
+#include <linux/errno.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/kstrtox.h>
@@ -27,10 +28,15 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
+#define LATE_NS			1000000LL	/* a time-out that came so late, or */
+#define EARLY_NS		50000LL		/* so early: is it by the right clock? */
 #define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
 
 static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
 static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
+
+/* The host's CLOCK_MONOTONIC, as the keeper has it, minus our clock. 0: as it was at boot. */
+static u64 host_ahead;
 
 struct waitv {			/* struct futex_waitv of <linux/futex.h> */
 	u64 val, uaddr;
@@ -54,6 +60,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 	struct __kernel_timespec ts;
 	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
 	u32 kick, ready, owner, held_by = 0;
+	s64 late;
 	int i, n = 0;
 
 	while (!ring3_poisoned()) {
@@ -119,12 +126,20 @@ sleep:
 		for (i = 0; i < n; i++)
 			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
 						     FUTEX2_SIZE_U32, 0 };
-		at = ring3_region.boot_monotonic_ns +
-		     min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
+		deadline = min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
+		at = (READ_ONCE(host_ahead) ?: ring3_region.boot_monotonic_ns) + deadline;
 		ts.tv_sec = at / NSEC_PER_SEC;
 		ts.tv_nsec = at % NSEC_PER_SEC;
-		ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
-				   1 /* CLOCK_MONOTONIC */, 0);
+		if (ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
+				       1 /* CLOCK_MONOTONIC */, 0) != -ETIMEDOUT)
+			continue;
+		/*
+		 * Our clock is continuous; the host's stands still where the machine does, and
+		 * slews. They have come apart if this was early, or (maybe) if it was late.
+		 */
+		late = ring3_clock() - deadline;
+		if (late > LATE_NS || late < -EARLY_NS)
+			WRITE_ONCE(host_ahead, ring3_host_clock(1 /* CLOCK_MONOTONIC */) - ring3_clock());
 	}
 	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
 	if (links)

@@ -254,6 +254,26 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 	}
 }
 
+/*
+ * Forwards what is pending. The flag goes by what is still queued then, under the lock:
+ * another signal may have come after the last look, and one that is queued without
+ * the flag keeps every later one of its number from waking anybody.
+ */
+static void take_signals(struct ring3_thread *tb, bool inside)
+{
+	if (test_thread_flag(TIF_NOTIFY_SIGNAL)) {
+		clear_notify_signal();
+		if (task_work_pending(current))
+			task_work_run();
+	}
+	if (test_thread_flag(TIF_SIGPENDING)) {
+		forward_signals(tb, inside);
+		spin_lock_irq(&current->sighand->siglock);
+		recalc_sigpending();
+		spin_unlock_irq(&current->sighand->siglock);
+	}
+}
+
 /* What a real kernel does between a call's end and user mode. */
 static void exit_work(struct ring3_thread *tb)
 {
@@ -264,18 +284,7 @@ static void exit_work(struct ring3_thread *tb)
 			return;
 		if (flags & _TIF_NEED_RESCHED)
 			schedule();
-		if (flags & _TIF_NOTIFY_SIGNAL) {
-			clear_notify_signal();
-			if (task_work_pending(current))
-				task_work_run();
-		}
-		if (flags & _TIF_SIGPENDING) {
-			forward_signals(tb, true);
-			clear_thread_flag(TIF_SIGPENDING);
-			spin_lock_irq(&current->sighand->siglock);
-			recalc_sigpending();
-			spin_unlock_irq(&current->sighand->siglock);
-		}
+		take_signals(tb, true);
 		if (flags & _TIF_NOTIFY_RESUME)
 			resume_user_mode_work(NULL);
 		if (flags & _TIF_RESTORE_SIGMASK)
@@ -389,9 +398,7 @@ int ring3_task_main(void *arg)
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (signal_pending(current)) {
 			__set_current_state(TASK_RUNNING);
-			forward_signals(tb, false);
-			clear_notify_signal();
-			clear_thread_flag(TIF_SIGPENDING);
+			take_signals(tb, false);
 			continue;
 		}
 		if (r3t_call(tb) != R3_CALL_WANT && !(r3t_flags(tb) & R3_F_KILL))

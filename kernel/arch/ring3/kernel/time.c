@@ -12,8 +12,10 @@
 #include <linux/init.h>
 #include <linux/interrupt.h>
 #include <linux/math64.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
@@ -33,7 +35,7 @@ static struct conversion {
 } conversions[2];
 static u32 conversion;
 
-static u64 host_clock(int id)
+u64 ring3_host_clock(int id)
 {
 	struct __kernel_timespec ts;
 
@@ -52,19 +54,33 @@ u64 ring3_clock(void)
 		conversions[0].at = ring3_region.boot_tsc;
 		return ring3_clock();
 	}
-	return host_clock(1 /* CLOCK_MONOTONIC */) - ring3_region.boot_monotonic_ns;
+	return ring3_host_clock(1 /* CLOCK_MONOTONIC */) - ring3_region.boot_monotonic_ns;
 }
 
-/* The TSC's rate against the host's clock, from two readings as far apart as there are. */
+/*
+ * The TSC's rate against the host's clock, from two readings as far apart as there are. A host
+ * slews its clock by 1/2000 at most; what is further off is no rate: the machine was suspended or a
+ * virtual one paused, for which the host's clock stood and the TSC did not, or the reading
+ * is of a process with a time namespace of its own.
+ */
 static void refine(u64 tsc, u64 host)
 {
 	static u64 first_tsc, first_host;
 	const struct conversion *old = &conversions[conversion];
 	struct conversion *new = &conversions[!conversion];
+	u64 ours;
+	s64 off;
 
 	if (!old->mult)
 		return;
 	if (!first_tsc) {
+		first_tsc = tsc;
+		first_host = host;
+		return;
+	}
+	ours = mul_u64_u64_shr(tsc - first_tsc, old->mult, 32);
+	off = host - first_host - ours;
+	if (abs(off) > (ours >> 10) + 100 * NSEC_PER_USEC) {
 		first_tsc = tsc;
 		first_host = host;
 		return;
@@ -125,9 +141,9 @@ static void read_host(struct reading *r)
 
 	before = get_cycles();
 	ours = ktime_get_real_ns();
-	real = host_clock(0 /* CLOCK_REALTIME */);
+	real = ring3_host_clock(0 /* CLOCK_REALTIME */);
 	between = get_cycles();
-	r->mono = host_clock(1 /* CLOCK_MONOTONIC */);
+	r->mono = ring3_host_clock(1 /* CLOCK_MONOTONIC */);
 	after = get_cycles();
 	r->tsc = between + (after - between) / 2;
 	r->width = after - before;
@@ -142,10 +158,12 @@ static void read_host(struct reading *r)
  */
 bool ring3_clock_sync_now(void)
 {
+	static DEFINE_MUTEX(one_at_a_time);
 	struct reading best, r;
 	struct timespec64 ts;
 	int i;
 
+	guard(mutex)(&one_at_a_time);
 	read_host(&best);
 	for (i = 0; i < SYNC_READINGS; i++) {
 		read_host(&r);
@@ -248,14 +266,20 @@ void ring3_timer_irq(void)
 {
 	struct clock_event_device *evt = this_cpu_ptr(&clock_events);
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	struct ring3_thread *tb = ring3_driver;
 
 	/* Early, or twice for one deadline: the bit is set by several. */
 	if (ring3_clock() < READ_ONCE(vcpu->deadline))
 		return;
 	WRITE_ONCE(vcpu->deadline, U64_MAX);
 	ring3_clock_sync();
+	/* A call that goes on and on never comes to where signals are looked at (host_wait()). */
+	if ((host_load(&tb->word) & RING3_WORD_SIGNAL) && tb->task && r3t_call(tb) != R3_CALL_DONE) {
+		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		set_notify_signal((struct task_struct *)tb->task);
+	}
 	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||
-	    r3t_call(ring3_driver) == R3_CALL_DONE)
+	    r3t_call(tb) == R3_CALL_DONE)
 		WRITE_ONCE(*ring3_yield_word(), 1);
 	evt->event_handler(evt);
 }

@@ -319,10 +319,13 @@ static int host_wait(struct ring3_thread *tb, bool polled)
 			if (got < 0)
 				continue;
 			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
-			/* Whoever finished the call did so before we got the vCPU. */
+			/*
+			 * Whoever finished the call did so before we got the vCPU. It may be pending
+			 * what came since, for who asks for a look at it has seen that we drive.
+			 */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
-				release(vcpu, false);
-				continue;
+				host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+				return ring3_host_leave(tb);
 			}
 			if (w & RING3_WORD_SIGNAL)
 				r3t_request(tb) |= R3_REQ_SIGNAL;
@@ -572,6 +575,23 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 	return 0;
 }
 
+/*
+ * A process died, maybe while it polled: then it has not seen what other vCPUs asked of its own, nor does
+ * anybody until that one's next deadline, which an idle one may not have.
+ */
+static void look_after_dead(void)
+{
+#ifdef CONFIG_SMP
+	struct ring3_vcpu *vcpu;
+
+	for_each_vcpu(vcpu) {
+		ring3_take_from_dead(vcpu);
+		host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
+		ring3_kick(vcpu);
+	}
+#endif
+}
+
 /* A call that is not on the fast path. `owned`: the vCPU is taken already. */
 int ring3_host_enter(struct ring3_thread *tb, int owned)
 {
@@ -605,13 +625,13 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		}
 		return 0;
 	}
-	if (nr == RING3_NR_REAP)
+	if (nr == RING3_NR_REAP) {
 		host_store(&((struct ring3_proc *)tb->args[0])->state, 2);
+		look_after_dead();
+	}
 	if (!tb->task) {
 		tb->ret = -EINVAL;
-		if (owned)
-			release(vcpu, false);
-		return 0;
+		return owned ? ring3_host_leave(tb) : 0;
 	}
 	if (!owned && host_acquire(tb, 0) != 1)
 		return fail(tb);

@@ -51,6 +51,7 @@ void ring3_poison(const char *fmt, ...) __printf(1, 2);
 
 /* time.c: nanoseconds since the node was loaded. */
 u64 ring3_clock(void);
+u64 ring3_host_clock(int id);
 void ring3_clock_sync(void);
 
 /* irq.c */

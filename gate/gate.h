@@ -216,6 +216,12 @@ bool gate_exe_is_native(void);
 /* path (in gate memory) is /proc/self/exe or another name of it. */
 bool gate_path_is_self_exe(const char *path);
 
+/*
+ * patch.c: rewritten calls go by a table and slots at addresses that the program takes for free.
+ * Makes [*start, *end) what it has of the first of them; false if it has none.
+ */
+bool patch_within(u64 *start, u64 *end);
+
 /* ---- memory and strings (heap.c, string.c, copy.S) ---- */
 
 void *gate_alloc(size_t size);			/* zeroed; NULL: no memory */

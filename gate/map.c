@@ -16,6 +16,9 @@
  */
 #include "policy.h"
 
+#ifndef MREMAP_FIXED
+#define MREMAP_FIXED	2		/* <linux/mman.h> */
+#endif
 #define PLACE_FLAGS	(MAP_FIXED | MAP_FIXED_NOREPLACE | MAP_32BIT)
 #define KEPT_FLAGS	(MAP_POPULATE | MAP_LOCKED)
 
@@ -122,6 +125,21 @@ static void forget(struct range *gone)
 	}
 }
 
+/* Who clears away a range that seems to be free does not mean what the gate has put there since. */
+static long unmap_around(u64 start, u64 len)
+{
+	u64 ours = start, end = start + page_align(len), ours_end = end;
+	long ret = 0;
+
+	if (likely(end <= start || !patch_within(&ours, &ours_end)))
+		return host_syscall2(__NR_munmap, start, len);
+	if (start < ours)
+		ret = unmap_around(start, ours - start);
+	if (!ret && ours_end < end)
+		ret = unmap_around(ours_end, end - ours_end);
+	return ret;
+}
+
 long do_munmap(struct gate_regs *r)
 {
 	u64 start = r->a[0], len = page_align(r->a[1]);
@@ -129,10 +147,10 @@ long do_munmap(struct gate_regs *r)
 	long ret;
 
 	if (likely(!READ_ONCE(ranges)))
-		return gate_host_regs(r);
+		return unmap_around(start, r->a[1]);
 	gate_lock(&ranges_lock);
 	/* Not before: the memory must not be another's while it is mapped here. */
-	ret = host_syscall2(__NR_munmap, start, r->a[1]);
+	ret = unmap_around(start, r->a[1]);
 	if (!ret)
 		gone = unused(cut(start, start + len));
 	gate_unlock(&ranges_lock);
@@ -140,10 +158,21 @@ long do_munmap(struct gate_regs *r)
 	return ret;
 }
 
+/* ring3's own, or what the gate has put among the program's. */
+static bool is_ours(u64 start, u64 len)
+{
+	u64 end = start + len;
+
+	return (end > RING3_GATE_BASE && start < RING3_SPACE_END) || (start && patch_within(&start, &end));
+}
+
 long do_mremap(struct gate_regs *r)
 {
 	u64 start = r->a[0], end = start + page_align(r->a[1]);
 	struct range **at, *m;
+
+	if (is_ours(start, end - start) || ((r->a[3] & MREMAP_FIXED) && is_ours(r->a[4], page_align(r->a[2]))))
+		return -ENOMEM;
 
 	if (likely(!READ_ONCE(ranges)))
 		return gate_host_regs(r);
@@ -202,9 +231,7 @@ static long map_pages(const struct gate_regs *r, u32 id, u64 base, u64 len)
  */
 static long keep_out(struct gate_regs *r, u64 len)
 {
-	u64 start = r->a[0], end = start + len;
-
-	if (likely(end <= RING3_GATE_BASE || start >= RING3_SPACE_END))
+	if (likely(!is_ours(r->a[0], len)))
 		return 0;
 	if (r->a[3] & MAP_FIXED)
 		return -ENOMEM;

@@ -444,6 +444,25 @@ static bool rewrite_b(u64 addr, u64 nr)
 	return true;
 }
 
+bool patch_within(u64 *start, u64 *end)
+{
+	u32 i, count = __atomic_load_n(&near_count, __ATOMIC_ACQUIRE);
+
+	for (i = 0; i <= count; i++) {
+		u64 base = i ? near_areas[i - 1]->base : TABLE;
+		u64 last = base + (i ? NEAR_BYTES : TABLE_BYTES);
+
+		if (*start >= last || *end <= base || (!i && !READ_ONCE(table_ready)))
+			continue;
+		if (*start < base)
+			*start = base;
+		if (*end > last)
+			*end = last;
+		return true;
+	}
+	return false;
+}
+
 /* ---- when ---- */
 
 static bool table_map(void)

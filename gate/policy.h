@@ -159,6 +159,7 @@ long do_setpgid(struct gate_regs *r);
 long do_setsid(struct gate_regs *r);
 
 /* map.c */
+long do_landlock_create_ruleset(struct gate_regs *r);
 long do_mmap(struct gate_regs *r);
 long do_munmap(struct gate_regs *r);
 long do_mremap(struct gate_regs *r);

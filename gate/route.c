@@ -155,6 +155,7 @@ static const gate_handler handlers[512] = {
 	[__NR_io_uring_enter] = no_such_call,
 	[__NR_io_uring_register] = no_such_call,
 	[__NR_close_range] = do_close_range,
+	[__NR_landlock_create_ruleset] = do_landlock_create_ruleset,
 	[__NR_openat2] = do_openat2,
 	[__NR_pidfd_getfd] = do_pidfd_getfd,
 	[__NR_faccessat2] = do_path_at,

@@ -4,11 +4,8 @@
  */
 #include "policy.h"
 
+#include <linux/openat2.h>
 #include <linux/stat.h>
-
-struct open_how_flags {	/* the part of struct open_how (linux/openat2.h) that we read */
-	u64 flags;
-};
 
 /*
  * /proc/self/exe would show the gate. In `buf` what to use in its place; only
@@ -138,11 +135,13 @@ long do_openat(struct gate_regs *r)
 	return open_common(r, r->a[0], r->a[1], (u32)r->a[2], r->a[3]);
 }
 
+#define WITHIN	(RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_NO_XDEV)
+
 long do_openat2(struct gate_regs *r)
 {
-	struct open_how_flags how;
-	char buf[PATH_BUF];
-	u64 dirfd = r->a[0], path = r->a[1];
+	struct open_how how;
+	char buf[PATH_BUF], first;
+	u64 dirfd = r->a[0], path = r->a[1], how_at = r->a[2];
 
 	switch (path_owner(dirfd, path, buf)) {
 	case PATH_HOST:
@@ -158,7 +157,16 @@ long do_openat2(struct gate_regs *r)
 		return -EINVAL;
 	if (gate_copy_in(&how, user_ptr(r->a[2]), sizeof(how)))
 		return -EFAULT;
-	return fd_create(how.flags & O_CLOEXEC, __NR_openat2, dirfd, path, r->a[2], r->a[3]);
+	/*
+	 * What is the node's and lies below that directory of the host's is beneath it, and on no other
+	 * file system than on Linux.
+	 */
+	if (dirfd != r->a[0] && r->a[3] == sizeof(how) && (how.resolve & WITHIN) &&
+	    !gate_copy_in(&first, user_ptr(r->a[1]), 1) && first != '/') {
+		how.resolve &= ~WITHIN;
+		how_at = (u64)&how;
+	}
+	return fd_create(how.flags & O_CLOEXEC, __NR_openat2, dirfd, path, how_at, r->a[3]);
 }
 
 long do_chdir(struct gate_regs *r)

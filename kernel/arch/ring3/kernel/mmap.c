@@ -209,8 +209,11 @@ long ring3_sys_mmap(int fd, size_t len, unsigned long offset)
 		/* Looked at together with what keeps it so: packet_mmap(), packet_set_ring(). */
 		mutex_lock(&po->pg_vec_lock);
 		ret = -EINVAL;
-		if (!offset && len && len == ring_pages(po) * PAGE_SIZE)
-			ret = mapping_add(maps, fd_file(f), last_id) ? : last_id;
+		if (!offset && len && len == ring_pages(po) * PAGE_SIZE) {
+			ret = mapping_add(maps, fd_file(f), last_id);
+			if (!ret)
+				ret = last_id;
+		}
 		mutex_unlock(&po->pg_vec_lock);
 	}
 	mutex_unlock(&maps_lock);

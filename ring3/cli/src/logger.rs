@@ -5,6 +5,8 @@
 
 use log::{LevelFilter, Log, Metadata, Record};
 
+use crate::say;
+
 struct Stderr;
 
 impl Log for Stderr {
@@ -15,7 +17,7 @@ impl Log for Stderr {
     fn log(&self, record: &Record<'_>) {
         if self.enabled(record.metadata()) {
             let level = record.level().as_str().to_ascii_lowercase();
-            eprintln!("ring3: {level}: {}", record.args());
+            say::complain(format_args!("{level}: {}", record.args()));
         }
     }
 

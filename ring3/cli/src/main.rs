@@ -10,7 +10,9 @@
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
+//! | [`say`] | words for people, which nobody has to take |
 //! | [`leaf`] | everything unsafe |
+#![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
 mod doctor;
@@ -25,6 +27,7 @@ mod node_log;
 mod nodes;
 mod program;
 mod run;
+mod say;
 mod signals;
 mod table;
 mod up;
@@ -47,7 +50,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             if !matches!(failure, Failure::Said) {
-                eprintln!("ring3: {failure}");
+                say::complain(&failure);
             }
             ExitCode::from(failure.status(manner))
         }
@@ -66,12 +69,9 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Kunit(args) => kunit::kunit(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Completion(args) => {
-            clap_complete::generate(
-                args.shell,
-                &mut Cli::command(),
-                "ring3",
-                &mut std::io::stdout(),
-            );
+            let mut script = Vec::new();
+            clap_complete::generate(args.shell, &mut Cli::command(), "ring3", &mut script);
+            say::print(script);
             Ok(())
         }
         Verb::Man => man::man(),

@@ -18,8 +18,7 @@ pub fn man() -> Result<()> {
     if std::io::stdout().is_terminal() && show(&page).is_ok() {
         return Ok(());
     }
-    // A reader that went away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(&page);
+    crate::say::print(page);
     Ok(())
 }
 

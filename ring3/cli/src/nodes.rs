@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 ls`, `ring3 stat`, `ring3 down`: the nodes there are.
 
-use std::io::Write;
-
 use ring3_config::size;
 use ring3_node::client::{self, Calls, Client, Port, State, Status};
 use serde::Serialize;
 
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::say;
 use crate::table::{self, Cell, Colour};
 
 pub fn print_json<T: Serialize>(value: &T) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::host("print")(e.into()))?;
-    // A reader that went away (`| head`) is no failure.
-    let _ = writeln!(std::io::stdout(), "{text}");
+    say::print(text + "\n");
     Ok(())
 }
 
@@ -124,7 +122,7 @@ pub fn stat(args: &args::Stat) -> Result<()> {
     if args.json {
         return print_json(&status);
     }
-    let _ = std::io::stdout().write_all(describe(&status).as_bytes());
+    say::print(describe(&status));
     Ok(())
 }
 
@@ -184,7 +182,7 @@ pub fn down(args: &args::Down) -> Result<()> {
     let mut failed = false;
     for name in &names {
         if let Err(error) = Client::open(name).and_then(|node| node.down()) {
-            eprintln!("ring3: {error}");
+            say::complain(error);
             failed = true;
         }
     }

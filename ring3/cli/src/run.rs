@@ -8,6 +8,7 @@ use crate::args;
 use crate::error::{Failure, Result};
 use crate::node_args;
 use crate::program::Program;
+use crate::say;
 use crate::signals::{shell_status, Watch};
 
 /// A node kept by this process for one program, which is our child.
@@ -23,7 +24,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     match node.down() {
         // What the program makes of a poisoned node is its own affair; say why it was one.
         Err(error) if status != 0 => {
-            eprintln!("ring3: {error}");
+            say::complain(error);
             Ok(status)
         }
         down => down.map(|()| status).map_err(Failure::from),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Columns for people, coloured where the output is a terminal.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
@@ -51,8 +51,7 @@ fn coloured() -> bool {
 /// Prints rows with a bold head; the last column is as wide as it is.
 pub fn print(head: &[&str], rows: &[Vec<Cell>]) {
     let text = render(head, rows, coloured());
-    // A reader that went away (`| head`) is no failure.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    crate::say::print(text);
 }
 
 fn render(head: &[&str], rows: &[Vec<Cell>], coloured: bool) -> String {

@@ -18,7 +18,7 @@ use ring3_node::Folder;
 
 use crate::error::{Failure, Result};
 use crate::leaf::{self, Side};
-use crate::{args, node_args, nodes};
+use crate::{args, node_args, nodes, say};
 
 /// A start that takes longer than this says that it goes on.
 const SILENCE_MS: u16 = 2000;
@@ -73,7 +73,7 @@ fn keep(config: NodeConfig, writer: PipeWriter, log: &Path) -> ! {
     });
     if let Err(failure) = &result {
         if !say(FAILED, &failure.to_string()) {
-            eprintln!("ring3: {failure}");
+            say::complain(failure);
         }
     }
     if std::fs::metadata(log).is_ok_and(|log| log.len() == 0) {
@@ -105,7 +105,9 @@ fn leave(log: &Path) -> Result<()> {
 fn wait_ready(mut reader: PipeReader, name: &str, log: &Path) -> Result<()> {
     let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
     if poll(&mut fds, PollTimeout::from(SILENCE_MS)) == Ok(0) {
-        eprintln!("ring3: node `{name}` takes its time to start; still waiting");
+        say::complain(format_args!(
+            "node `{name}` takes its time to start; still waiting"
+        ));
     }
     let mut first = [0];
     let failure = match reader.read(&mut first) {

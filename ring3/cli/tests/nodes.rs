@@ -2,200 +2,22 @@
 //! Nodes that are started: what comes through from the program, what is said of a node
 //! that cannot be, and what is left behind. Needs `make image gate`.
 
+mod place;
+
 use std::fs;
 use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
 
 use nix::sys::signal::{kill, Signal};
 use nix::unistd::{getuid, Pid};
-use tempfile::TempDir;
 
-/// No step of a test takes longer than this on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+use place::{
+    built, eventually, expect_failure, finish, said_until_heard, signal, spawn, started, Place,
+};
+
 const NOBODY: u32 = 65534;
-
-/// A runtime folder of its own; what still runs in it at the end is taken down.
-struct Place {
-    dir: TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        Place {
-            // In memory, so that links lie in it too and no other place's get in the way.
-            dir: tempfile::tempdir_in("/dev/shm").expect("a folder"),
-        }
-    }
-
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ring3"));
-        command
-            .env("XDG_RUNTIME_DIR", self.dir.path())
-            .env("RING3_IMAGE", built("RING3_IMAGE", "ring3-up.image"))
-            .env("RING3_GATE", built("RING3_GATE", "ring3-gate"))
-            .env_remove("RING3_LOG")
-            .stdin(Stdio::null())
-            .args(args);
-        command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        finish(spawn(&mut self.command(args)))
-    }
-
-    /// Runs it and expects success; returns standard output.
-    #[track_caller]
-    fn ok(&self, args: &[&str]) -> String {
-        let output = self.run(args);
-        assert!(output.status.success(), "{args:?}: {output:?}");
-        String::from_utf8(output.stdout).expect("UTF-8")
-    }
-
-    /// Runs it and expects one line of error with these words.
-    #[track_caller]
-    fn fails(&self, args: &[&str], status: i32, words: &str) {
-        expect_failure(&self.run(args), status, words);
-    }
-
-    fn stat(&self, node: &str) -> serde_json::Value {
-        serde_json::from_str(&self.ok(&["stat", node, "--json"])).expect("JSON")
-    }
-
-    /// Waits until no file of a node or a link is left: a node's process may outlive its
-    /// name by a moment.
-    #[track_caller]
-    fn is_empty(&self) {
-        eventually("nothing is left behind", || self.left().is_empty());
-    }
-
-    fn left(&self) -> Vec<PathBuf> {
-        let root = self.dir.path().join("ring3");
-        let list = |dir: &Path| -> Vec<PathBuf> {
-            let entries = fs::read_dir(dir).into_iter().flatten().flatten();
-            entries.map(|entry| entry.path()).collect()
-        };
-        let folders = ["nodes", "links"].map(|name| root.join(name));
-        let mut left: Vec<_> = folders.iter().flat_map(|dir| list(dir)).collect();
-        left.extend(
-            list(&root)
-                .into_iter()
-                .filter(|path| !folders.contains(path)),
-        );
-        left
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = Command::new(env!("CARGO_BIN_EXE_ring3"))
-            .env("XDG_RUNTIME_DIR", self.dir.path())
-            .args(["down", "--all"])
-            .output();
-    }
-}
-
-fn built(variable: &str, name: &str) -> PathBuf {
-    let path = std::env::var_os(variable)
-        .map(PathBuf::from)
-        .unwrap_or_else(|| {
-            Path::new(env!("CARGO_MANIFEST_DIR"))
-                .join("../../bin")
-                .join(name)
-        });
-    assert!(path.is_file(), "{} is missing: run `make`", path.display());
-    path
-}
-
-fn spawn(command: &mut Command) -> Child {
-    command
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts")
-}
-
-/// Waits for the end, but not for ever.
-fn finish(mut child: Child) -> Output {
-    let start = Instant::now();
-    while child.try_wait().expect("wait").is_none() {
-        if start.elapsed() > PATIENCE {
-            let _ = child.kill();
-            panic!(
-                "still running after {PATIENCE:?}: {:?}",
-                child.wait_with_output()
-            );
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    child.wait_with_output().expect("its output")
-}
-
-#[track_caller]
-fn expect_failure(output: &Output, status: i32, words: &str) {
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(error.contains(words), "{error}");
-    assert_eq!(output.status.code(), Some(status), "{error}");
-    assert_eq!(error.lines().count(), 1, "one line: {error}");
-    assert!(error.starts_with("ring3: "), "{error}");
-}
-
-#[track_caller]
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !holds() {
-        assert!(
-            start.elapsed() < PATIENCE,
-            "not within {PATIENCE:?}: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-fn signal(child: &Child, signal: Signal) {
-    kill(Pid::from_raw(child.id() as i32), signal).expect("kill");
-}
-
-fn said_until_heard(mut child: Child, number: Signal) -> Output {
-    eventually("the program heard the signal", || {
-        let over = child.try_wait().expect("wait").is_some();
-        if !over {
-            signal(&child, number);
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        over
-    });
-    finish(child)
-}
-
-/// A program on a node, once it has said something on standard output.
-fn started(place: &Place, args: &[&str]) -> Child {
-    use std::io::Read;
-    let ring3 = place.command(args);
-    // Jobs in the background ignore SIGINT, those of nohup(1) SIGHUP, and so would what they start.
-    let mut command = Command::new("/usr/bin/env");
-    for (name, value) in ring3.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    let mut child = command
-        .arg("--default-signal=HUP,INT,QUIT")
-        .arg(ring3.get_program())
-        .args(ring3.get_args())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it starts");
-    let mut byte = [0];
-    let read = child.stdout.as_mut().expect("a pipe").read(&mut byte);
-    assert_eq!(read.expect("a byte"), 1, "{:?}", child.wait_with_output());
-    child
-}
 
 #[test]
 fn the_status_comes_through() {

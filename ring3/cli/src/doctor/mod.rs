@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::nodes::print_json;
+use crate::say;
 use crate::table::{self, Cell, Colour};
 
 /// How good it is.
@@ -64,16 +65,17 @@ pub fn doctor(args: &args::Doctor) -> Result<()> {
     } else {
         let rows: Vec<_> = checks.iter().map(row).collect();
         table::print(&["", "WHAT", "FOUND", "THEREFORE"], &rows);
-        println!();
+        let mut text = String::from("\n");
         for check in &checks {
             if let Some(remedy) = &check.remedy {
-                println!("{}: {remedy}", check.what);
+                text += &format!("{}: {remedy}\n", check.what);
             }
         }
-        match usable {
-            true => println!("ring3 works on this host."),
-            false => println!("ring3 does not work on this host yet: mend what is marked `no`."),
-        }
+        text += match usable {
+            true => "ring3 works on this host.\n",
+            false => "ring3 does not work on this host yet: mend what is marked `no`.\n",
+        };
+        say::print(text);
     }
     match usable {
         true => Ok(()),

@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::say;
 use ktap::{Counts, Outcome, Parser, Status};
 
 const IMAGE: &str = "ring3-kunit.image";
@@ -169,10 +170,12 @@ fn summary(parser: &Parser) {
         skipped,
     } = parser.counts();
     for suite in suites.iter().filter(|suite| suite.status == Status::Fail) {
-        println!("failed: {}", suite.name);
+        say::print(format!("failed: {}\n", suite.name));
     }
     let (n, plural) = (suites.len(), if suites.len() == 1 { "" } else { "s" });
-    println!("{n} suite{plural}: {passed} passed, {failed} failed, {skipped} skipped");
+    say::print(format!(
+        "{n} suite{plural}: {passed} passed, {failed} failed, {skipped} skipped\n"
+    ));
 }
 
 fn verdict(parser: &Parser, end: Option<String>) -> Result<()> {

@@ -4,6 +4,7 @@
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::prctl;
 use nix::sys::signal::{SigSet, Signal};
@@ -17,9 +18,76 @@ pub enum Side {
     Detached,
 }
 
+/// A signal whose disposition is changed in this process, and how it was when we were started.
+struct Given {
+    signal: libc::c_int,
+    ignored: AtomicBool,
+}
+
+/// SIGPIPE: Rust's runtime ignores it in this process and sets it to its default in each that it
+/// starts. SIGCHLD: [`wait_for_children`].
+static GIVEN: [Given; 2] = [
+    Given {
+        signal: libc::SIGPIPE,
+        ignored: AtomicBool::new(false),
+    },
+    Given {
+        signal: libc::SIGCHLD,
+        ignored: AtomicBool::new(false),
+    },
+];
+
+/// The C library calls this before main(), and so before Rust's runtime changes anything.
+// SAFETY of the section: the C library calls each entry once, with arguments that a function
+// without parameters does not look at.
+#[used]
+#[link_section = ".init_array"]
+static REMEMBER: extern "C" fn() = remember_dispositions;
+
+extern "C" fn remember_dispositions() {
+    for given in &GIVEN {
+        // SAFETY: sigaction is plain data, for which all zeroes is a value; nothing is changed.
+        let ignored = unsafe {
+            let mut now: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(given.signal, std::ptr::null(), &mut now) == 0
+                && now.sa_sigaction == libc::SIG_IGN
+        };
+        given.ignored.store(ignored, Ordering::Relaxed);
+    }
+}
+
+/// Sets the signals that we were started with ignored so again. One call each: fit for the time
+/// between fork and exec.
+fn ignore_what_was_ignored() {
+    for given in &GIVEN {
+        if given.ignored.load(Ordering::Relaxed) {
+            // SAFETY: no handler is involved.
+            unsafe { libc::signal(given.signal, libc::SIG_IGN) };
+        }
+    }
+}
+
+/// Makes the ends of our children something to wait for. A parent that ignores SIGCHLD leaves
+/// that to us, and then the host would throw each child's status away.
+pub fn wait_for_children() {
+    // SAFETY: no handler is involved.
+    unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+}
+
+/// What `command` becomes ignores the signals that we were started with ignored, as without us.
+pub fn prepare_exec(command: &mut Command) {
+    let hook = || {
+        ignore_what_was_ignored();
+        Ok(())
+    };
+    // SAFETY: the hook makes system calls, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// Gives `command`'s process this signal mask, and makes it die (SIGKILL) with the thread
 /// that starts it.
 pub fn prepare_child(command: &mut Command, mask: SigSet) {
+    prepare_exec(command);
     let parent = getpid();
     let hook = move || {
         mask.thread_set_mask()?;

@@ -46,6 +46,9 @@ fn main() -> ExitCode {
         Verb::Run(_) | Verb::Exec(_) => Manner::Program,
         _ => Manner::Plain,
     };
+    if has_children(&cli.verb) {
+        leaf::wait_for_children();
+    }
     match dispatch(cli.verb) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
@@ -55,6 +58,14 @@ fn main() -> ExitCode {
             ExitCode::from(failure.status(manner))
         }
     }
+}
+
+/// What starts processes and waits for them. `exec` becomes its program and waits for nobody.
+fn has_children(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Run(_) | Verb::Up(_) | Verb::Doctor(_) | Verb::Kunit(_) | Verb::Man
+    )
 }
 
 fn dispatch(verb: Verb) -> Result<u8> {

@@ -51,7 +51,9 @@ impl Program {
 
     /// Becomes it.
     pub fn exec(&self, join: &Path) -> Failure {
-        self.cannot_start(self.command(join).exec())
+        let mut command = self.command(join);
+        leaf::prepare_exec(&mut command);
+        self.cannot_start(command.exec())
     }
 
     fn cannot_start(&self, why: std::io::Error) -> Failure {

@@ -7,8 +7,9 @@ mod place;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
+use nix::sys::signal::Signal;
 use nix::sys::socket::{
     connect, send, socket, AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr,
 };
@@ -75,5 +76,58 @@ fn nobody_takes_an_error() {
             .output()
             .expect("it runs");
         assert_eq!(output.status.code(), Some(status), "{args:?}");
+    }
+}
+
+/// `ring3 ARGS` with these signals ignored, as a parent may leave them to it.
+fn ignoring(place: &Place, signals: &str, args: &[&str]) -> Command {
+    let ring3 = place.command(args);
+    let mut command = Command::new("/usr/bin/env");
+    for (name, value) in ring3.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .arg(format!("--ignore-signal={signals}"))
+        .arg(ring3.get_program())
+        .args(ring3.get_args());
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Who ignores SIGCHLD has children that nobody can wait for.
+#[test]
+fn ignored_sigchld() {
+    let place = Place::new();
+    let run = |args: &[&str]| finish(place::spawn(&mut ignoring(&place, "CHLD", args)));
+    let output = run(&["run", "--", "sh", "-c", "exit 7"]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    let output = run(&["up", "a"]);
+    assert!(output.status.success(), "{output:?}");
+    place.ok(&["down", "a"]);
+    let output = run(&["doctor", "--json"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("No child process"), "{text}");
+    assert_eq!(text, place.ok(&["doctor", "--json"]));
+    place.is_empty();
+}
+
+/// What was ignored is ignored by the program too, as without ring3.
+#[test]
+fn the_program_has_the_dispositions_that_we_were_given() {
+    let place = Place::new();
+    place.ok(&["up", "a"]);
+    let look = ["grep", "^SigIgn", "/proc/self/status"];
+    for (name, signal) in [("CHLD", Signal::SIGCHLD), ("PIPE", Signal::SIGPIPE)] {
+        for verb in [&["run", "--"][..], &["exec", "a", "--"]] {
+            let args = [verb, &look[..]].concat();
+            let output = finish(place::spawn(&mut ignoring(&place, name, &args)));
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            let set = text.split_whitespace().last().expect("a set");
+            let set = u64::from_str_radix(set, 16).expect("a number");
+            assert_ne!(set & 1 << (signal as u32 - 1), 0, "{name} {args:?}: {text}");
+        }
     }
 }

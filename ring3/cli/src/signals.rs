@@ -3,15 +3,16 @@
 //!
 //! The terminal belongs to the program: it runs in our process group, so what is typed
 //! (Ctrl-C, Ctrl-\, Ctrl-Z) reaches it without us. Such a signal comes from the kernel and
-//! is left alone here; one that somebody sent to us alone (`kill`, a service manager) is
-//! passed on. Either way ring3 lives until the program is gone.
+//! is left alone here. One that we alone have is passed on: what somebody sent (`kill`, a service
+//! manager), and the SIGHUP of a terminal that goes away, which is for the leader of its session
+//! only. Either way ring3 lives until the program is gone.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
 use nix::sys::signal::{kill, SigSet, SigmaskHow, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::unistd::Pid;
+use nix::sys::signalfd::{siginfo, SfdFlags, SignalFd};
+use nix::unistd::{getpid, getsid, Pid};
 
 use crate::error::{Failure, Result};
 
@@ -68,9 +69,8 @@ impl Watch {
                 Err(e) => return Err(Failure::host("wait for signals")(e.into())),
             };
             let signal = Signal::try_from(info.ssi_signo as i32).ok();
-            let typed = info.ssi_code == libc::SI_KERNEL;
             match signal {
-                Some(signal) if FORWARDED.contains(&signal) && !typed => {
+                Some(signal) if FORWARDED.contains(&signal) && !has_reached_all(signal, &info) => {
                     // It may be gone already; the next turn sees that.
                     let _ = kill(pid, signal);
                 }
@@ -78,6 +78,12 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether the host has sent this signal to our whole process group, the program included.
+fn has_reached_all(signal: Signal, info: &siginfo) -> bool {
+    let leads = getsid(None).is_ok_and(|session| session == getpid());
+    info.ssi_code == libc::SI_KERNEL && !(signal == Signal::SIGHUP && leads)
 }
 
 /// The status that a shell would give.

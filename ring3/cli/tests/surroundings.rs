@@ -131,3 +131,55 @@ fn the_program_has_the_dispositions_that_we_were_given() {
         }
     }
 }
+
+/// Runs the command as the leader of a session with a terminal, `do` with it once it said something, and
+/// returns the command's status: the program's own, or 128 and the signal that ended it.
+fn on_a_terminal(place: &Place, action: &str, args: &[&str]) -> Option<i32> {
+    const SCRIPT: &str = "
+import os, pty, signal, sys, time
+pid, fd = pty.fork()
+if pid == 0:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+    os.execvp(sys.argv[2], sys.argv[2:])
+os.read(fd, 1)
+if sys.argv[1] == 'hang up':
+    os.close(fd)
+else:
+    os.write(fd, sys.argv[1].encode())
+for _ in range(1000):
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        code = os.waitstatus_to_exitcode(status)
+        sys.exit(code if code >= 0 else 128 - code)
+    time.sleep(0.01)
+os.kill(pid, signal.SIGKILL)
+sys.exit(99)
+";
+    let ring3 = place.command(args);
+    let mut command = Command::new("python3");
+    for (name, value) in ring3.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+        .args(["-c", SCRIPT, action])
+        .arg(ring3.get_program())
+        .args(ring3.get_args());
+    finish(place::spawn(&mut command)).status.code()
+}
+
+/// SIGHUP of a terminal goes to the leader of its session only: to us, not to the program.
+#[test]
+fn the_terminal_hangs_up() {
+    let place = Place::new();
+    let script = ["run", "--", "sh", "-c", "echo; exec sleep 1000"];
+    assert_eq!(on_a_terminal(&place, "hang up", &script), Some(129));
+    // What is typed has reached the program already: once is enough.
+    let script = "trap 'n=${n}x' INT; echo; sleep 0.3; echo; [ \"$n\" = x ] && exit 5";
+    let run = ["run", "--", "sh", "-c", script];
+    assert_eq!(on_a_terminal(&place, "\x03", &run), Some(5));
+    place.is_empty();
+}

@@ -8,9 +8,10 @@
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use ring3_config::NodeConfig;
 use ring3_node::client::Client;
@@ -65,38 +66,72 @@ fn keep(config: NodeConfig, writer: PipeWriter, log: &Path) -> ! {
         }
         None => false,
     };
-    let result = leave(log).and_then(|()| {
-        ring3_node::run(config, |_| {
-            say(READY, "");
-        })
-        .map_err(Failure::from)
-    });
+    let (file, result) = match leave(log) {
+        Ok(file) => {
+            let ready = |_: &_| {
+                say(READY, "");
+            };
+            let result = ring3_node::run(config, ready).map_err(Failure::from);
+            (Some(file), result)
+        }
+        Err(failure) => (None, Err(failure)),
+    };
     if let Err(failure) = &result {
         if !say(FAILED, &failure.to_string()) {
             say::complain(failure);
         }
     }
-    if std::fs::metadata(log).is_ok_and(|log| log.len() == 0) {
-        // Nothing to say: nothing to keep. If it is gone already, so much the better.
-        let _ = std::fs::remove_file(log);
+    if let Some(file) = file {
+        remove_if_empty(file, log);
     }
     std::process::exit(i32::from(result.is_err()))
 }
 
-/// Lets go of the caller's folder, terminal and pipes.
-fn leave(log: &Path) -> Result<()> {
-    let open = || -> std::io::Result<()> {
-        let null = File::open("/dev/null")?;
+/// Opens the log. All who may write to it hold a shared lock: one that wants the name of a node that
+/// is up has the same file as that, for a moment.
+fn open_log(path: &Path) -> std::io::Result<Flock<File>> {
+    loop {
         // A name that is taken must not empty the file of the node that has it: append.
-        let log = OpenOptions::new()
+        let file = OpenOptions::new()
             .create(true)
             .append(true)
             .mode(0o600)
-            .open(log)?;
+            .open(path)?;
+        let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, why)| why)?;
+        // Its last holder may have removed it just before we locked it.
+        if is_current(&file, path) {
+            return Ok(file);
+        }
+    }
+}
+
+/// Nothing to say: nothing to keep, unless it is another's too, or the path another file's by now.
+fn remove_if_empty(file: Flock<File>, path: &Path) {
+    let alone = file.relock(FlockArg::LockExclusiveNonblock).is_ok();
+    let empty = file.metadata().is_ok_and(|log| log.len() == 0);
+    if alone && empty && is_current(&file, path) {
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+/// Whether the path still leads to this file.
+fn is_current(file: &File, path: &Path) -> bool {
+    match (file.metadata(), std::fs::metadata(path)) {
+        (Ok(ours), Ok(now)) => ours.ino() == now.ino() && ours.dev() == now.dev(),
+        _ => false,
+    }
+}
+
+/// Lets go of the caller's folder, terminal and pipes; the log is held until the end.
+fn leave(log: &Path) -> Result<Flock<File>> {
+    let open = || -> std::io::Result<Flock<File>> {
+        let null = File::open("/dev/null")?;
+        let log = open_log(log)?;
         nix::unistd::dup2_stdin(&null)?;
-        nix::unistd::dup2_stdout(&log)?;
-        nix::unistd::dup2_stderr(&log)?;
-        std::env::set_current_dir("/")
+        nix::unistd::dup2_stdout(&*log)?;
+        nix::unistd::dup2_stderr(&*log)?;
+        std::env::set_current_dir("/")?;
+        Ok(log)
     };
     open().map_err(Failure::host(format!("write {}", log.display())))
 }

@@ -59,6 +59,27 @@ fn nobody_takes_a_warning() {
     assert_eq!(finish(child).status.code(), Some(7));
 }
 
+/// A second `up` of the name removed the file, and what the keeper had to say went nowhere.
+#[test]
+fn the_log_of_a_node_whose_name_somebody_wants() {
+    let place = Place::new();
+    let log = place.dir.path().join("ring3/a.log");
+    place.ok(&["up", "a"]);
+    place.fails(&["up", "a"], 1, "is running already");
+    talk_nonsense(&place, "a");
+    place::eventually("the log has a line", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("a wrong length"))
+    });
+    place.ok(&["down", "a"]);
+    assert!(log.exists());
+    // One that has nothing to say leaves nothing, nor does one that could not be.
+    place.ok(&["up", "b"]);
+    place.fails(&["up", "b"], 1, "is running already");
+    place.fails(&["up", "c", "-s", "net.nosuch=1"], 1, "cannot set sysctl");
+    place.ok(&["down", "b"]);
+    place::eventually("only the log is left", || place.left() == [log.clone()]);
+}
+
 #[test]
 fn nobody_takes_an_error() {
     let place = Place::new();

@@ -128,7 +128,7 @@ fn is_old(meta: &fs::Metadata) -> bool {
 pub(crate) struct NodeFolder {
     path: PathBuf,
     /// Holds the lock.
-    _lock: File,
+    lock: File,
 }
 
 impl NodeFolder {
@@ -166,7 +166,7 @@ impl NodeFolder {
             // Sockets that a killed keeper left would make bind() fail.
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
-            return Ok(NodeFolder { path, _lock: lock });
+            return Ok(NodeFolder { path, lock });
         }
         Err(taken())
     }
@@ -174,6 +174,10 @@ impl NodeFolder {
 
 impl Drop for NodeFolder {
     fn drop(&mut self) {
+        // Somebody cleaned the folder away; one with its name is another node's.
+        if !is_current(&self.lock, &self.path.join("lock")) {
+            return;
+        }
         // The lock goes last: who finds it free finds the sockets gone.
         for name in ["join", "control", "lock"] {
             let _ = fs::remove_file(self.path.join(name));
@@ -261,6 +265,21 @@ mod tests {
         assert!(!folder.is_running("a"));
         assert!(!folder.node("a").exists());
         NodeFolder::claim(&folder, "a").unwrap();
+    }
+
+    /// Somebody cleans the folder away, and the name is taken again: the first owner's end is not
+    /// the second's.
+    #[test]
+    fn another_owners_folder_is_left_alone() {
+        let (_dir, folder) = folder();
+        let first = NodeFolder::claim(&folder, "a").unwrap();
+        fs::remove_dir_all(folder.node("a")).unwrap();
+        let second = NodeFolder::claim(&folder, "a").unwrap();
+        fs::write(folder.join_path("a"), "").unwrap();
+        drop(first);
+        assert!(folder.is_running("a") && folder.join_path("a").exists());
+        drop(second);
+        assert!(!folder.node("a").exists());
     }
 
     #[test]

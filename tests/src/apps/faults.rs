@@ -267,16 +267,25 @@ fn folder_removed() -> Checked {
             out.report()
         })?;
         let out = exec::run(&mut ring3(&["run", "--node", &name, "--", "true"]), SHORT)?;
-        ensure(out.ok(), || out.report())
+        ensure(out.ok(), || out.report())?;
+        // Its name is another node's now, and stays that when the first one ends.
+        let up = exec::run(&mut ring3(&["up", &name]), SHORT)?;
+        ensure(up.ok(), || up.report())
     })();
     signal_all(&[keeper], Signal::TERM)?;
-    checked?;
     let end = program.wait(SHORT);
     ensure(end.is_some(), || "the program there was not ended".into())?;
     let gone = until(Duration::from_secs(5), || {
         rustix::process::test_kill_process(keeper).is_err()
     });
+    let exec = exec::run(&mut ring3(&["exec", &name, "--", "true"]), SHORT)?;
+    let down = exec::run(&mut ring3(&["down", &name]), SHORT)?;
+    checked?;
     ensure(gone, || "the keeper is still there".into())?;
+    ensure(exec.ok(), || {
+        format!("the node that has the name now: {}", exec.report())
+    })?;
+    ensure(down.ok(), || down.report())?;
     Ok(Verdict::Passed)
 }
 

@@ -244,6 +244,43 @@ fn a_sysctl_that_does_not_exist() {
     place.is_empty();
 }
 
+/// The kernel takes a list as long as this in pieces, a page at a time.
+#[test]
+fn a_sysctl_longer_than_a_page() {
+    let place = Place::new();
+    let ports: Vec<_> = (1001..9000).step_by(2).map(|n| n.to_string()).collect();
+    let list = ports.join(",");
+    let key = "net.ipv4.ip_local_reserved_ports";
+    let pair = format!("{key}={list}");
+    let path = "/proc/sys/net/ipv4/ip_local_reserved_ports";
+    let printed = place.ok(&["run", "-s", &pair, "--", "cat", path]);
+    assert_eq!(printed.trim_end(), list);
+}
+
+/// Another interface of the host may have the address that `host=` names.
+#[test]
+fn a_tap_whose_address_another_interface_has() {
+    if !getuid().is_root() || !Path::new("/dev/net/tun").exists() {
+        return;
+    }
+    let place = Place::new();
+    let script = "ip link set lo up && ip address add 10.98.0.1/24 dev lo && \
+         \"$0\" up a --port tap:r3t0,addr=10.98.0.2/24,host=10.98.0.1/24 && \
+         ip -o address show dev r3t0; \"$0\" down a";
+    let ring3 = place.command(&[]);
+    let mut command = Command::new("unshare");
+    for (name, value) in ring3.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["--net", "sh", "-c", script]);
+    let output = finish(spawn(command.arg(ring3.get_program())));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("10.98.0.1/24"), "{output:?}");
+}
+
 #[test]
 fn passt_missing() {
     let place = Place::new();

@@ -79,7 +79,8 @@ pub(crate) fn wait_for_carrier(init: &mut Thread, port: &Port) -> Result<()> {
     Ok(())
 }
 
-/// Writes one sysctl, as sysctl(8) would.
+/// Writes one sysctl, as sysctl(8) would. The kernel may take a long value in pieces (lists, a page
+/// at a time); what it does not take is an error, but for blanks.
 pub(crate) fn sysctl(init: &mut Thread, key: &str, value: &str) -> Result<()> {
     let fail = |why| Error::Sysctl {
         key: key.to_owned(),
@@ -88,9 +89,21 @@ pub(crate) fn sysctl(init: &mut Thread, key: &str, value: &str) -> Result<()> {
     };
     let path = CString::new(sysctl_path(key)).map_err(|_| fail(Errno(libc::EINVAL)))?;
     let fd = init.open(&path, libc::O_WRONLY).map_err(fail)?;
-    let written = init.write(fd, format!("{value}\n").as_bytes());
+    let line = format!("{value}\n");
+    let mut rest = line.as_bytes();
+    let mut written = Ok(());
+    while written.is_ok() && !rest.trim_ascii().is_empty() {
+        written = match init.write(fd, rest) {
+            Ok(len) if len > 0 => {
+                rest = rest.get(len..).unwrap_or_default();
+                Ok(())
+            }
+            Ok(_) => Err(Errno(libc::EINVAL)),
+            Err(why) => Err(why),
+        };
+    }
     init.close(fd).map_err(fail)?;
-    written.map(drop).map_err(fail)
+    written.map_err(fail)
 }
 
 /// `a.b/c` is /proc/sys/a/b.c; a key whose first separator is a slash is a path already.

@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 use std::mem::{size_of_val, zeroed};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
@@ -108,6 +109,48 @@ pub(crate) fn interface_index(name: &str) -> Option<u32> {
     // SAFETY: a NUL-terminated name that outlives the call.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     (index != 0).then_some(index)
+}
+
+/// Whether interface `name` of the host has that address.
+pub(crate) fn has_address(name: &str, address: IpAddr) -> bool {
+    let mut list = std::ptr::null_mut();
+    // SAFETY: getifaddrs writes one pointer, to a list that is ours until freeifaddrs.
+    if unsafe { libc::getifaddrs(&mut list) } != 0 {
+        return false;
+    }
+    let mut found = false;
+    let mut at: *const libc::ifaddrs = list;
+    while !at.is_null() {
+        // SAFETY: an entry of the list, which is not freed yet; its name ends with a NUL.
+        let (entry, own) = unsafe { (&*at, std::ffi::CStr::from_ptr((*at).ifa_name)) };
+        found |= own.to_bytes() == name.as_bytes() && ip(entry.ifa_addr) == Some(address);
+        at = entry.ifa_next;
+    }
+    // SAFETY: what getifaddrs gave, once.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
+/// The address in a sockaddr of getifaddrs, if it is one of IP.
+fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: every sockaddr starts with its family, which says how it goes on; the C library
+    // aligns them for all families.
+    unsafe {
+        match libc::c_int::from((*address).sa_family) {
+            libc::AF_INET => {
+                let address = &*address.cast::<libc::sockaddr_in>();
+                Some(Ipv4Addr::from(u32::from_be(address.sin_addr.s_addr)).into())
+            }
+            libc::AF_INET6 => {
+                let address = &*address.cast::<libc::sockaddr_in6>();
+                Some(Ipv6Addr::from(address.sin6_addr.s6_addr).into())
+            }
+            _ => None,
+        }
+    }
 }
 
 // ---- packet sockets ----
@@ -316,6 +359,17 @@ mod tests {
         assert!(!byte_is_locked(&second, 0).unwrap());
         drop(first);
         assert!(!byte_is_locked(&second, 1).unwrap());
+    }
+
+    #[test]
+    fn an_interface_has_its_addresses_only() {
+        let lo: IpAddr = Ipv4Addr::LOCALHOST.into();
+        // A namespace without any has lo down.
+        if std::net::UdpSocket::bind((lo, 0)).is_ok() {
+            assert!(has_address("lo", lo));
+        }
+        assert!(!has_address("lo", Ipv4Addr::new(192, 0, 2, 1).into()));
+        assert!(!has_address("nosuch", lo));
     }
 
     #[test]

@@ -104,11 +104,10 @@ impl Tap {
         };
         let mut netlink = Netlink::new(HostWire::open().map_err(fail)?);
         for net in host {
-            if has_address(*net) {
-                continue;
-            }
             match netlink.address_add(self.ifindex, *net) {
                 Ok(()) | Err(Errno(libc::EEXIST)) => {}
+                // Root has set it for us.
+                Err(Errno(libc::EPERM)) if sys::has_address(&self.name, net.addr()) => {}
                 Err(why) => return Err(fail(why)),
             }
         }
@@ -155,11 +154,6 @@ fn is_up(name: &str) -> bool {
     let flags = std::fs::read_to_string(format!("/sys/class/net/{name}/flags")).unwrap_or_default();
     let flags = u32::from_str_radix(flags.trim().trim_start_matches("0x"), 16).unwrap_or(0);
     flags & libc::IFF_UP as u32 != 0
-}
-
-/// Whether the host has that address: only then can a socket be bound to it.
-fn has_address(net: IpNet) -> bool {
-    std::net::UdpSocket::bind((net.addr(), 0)).is_ok()
 }
 
 fn open_error(why: rustix::io::Errno) -> Error {

@@ -20,7 +20,7 @@ pub enum Side {
 
 /// A signal whose disposition is changed in this process, and how it was when we were started.
 struct Given {
-    signal: libc::c_int,
+    signal: Signal,
     ignored: AtomicBool,
 }
 
@@ -28,11 +28,11 @@ struct Given {
 /// starts. SIGCHLD: [`wait_for_children`].
 static GIVEN: [Given; 2] = [
     Given {
-        signal: libc::SIGPIPE,
+        signal: Signal::SIGPIPE,
         ignored: AtomicBool::new(false),
     },
     Given {
-        signal: libc::SIGCHLD,
+        signal: Signal::SIGCHLD,
         ignored: AtomicBool::new(false),
     },
 ];
@@ -46,13 +46,9 @@ static REMEMBER: extern "C" fn() = remember_dispositions;
 
 extern "C" fn remember_dispositions() {
     for given in &GIVEN {
-        // SAFETY: sigaction is plain data, for which all zeroes is a value; nothing is changed.
-        let ignored = unsafe {
-            let mut now: libc::sigaction = std::mem::zeroed();
-            libc::sigaction(given.signal, std::ptr::null(), &mut now) == 0
-                && now.sa_sigaction == libc::SIG_IGN
-        };
-        given.ignored.store(ignored, Ordering::Relaxed);
+        given
+            .ignored
+            .store(is_ignored(given.signal), Ordering::Relaxed);
     }
 }
 
@@ -62,8 +58,18 @@ fn ignore_what_was_ignored() {
     for given in &GIVEN {
         if given.ignored.load(Ordering::Relaxed) {
             // SAFETY: no handler is involved.
-            unsafe { libc::signal(given.signal, libc::SIG_IGN) };
+            unsafe { libc::signal(given.signal as libc::c_int, libc::SIG_IGN) };
         }
+    }
+}
+
+/// Whether this process ignores a signal.
+pub fn is_ignored(signal: Signal) -> bool {
+    // SAFETY: sigaction is plain data, for which all zeroes is a value; nothing is changed.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal as libc::c_int, std::ptr::null(), &mut now) == 0
+            && now.sa_sigaction == libc::SIG_IGN
     }
 }
 

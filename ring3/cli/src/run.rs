@@ -17,7 +17,12 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
     let program = Program::find(&args.command)?;
     let watch = Watch::start()?;
-    let node = NodeHandle::start(config)?;
+    let node = NodeHandle::start_unless(config, watch.ending());
+    // Also where the start failed: what is typed may have ended what it waited for.
+    if let Some(status) = watch.is_to_end() {
+        return Ok(status);
+    }
+    let node = node?;
     let mut child = program.spawn(node.join_path(), watch.mask_before())?;
     let status = watch.wait(&mut child)?;
     let status = shell_status(status);

@@ -5,8 +5,10 @@
 //! (Ctrl-C, Ctrl-\, Ctrl-Z) reaches it without us. Such a signal comes from the kernel and
 //! is left alone here. One that we alone have is passed on: what somebody sent (`kill`, a service
 //! manager), and the SIGHUP of a terminal that goes away, which is for the leader of its session
-//! only. Either way ring3 lives until the program is gone.
+//! only. Either way ring3 lives until the program is gone. Before there is a program,
+//! what would end it ends ring3.
 
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
@@ -15,6 +17,7 @@ use nix::sys::signalfd::{siginfo, SfdFlags, SignalFd};
 use nix::unistd::{getpid, getsid, Pid};
 
 use crate::error::{Failure, Result};
+use crate::leaf;
 
 /// What is passed on. SIGCHLD tells of the program's end.
 const FORWARDED: [Signal; 6] = [
@@ -26,10 +29,20 @@ const FORWARDED: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
+/// What ends the start of a node, before there is a program to pass it on to.
+const ENDING: [Signal; 4] = [
+    Signal::SIGHUP,
+    Signal::SIGINT,
+    Signal::SIGQUIT,
+    Signal::SIGTERM,
+];
+
 /// Holds the signals back until [`Watch::wait`] looks at them.
 #[derive(Debug)]
 pub struct Watch {
     fd: SignalFd,
+    /// The same for those of [`ENDING`] that we do not ignore.
+    ending: SignalFd,
     /// What was held back before; the program is to start with that.
     before: SigSet,
 }
@@ -43,7 +56,14 @@ impl Watch {
             FORWARDED.iter().for_each(|signal| set.add(*signal));
             let before = set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
             let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC)?;
-            Ok(Watch { fd, before })
+            let mut set = SigSet::empty();
+            ENDING
+                .iter()
+                .filter(|signal| !leaf::is_ignored(**signal))
+                .for_each(|signal| set.add(*signal));
+            let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+            let ending = SignalFd::with_flags(&set, flags)?;
+            Ok(Watch { fd, ending, before })
         };
         watch().map_err(|e: nix::Error| Failure::host("watch for signals")(e.into()))
     }
@@ -51,6 +71,17 @@ impl Watch {
     /// The signal mask that this process was started with.
     pub fn mask_before(&self) -> SigSet {
         self.before
+    }
+
+    /// Readable when there is a signal that ends a start.
+    pub fn ending(&self) -> BorrowedFd<'_> {
+        self.ending.as_fd()
+    }
+
+    /// The status to end with, if there was a signal that ends a start.
+    pub fn is_to_end(&self) -> Option<u8> {
+        let info = self.ending.read_signal().ok().flatten()?;
+        Some(128 + info.ssi_signo as u8)
     }
 
     /// Waits until the program ends, passing signals on to it.

@@ -14,7 +14,8 @@ use nix::sys::signal::{kill, Signal};
 use nix::unistd::{getuid, Pid};
 
 use place::{
-    built, eventually, expect_failure, finish, said_until_heard, signal, spawn, started, Place,
+    behind, built, eventually, expect_failure, finish, said_until_heard, signal, spawn, started,
+    Place,
 };
 
 const NOBODY: u32 = 65534;
@@ -267,16 +268,8 @@ fn a_tap_whose_address_another_interface_has() {
     let script = "ip link set lo up && ip address add 10.98.0.1/24 dev lo && \
          \"$0\" up a --port tap:r3t0,addr=10.98.0.2/24,host=10.98.0.1/24 && \
          ip -o address show dev r3t0; \"$0\" down a";
-    let ring3 = place.command(&[]);
-    let mut command = Command::new("unshare");
-    for (name, value) in ring3.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command.args(["--net", "sh", "-c", script]);
-    let output = finish(spawn(command.arg(ring3.get_program())));
+    let unshare = ["--net", "sh", "-c", script];
+    let output = finish(spawn(&mut behind(&place.command(&[]), "unshare", &unshare)));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("10.98.0.1/24"), "{output:?}");
 }

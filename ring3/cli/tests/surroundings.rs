@@ -4,10 +4,13 @@
 
 mod place;
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Read;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
@@ -102,18 +105,8 @@ fn nobody_takes_an_error() {
 
 /// `ring3 ARGS` with these signals ignored, as a parent may leave them to it.
 fn ignoring(place: &Place, signals: &str, args: &[&str]) -> Command {
-    let ring3 = place.command(args);
-    let mut command = Command::new("/usr/bin/env");
-    for (name, value) in ring3.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-        .arg(format!("--ignore-signal={signals}"))
-        .arg(ring3.get_program())
-        .args(ring3.get_args());
+    let option = format!("--ignore-signal={signals}");
+    let mut command = place::behind(&place.command(args), "/usr/bin/env", &[&option]);
     command.stdin(Stdio::null());
     command
 }
@@ -177,18 +170,7 @@ for _ in range(1000):
 os.kill(pid, signal.SIGKILL)
 sys.exit(99)
 ";
-    let ring3 = place.command(args);
-    let mut command = Command::new("python3");
-    for (name, value) in ring3.get_envs() {
-        match value {
-            Some(value) => command.env(name, value),
-            None => command.env_remove(name),
-        };
-    }
-    command
-        .args(["-c", SCRIPT, action])
-        .arg(ring3.get_program())
-        .args(ring3.get_args());
+    let mut command = place::behind(&place.command(args), "python3", &["-c", SCRIPT, action]);
     finish(place::spawn(&mut command)).status.code()
 }
 
@@ -203,4 +185,68 @@ fn the_terminal_hangs_up() {
     let run = ["run", "--", "sh", "-c", script];
     assert_eq!(on_a_terminal(&place, "\x03", &run), Some(5));
     place.is_empty();
+}
+
+/// A passt that says nothing, once it is there.
+fn with_silent_passt(place: &Place, args: &[&str]) -> Command {
+    let bin = place.dir.path().join("bin");
+    let there = bin.join("there");
+    let script = format!(
+        "#!/bin/sh\ntrap '' INT\n: >{}\nexec sleep 3\n",
+        there.display()
+    );
+    program(&bin.join("passt"), &script);
+    let mut command = place.command(args);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+    folders.insert(0, bin);
+    command.env("PATH", std::env::join_paths(folders).expect("a PATH"));
+    command
+}
+
+fn program(path: &Path, text: &str) {
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    std::fs::write(path, text).expect("a script");
+    std::fs::set_permissions(path, Permissions::from_mode(0o700)).expect("chmod");
+}
+
+/// What is sent or typed while the node starts ends that; the program never was.
+#[test]
+fn a_start_can_be_ended() {
+    let place = Place::new();
+    let run = ["run", "-n", "a", "--port", "passt", "--", "echo", "it ran"];
+    let there = place.dir.path().join("bin/there");
+    for number in [Signal::SIGINT, Signal::SIGTERM] {
+        let _ = std::fs::remove_file(&there);
+        let command = with_silent_passt(&place, &run);
+        let child = place::spawn(&mut place::with_usual_signals(&command));
+        place::eventually("passt is there", || there.exists());
+        let start = Instant::now();
+        place::signal(&child, number);
+        let output = finish(child);
+        assert_eq!(
+            output.status.code(),
+            Some(128 + number as i32),
+            "{output:?}"
+        );
+        assert!(
+            output.stdout.is_empty() && output.stderr.is_empty(),
+            "{output:?}"
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(2),
+            "it waited for passt"
+        );
+    }
+    // Who ignores a signal is not ended by it.
+    let _ = std::fs::remove_file(&there);
+    let command = with_silent_passt(&place, &run);
+    let mut ignoring = place::behind(&command, "/usr/bin/env", &["--ignore-signal=HUP"]);
+    let mut child = place::spawn(&mut ignoring);
+    place::eventually("passt is there", || there.exists());
+    place::signal(&child, Signal::SIGHUP);
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(child.try_wait().expect("wait").is_none());
+    place::signal(&child, Signal::SIGTERM);
+    assert_eq!(finish(child).status.code(), Some(143));
 }

@@ -76,6 +76,8 @@ pub enum Error {
     NoSuchNode { name: String },
     #[error("node `{name}` does not answer: {why}")]
     NoAnswer { name: String, why: String },
+    #[error("it was told to end before the node was up")]
+    GivenUp,
     #[error("node `{name}` refused: {why}")]
     Refused { name: String, why: String },
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Starting and ending a node from the process that keeps it.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
@@ -24,6 +24,12 @@ const STACK_BYTES: usize = 1 << 20;
 /// How long a node may take to end in good order, and then by force.
 const ORDERLY_END: Timespec = seconds(5);
 const FORCED_END: Timespec = seconds(5);
+
+/// How long a start that is given up may take to clean up, where nothing holds it up.
+const GIVE_UP_PATIENCE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 500_000_000,
+};
 
 const fn seconds(n: i64) -> Timespec {
     Timespec {
@@ -53,15 +59,34 @@ impl NodeHandle {
 
     /// The same in a runtime folder that is known already.
     pub fn start_in(config: NodeConfig, folder: &Folder) -> Result<NodeHandle> {
+        NodeHandle::begin(config, folder, None)
+    }
+
+    /// As [`NodeHandle::start`], until `give_up` is readable: then [`Error::GivenUp`]. What the
+    /// start waits for may hold its thread up; whoever gives up is to end this process.
+    pub fn start_unless(config: NodeConfig, give_up: BorrowedFd<'_>) -> Result<NodeHandle> {
+        NodeHandle::begin(config, &Folder::open()?, Some(give_up))
+    }
+
+    fn begin(
+        config: NodeConfig,
+        folder: &Folder,
+        give_up: Option<BorrowedFd<'_>>,
+    ) -> Result<NodeHandle> {
         let name = config.name.clone();
         let stop = Arc::new(event_fd()?);
         let ended = Arc::new(event_fd()?);
+        let is_up = Arc::new(event_fd()?);
         let (tell, told) = mpsc::channel();
         let body = {
             let (folder, stop, ended) = (folder.clone(), stop.clone(), ended.clone());
+            let is_up = is_up.clone();
             move || {
                 let _bell = RingAtEnd(ended);
-                keep(config, &folder, &stop, &tell)
+                keep(config, &folder, &stop, |region| {
+                    let _ = tell.send(region);
+                    ring(&is_up);
+                })
             }
         };
         let thread = {
@@ -72,6 +97,11 @@ impl NodeHandle {
                 .spawn(body)
                 .map_err(Error::io("start a thread"))?
         };
+        if wait_for_start(&is_up, &ended, give_up)? == Start::GivenUp {
+            ring(&stop);
+            has_ended_within(&ended, GIVE_UP_PATIENCE);
+            return Err(Error::GivenUp);
+        }
         let Ok(region) = told.recv() else {
             // It ended without a word: the error is its result.
             let result = thread.join().unwrap_or_else(|_| {
@@ -126,10 +156,10 @@ impl NodeHandle {
             return Ok(());
         };
         ring(&self.stop);
-        if !self.has_ended_within(ORDERLY_END) {
+        if !has_ended_within(&self.ended, ORDERLY_END) {
             // It may wait for a vCPU whose holder is stopped: state DOWN ends such waits.
             self.region.set_down();
-            if !self.has_ended_within(FORCED_END) {
+            if !has_ended_within(&self.ended, FORCED_END) {
                 return Err(Error::Stuck);
             }
         }
@@ -139,16 +169,51 @@ impl NodeHandle {
             })
         })
     }
+}
 
-    fn has_ended_within(&self, patience: Timespec) -> bool {
-        let mut fds = [PollFd::new(&self.ended, PollFlags::IN)];
-        loop {
-            match poll(&mut fds, Some(&patience)) {
-                Err(rustix::io::Errno::INTR) => {}
-                result => return result.is_ok_and(|ready| ready > 0),
-            }
+fn has_ended_within(ended: &OwnedFd, patience: Timespec) -> bool {
+    let mut fds = [PollFd::new(ended, PollFlags::IN)];
+    loop {
+        match poll(&mut fds, Some(&patience)) {
+            Err(rustix::io::Errno::INTR) => {}
+            result => return result.is_ok_and(|ready| ready > 0),
         }
     }
+}
+
+/// What a start has come to.
+#[derive(Debug, PartialEq, Eq)]
+enum Start {
+    UpOrOver,
+    GivenUp,
+}
+
+fn wait_for_start(
+    is_up: &OwnedFd,
+    ended: &OwnedFd,
+    give_up: Option<BorrowedFd<'_>>,
+) -> Result<Start> {
+    let mut fds = vec![
+        PollFd::new(is_up, PollFlags::IN),
+        PollFd::new(ended, PollFlags::IN),
+    ];
+    fds.extend(
+        give_up
+            .iter()
+            .map(|give_up| PollFd::new(give_up, PollFlags::IN)),
+    );
+    loop {
+        match poll(&mut fds, None) {
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(why) => return Err(Error::host("wait for a node")(why)),
+        }
+    }
+    let given_up = fds.get(2).is_some_and(|fd| !fd.revents().is_empty());
+    Ok(match given_up {
+        true => Start::GivenUp,
+        false => Start::UpOrOver,
+    })
 }
 
 impl Drop for NodeHandle {
@@ -173,13 +238,13 @@ fn keep(
     config: NodeConfig,
     folder: &Folder,
     stop: &Arc<OwnedFd>,
-    up: &mpsc::Sender<Arc<Region>>,
+    up: impl FnOnce(Arc<Region>),
 ) -> Result<()> {
     fault::prepare_thread();
     sys::exact_timers();
     let mut node = Node::start(config, folder)?;
     let sockets = node.listen(stop)?;
-    let _ = up.send(node.region().clone());
+    up(node.region().clone());
     node.serve(&sockets, stop)
 }
 
@@ -195,7 +260,7 @@ pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
         }
     })?;
     raise_descriptor_limit();
-    let node = NodeHandle::start(config)?;
+    let node = NodeHandle::start_unless(config, signals.as_fd())?;
     ready(&node);
     loop {
         let mut fds = [

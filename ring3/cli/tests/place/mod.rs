@@ -168,22 +168,32 @@ pub fn said_until_heard(mut child: Child, number: Signal) -> Output {
     finish(child)
 }
 
-/// A program on a node, once it has said something on standard output.
-pub fn started(place: &Place, args: &[&str]) -> Child {
-    use std::io::Read;
-    let ring3 = place.command(args);
-    // Jobs in the background ignore SIGINT, those of nohup(1) SIGHUP, and so would what they start.
-    let mut command = Command::new("/usr/bin/env");
+/// The same command with another program in front of it.
+pub fn behind(ring3: &Command, program: &str, args: &[&str]) -> Command {
+    let mut command = Command::new(program);
     for (name, value) in ring3.get_envs() {
         match value {
             Some(value) => command.env(name, value),
             None => command.env_remove(name),
         };
     }
-    let mut child = command
-        .arg("--default-signal=HUP,INT,QUIT")
+    command
+        .args(args)
         .arg(ring3.get_program())
-        .args(ring3.get_args())
+        .args(ring3.get_args());
+    command
+}
+
+/// The command with signals as usual: jobs in the background ignore SIGINT, those of nohup(1)
+/// SIGHUP, and so would what they start.
+pub fn with_usual_signals(ring3: &Command) -> Command {
+    behind(ring3, "/usr/bin/env", &["--default-signal=HUP,INT,QUIT"])
+}
+
+/// A program on a node, once it has said something on standard output.
+pub fn started(place: &Place, args: &[&str]) -> Child {
+    use std::io::Read;
+    let mut child = with_usual_signals(&place.command(args))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

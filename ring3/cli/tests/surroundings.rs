@@ -250,3 +250,28 @@ fn a_start_can_be_ended() {
     place::signal(&child, Signal::SIGTERM);
     assert_eq!(finish(child).status.code(), Some(143));
 }
+
+/// passt is told to end by signals, like any program, but not by what is typed for ours.
+#[test]
+fn passt_has_no_signal_blocked() {
+    let place = Place::new();
+    let command = with_silent_passt(&place, &["run", "--port", "passt", "--", "true"]);
+    let said = place.dir.path().join("said");
+    // No shell: Debian's begins with clearing its mask.
+    let script = format!(
+        "#!/usr/bin/python3\nimport os, re\n\
+         status = open('/proc/self/status').read()\n\
+         open('{}', 'w').write(\
+         f'{{re.search(\"SigBlk.*\", status).group()}}, leads {{os.getpgrp() == os.getpid()}}')\n",
+        said.display()
+    );
+    program(&place.dir.path().join("bin/passt"), &script);
+    let mut command = command;
+    place::expect_failure(
+        &finish(place::spawn(&mut command)),
+        125,
+        "passt did not start",
+    );
+    let said = std::fs::read_to_string(said).expect("it ran");
+    assert_eq!(said.trim(), "SigBlk:\t0000000000000000, leads True");
+}

@@ -5,6 +5,8 @@
 use std::mem::{size_of_val, zeroed};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -246,6 +248,25 @@ pub(crate) fn block_signals() -> SignalMask {
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut before);
         SignalMask(before)
     }
+}
+
+/// `command`'s process is to start with no signal blocked.
+pub(crate) fn block_none_in(command: &mut Command) {
+    let hook = || {
+        // SAFETY: sigset_t is plain data that sigemptyset fills in.
+        let done = unsafe {
+            let mut none: libc::sigset_t = zeroed();
+            libc::sigemptyset(&mut none);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &none, std::ptr::null_mut())
+        };
+        match done {
+            0 => Ok(()),
+            why => Err(std::io::Error::from_raw_os_error(why)),
+        }
+    };
+    // SAFETY: the hook runs between fork and exec: it makes one system call, allocates nothing
+    // and takes no lock.
+    unsafe { command.pre_exec(hook) };
 }
 
 /// Restores the signal mask when dropped.

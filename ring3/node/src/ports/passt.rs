@@ -18,6 +18,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ use rustix::fs::MemfdFlags;
 use rustix::net::sockopt;
 
 use crate::error::{Error, Result};
+use crate::sys;
 
 const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
 /// The second address, as user-mode networks have it; the first is often a real router.
@@ -102,7 +104,12 @@ impl Passt {
         let stderr = messages
             .try_clone()
             .map_err(Error::io("copy a descriptor"))?;
-        let mut child = command(plan)
+        let mut command = command(plan);
+        // A process group of its own: what is typed is for the program. Our threads block all
+        // signals; passt is to have those that are sent to it.
+        command.process_group(0);
+        sys::block_none_in(&mut command);
+        let mut child = command
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
             .stderr(stderr)
@@ -113,6 +120,8 @@ impl Passt {
                     why: error.to_string(),
                 },
             })?;
+        // It has passt's end of the socket: as long as that is open here, passt's end is not seen.
+        drop(command);
         wait_until_it_serves(&mut child, &socket, &mut messages)?;
         socket
             .set_nonblocking(true)

@@ -275,3 +275,34 @@ fn passt_has_no_signal_blocked() {
     let said = std::fs::read_to_string(said).expect("it ran");
     assert_eq!(said.trim(), "SigBlk:\t0000000000000000, leads True");
 }
+
+/// A pipe without a reader would have to be waited for.
+#[test]
+fn a_capture_into_a_pipe_and_into_anothers_file() {
+    let place = Place::new();
+    let pipe = place.dir.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    let port = format!("link:z,pcap={}", pipe.display());
+    let words = "is a pipe that nobody reads";
+    place.fails(&["run", "--port", &port, "--", "true"], 125, words);
+    let reader = File::options().read(true).write(true).open(&pipe);
+    let mut reader = reader.expect("the pipe");
+    place.ok(&["run", "--port", &port, "--", "true"]);
+    let mut magic = [0; 4];
+    reader.read_exact(&mut magic).expect("a header");
+    assert_eq!(u32::from_ne_bytes(magic), 0xa1b2_3c4d);
+
+    let file = place.dir.path().join("file");
+    let port = |name: &str| format!("link:{name},pcap={}", file.display());
+    place.ok(&["up", "a", "--port", &port("x")]);
+    let words = "another capture writes to it";
+    place.fails(&["up", "b", "--port", &port("y")], 1, words);
+    let words = "two ports have pcap=";
+    place.fails(
+        &["up", "b", "--port", &port("y"), "--port", &port("z")],
+        2,
+        words,
+    );
+    place.ok(&["down", "a"]);
+    place.ok(&["run", "--port", &port("x"), "--", "true"]);
+}

@@ -49,6 +49,9 @@ pub enum ConfigError {
 
     #[error("two ports have the address {address}: give each its own")]
     SameAddress { address: String },
+
+    #[error("two ports have pcap={}: give each a file of its own", path.display())]
+    SamePcap { path: PathBuf },
 }
 
 /// What is wrong with one port.

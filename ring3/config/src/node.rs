@@ -131,6 +131,9 @@ fn check_ports(ports: &[PortSpec]) -> Result<(), ConfigError> {
                     name: port.kind.name().unwrap_or_default().to_owned(),
                 });
             }
+            if let Some(path) = port.pcap.as_ref().filter(|_| port.pcap == earlier.pcap) {
+                return Err(ConfigError::SamePcap { path: path.clone() });
+            }
             let same =
                 |net: &&ipnet::IpNet| earlier.addrs.iter().any(|other| other.addr() == net.addr());
             if let Some(net) = port.addrs.iter().find(same) {
@@ -192,6 +195,10 @@ mod tests {
             (
                 &["link:a,addr=10.0.0.1/24", "tap:b,addr=10.0.0.1/16"],
                 "two ports have the address 10.0.0.1",
+            ),
+            (
+                &["link:a,pcap=x", "link:b,pcap=y", "link:c,pcap=x"],
+                "two ports have pcap=x: give each a file of its own",
             ),
             (&["passt"; 17], "17 ports are too many"),
         ] {

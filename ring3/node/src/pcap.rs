@@ -7,10 +7,13 @@
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::Duration;
+
+use rustix::fs::{fcntl_setfl, flock, FlockOperation, OFlags};
 
 use crate::calls::SockAddr;
 use crate::drivers::Driver;
@@ -38,7 +41,7 @@ pub(crate) fn start(
 ) -> Result<Driver> {
     let path = path.to_owned();
     let fail = capture_error(&path);
-    let file = File::create(&path).map_err(|error| fail(error.to_string()))?;
+    let file = open_file(&path).map_err(&fail)?;
     let mut file = PcapFile::start(BufWriter::with_capacity(BUFFER_BYTES, file))
         .map_err(|error| fail(error.to_string()))?;
     let (tell, told) = mpsc::channel();
@@ -63,6 +66,32 @@ pub(crate) fn start(
         .unwrap_or(Err(Errno(libc::EIO)))
         .map_err(Error::node("open a packet socket for a capture"))?;
     Ok(driver)
+}
+
+/// Opens the file, empty and ours alone.
+fn open_file(path: &Path) -> Result<File, String> {
+    let words = |error: std::io::Error| match error.raw_os_error() {
+        Some(libc::ENXIO) => "it is a pipe that nobody reads: start its reader first".to_owned(),
+        Some(libc::EWOULDBLOCK) => {
+            "another capture writes to it: give each a file of its own".to_owned()
+        }
+        _ => error.to_string(),
+    };
+    // A pipe's reader is not waited for, which could take for ever.
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .map_err(words)?;
+    // Once it reads, it is.
+    fcntl_setfl(&file, OFlags::empty()).map_err(|why| words(why.into()))?;
+    if file.metadata().map_err(words)?.is_file() {
+        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| words(why.into()))?;
+        file.set_len(0).map_err(words)?;
+    }
+    Ok(file)
 }
 
 fn capture_error(path: &Path) -> impl Fn(String) -> Error {

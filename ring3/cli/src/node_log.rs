@@ -21,7 +21,7 @@ pub fn log(args: &args::Log) -> Result<()> {
     loop {
         let log = match node.log(from) {
             // It went down while we followed: the end of the log.
-            Err(Error::NoAnswer { .. }) if from > 0 => return Ok(()),
+            Err(Error::NoSuchNode { .. } | Error::Ending { .. }) if from > 0 => return Ok(()),
             other => other?,
         };
         let more = log.next != from && !log.text.is_empty();

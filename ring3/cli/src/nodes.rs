@@ -3,6 +3,7 @@
 
 use ring3_config::size;
 use ring3_node::client::{self, Calls, Client, Port, State, Status};
+use ring3_node::Error;
 use serde::Serialize;
 
 use crate::args;
@@ -36,7 +37,19 @@ pub fn ls(args: &args::Ls) -> Result<()> {
 fn json_entry((name, status): &(String, ring3_node::Result<Status>)) -> serde_json::Value {
     match status {
         Ok(status) => serde_json::json!(status),
-        Err(error) => serde_json::json!({ "name": name, "error": error.to_string() }),
+        Err(error) => match state_without_answer(error) {
+            Some(state) => serde_json::json!({ "name": name, "state": state }),
+            None => serde_json::json!({ "name": name, "error": error.to_string() }),
+        },
+    }
+}
+
+/// What is known of a node that has no ear yet, or none any more.
+fn state_without_answer(error: &Error) -> Option<State> {
+    match error {
+        Error::Starting { .. } => Some(State::Booting),
+        Error::Ending { .. } => Some(State::Down),
+        _ => None,
     }
 }
 
@@ -51,15 +64,22 @@ fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
             status.procs.len().to_string().into(),
             ports(&status.ports).into(),
         ],
-        Err(error) => vec![
-            name.into(),
-            Cell("silent".into(), Colour::Red),
-            "".into(),
-            "".into(),
-            "".into(),
-            "".into(),
-            error.to_string().into(),
-        ],
+        Err(error) => {
+            let (state, words) = match state_without_answer(error) {
+                Some(known) => (state(known), String::new()),
+                None => (Cell("silent".into(), Colour::Red), error.to_string()),
+            };
+            let none = || Cell::from("");
+            vec![
+                name.into(),
+                state,
+                none(),
+                none(),
+                none(),
+                none(),
+                words.into(),
+            ]
+        }
     }
 }
 
@@ -181,9 +201,14 @@ pub fn down(args: &args::Down) -> Result<()> {
     }
     let mut failed = false;
     for name in &names {
-        if let Err(error) = Client::open(name).and_then(|node| node.down()) {
-            say::complain(error);
-            failed = true;
+        match Client::open(name).and_then(|node| node.down()) {
+            Ok(()) => {}
+            // It went down by itself, or by another's word.
+            Err(Error::NoSuchNode { .. }) if args.all => {}
+            Err(error) => {
+                say::complain(error);
+                failed = true;
+            }
         }
     }
     match failed {

@@ -41,6 +41,7 @@ pub fn exec(args: &args::Exec) -> Failure {
     let start = || -> Result<Failure> {
         ring3_config::name::node(&args.name)?;
         let node = Client::open(&args.name)?;
+        node.is_up()?;
         let program = Program::find(&args.command)?;
         Ok(program.exec(&node.join_path()))
     };

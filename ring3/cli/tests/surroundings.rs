@@ -4,11 +4,9 @@
 
 mod place;
 
-use std::fs::{File, Permissions};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -187,29 +185,6 @@ fn the_terminal_hangs_up() {
     place.is_empty();
 }
 
-/// A passt that says nothing, once it is there.
-fn with_silent_passt(place: &Place, args: &[&str]) -> Command {
-    let bin = place.dir.path().join("bin");
-    let there = bin.join("there");
-    let script = format!(
-        "#!/bin/sh\ntrap '' INT\n: >{}\nexec sleep 3\n",
-        there.display()
-    );
-    program(&bin.join("passt"), &script);
-    let mut command = place.command(args);
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
-    folders.insert(0, bin);
-    command.env("PATH", std::env::join_paths(folders).expect("a PATH"));
-    command
-}
-
-fn program(path: &Path, text: &str) {
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
-    std::fs::write(path, text).expect("a script");
-    std::fs::set_permissions(path, Permissions::from_mode(0o700)).expect("chmod");
-}
-
 /// What is sent or typed while the node starts ends that; the program never was.
 #[test]
 fn a_start_can_be_ended() {
@@ -218,7 +193,7 @@ fn a_start_can_be_ended() {
     let there = place.dir.path().join("bin/there");
     for number in [Signal::SIGINT, Signal::SIGTERM] {
         let _ = std::fs::remove_file(&there);
-        let command = with_silent_passt(&place, &run);
+        let command = place::with_silent_passt(&place, &run);
         let child = place::spawn(&mut place::with_usual_signals(&command));
         place::eventually("passt is there", || there.exists());
         let start = Instant::now();
@@ -240,7 +215,7 @@ fn a_start_can_be_ended() {
     }
     // Who ignores a signal is not ended by it.
     let _ = std::fs::remove_file(&there);
-    let command = with_silent_passt(&place, &run);
+    let command = place::with_silent_passt(&place, &run);
     let mut ignoring = place::behind(&command, "/usr/bin/env", &["--ignore-signal=HUP"]);
     let mut child = place::spawn(&mut ignoring);
     place::eventually("passt is there", || there.exists());
@@ -255,7 +230,7 @@ fn a_start_can_be_ended() {
 #[test]
 fn passt_has_no_signal_blocked() {
     let place = Place::new();
-    let command = with_silent_passt(&place, &["run", "--port", "passt", "--", "true"]);
+    let command = place::with_silent_passt(&place, &["run", "--port", "passt", "--", "true"]);
     let said = place.dir.path().join("said");
     // No shell: Debian's begins with clearing its mask.
     let script = format!(
@@ -265,7 +240,7 @@ fn passt_has_no_signal_blocked() {
          f'{{re.search(\"SigBlk.*\", status).group()}}, leads {{os.getpgrp() == os.getpid()}}')\n",
         said.display()
     );
-    program(&place.dir.path().join("bin/passt"), &script);
+    place::program(&place.dir.path().join("bin/passt"), &script);
     let mut command = command;
     place::expect_failure(
         &finish(place::spawn(&mut command)),

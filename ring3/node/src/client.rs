@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Talking to nodes that run, for the `ring3` command.
 
+use std::fs::File;
+use std::io::ErrorKind;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,18 +12,21 @@ use rustix::net::sockopt::socket_peercred;
 
 pub use crate::control::{Calls, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
-use crate::runtime::Folder;
+use crate::runtime::{is_held, Folder};
 
 /// How long a list waits for one node.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long `down` waits for the node's process to clean up.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
+const DOWN_TURN: Duration = Duration::from_millis(2);
 
 /// One of this user's nodes.
 #[derive(Debug)]
 pub struct Client {
     folder: Folder,
     name: String,
+    /// Held by the node that was found, and by no later one of its name.
+    lock: File,
 }
 
 /// This user's nodes: what each says of itself, or why it does not answer. They are asked at
@@ -70,20 +75,24 @@ impl Client {
 
     /// The same in a runtime folder that is known already.
     pub fn find(folder: Folder, name: &str) -> Result<Client> {
-        if !folder.is_running(name) {
-            return Err(Error::NoSuchNode {
-                name: name.to_owned(),
-            });
+        let name = name.to_owned();
+        match folder.running(&name) {
+            Some(lock) => Ok(Client { folder, name, lock }),
+            None => Err(Error::NoSuchNode { name }),
         }
-        Ok(Client {
-            folder,
-            name: name.to_owned(),
-        })
     }
 
     /// What to put into the environment variable `RING3_NODE` for a program to join.
     pub fn join_path(&self) -> PathBuf {
         self.folder.join_path(&self.name)
+    }
+
+    /// Whether programs may join yet.
+    pub fn is_up(&self) -> Result<()> {
+        match self.join_path().exists() {
+            true => Ok(()),
+            false => Err(self.absent(Absent::Starting)),
+        }
     }
 
     pub fn status(&self) -> Result<Status> {
@@ -101,18 +110,26 @@ impl Client {
         }
     }
 
-    /// Takes the node down and returns when nothing of it is left.
+    /// Takes the node down and returns when nothing of it is left: also when it goes down by
+    /// another's word. One that starts is told once it can hear.
     pub fn down(&self) -> Result<()> {
-        match self.ask(&Request::Down)? {
-            Reply::Ok => {}
-            other => return Err(self.unexpected(other)),
-        }
         let start = Instant::now();
-        while self.folder.is_running(&self.name) {
-            if start.elapsed() > DOWN_PATIENCE {
+        let is_late = || start.elapsed() > DOWN_PATIENCE;
+        loop {
+            match self.ask(&Request::Down) {
+                Ok(Reply::Ok) => break,
+                Ok(other) => return Err(self.unexpected(other)),
+                Err(Error::NoSuchNode { .. }) => return Ok(()),
+                Err(Error::Starting { .. } | Error::Ending { .. }) if !is_late() => {}
+                Err(error) => return Err(error),
+            }
+            std::thread::sleep(DOWN_TURN);
+        }
+        while is_held(&self.lock) {
+            if is_late() {
                 return Err(self.no_answer("it was told to go down and has not"));
             }
-            std::thread::sleep(Duration::from_millis(2));
+            std::thread::sleep(DOWN_TURN);
         }
         Ok(())
     }
@@ -122,8 +139,16 @@ impl Client {
     }
 
     fn ask_within(&self, request: &Request, patience: Duration) -> Result<Reply> {
-        let stream = UnixStream::connect(self.folder.control_path(&self.name))
-            .map_err(|error| self.no_answer(&error.to_string()))?;
+        if !is_held(&self.lock) {
+            return Err(self.absent(Absent::Ending));
+        }
+        let stream = UnixStream::connect(self.folder.control_path(&self.name)).map_err(
+            |error| match error.kind() {
+                ErrorKind::NotFound => self.absent(Absent::Starting),
+                ErrorKind::ConnectionRefused => self.absent(Absent::Ending),
+                _ => self.no_answer(&error.to_string()),
+            },
+        )?;
         let exchange = || {
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
@@ -131,13 +156,28 @@ impl Client {
             read_line(&stream)
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => self.no_answer(&late(&stream, patience)),
+            ErrorKind::WouldBlock => self.no_answer(&late(&stream, patience)),
+            // Its process ended, or it closed its socket while we waited for our turn.
+            ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
+                self.absent(Absent::Ending)
+            }
             _ => self.no_answer(&error.to_string()),
         })
     }
 
+    /// Why nobody hears, where a node that is up would.
+    fn absent(&self, why: Absent) -> Error {
+        let name = self.name.clone();
+        match why {
+            _ if !is_held(&self.lock) => Error::NoSuchNode { name },
+            Absent::Starting => Error::Starting { name },
+            Absent::Ending => Error::Ending { name },
+        }
+    }
+
     fn unexpected(&self, reply: Reply) -> Error {
         let why = match reply {
+            Reply::Ending => return self.absent(Absent::Ending),
             Reply::Error(why) => why,
             _ => "it answered another question: is it of another ring3 version?".to_owned(),
         };
@@ -153,6 +193,49 @@ impl Client {
             why: why.to_owned(),
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::NodeFolder;
+    use std::os::unix::net::UnixListener;
+
+    /// Somebody takes the name while `down` waits: what it waits for is gone all the same.
+    #[test]
+    fn down_waits_for_its_own_node() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path().join("r")).unwrap();
+        let node = NodeFolder::claim(&folder, "a").unwrap();
+        let control = UnixListener::bind(folder.control_path("a")).unwrap();
+        let client = Client::find(folder.clone(), "a").unwrap();
+        let server = std::thread::spawn({
+            let folder = folder.clone();
+            move || {
+                let (stream, _) = control.accept().unwrap();
+                assert_eq!(read_line::<Request>(&stream).unwrap(), Request::Down);
+                drop((control, node));
+                let second = NodeFolder::claim(&folder, "a").unwrap();
+                write_line(&stream, &Reply::Ok).unwrap();
+                second
+            }
+        });
+        let start = Instant::now();
+        client.down().unwrap();
+        assert!(start.elapsed() < Duration::from_secs(5));
+        let _second = server.join().unwrap();
+        assert!(matches!(client.status(), Err(Error::NoSuchNode { .. })));
+        assert!(folder.is_running("a"));
+    }
+}
+
+/// A node that has its name and no ear.
+#[derive(Debug, Clone, Copy)]
+enum Absent {
+    /// It has no sockets yet.
+    Starting,
+    /// It has none any more.
+    Ending,
 }
 
 /// Why there is no answer in time, and how to be rid of the node all the same.

@@ -34,6 +34,8 @@ pub enum Reply {
     Log(Log),
     /// `down`: accepted; the node is gone when its lock is.
     Ok,
+    /// The node goes down, and answers nothing any more.
+    Ending,
     Error(String),
 }
 

@@ -74,6 +74,10 @@ pub enum Error {
     NameTaken { name: String },
     #[error("no node named `{name}` is running: `ring3 ls` lists those that are")]
     NoSuchNode { name: String },
+    #[error("node `{name}` is still starting: try again in a moment")]
+    Starting { name: String },
+    #[error("node `{name}` is going down")]
+    Ending { name: String },
     #[error("node `{name}` does not answer: {why}")]
     NoAnswer { name: String, why: String },
     #[error("it was told to end before the node was up")]

@@ -112,9 +112,19 @@ impl Folder {
 
     /// Whether node `name` runs.
     pub fn is_running(&self, name: &str) -> bool {
-        File::open(self.node(name).join("lock"))
-            .is_ok_and(|lock| byte_is_locked(&lock, 0) == Ok(true))
+        self.running(name).is_some()
     }
+
+    /// The lock of node `name`, if that runs. It tells this node from a later one of the name.
+    pub(crate) fn running(&self, name: &str) -> Option<File> {
+        let lock = File::open(self.node(name).join("lock")).ok()?;
+        is_held(&lock).then_some(lock)
+    }
+}
+
+/// Whether a node has this lock.
+pub(crate) fn is_held(lock: &File) -> bool {
+    byte_is_locked(lock, 0) == Ok(true)
 }
 
 /// A node that starts has its folder a moment before its lock.

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -203,4 +204,27 @@ pub fn started(place: &Place, args: &[&str]) -> Child {
     let read = child.stdout.as_mut().expect("a pipe").read(&mut byte);
     assert_eq!(read.expect("a byte"), 1, "{:?}", child.wait_with_output());
     child
+}
+
+/// A passt that says nothing, once it is there.
+pub fn with_silent_passt(place: &Place, args: &[&str]) -> Command {
+    let bin = place.dir.path().join("bin");
+    let there = bin.join("there");
+    let script = format!(
+        "#!/bin/sh\ntrap '' INT\n: >{}\nexec sleep 2\n",
+        there.display()
+    );
+    program(&bin.join("passt"), &script);
+    let mut command = place.command(args);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+    folders.insert(0, bin);
+    command.env("PATH", std::env::join_paths(folders).expect("a PATH"));
+    command
+}
+
+pub fn program(path: &Path, text: &str) {
+    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+    fs::write(path, text).expect("a script");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700)).expect("chmod");
 }

@@ -166,10 +166,14 @@ impl Context {
         let (reply, answer) = mpsc::channel();
         let busy = || Reply::Error("its kernel is busy: is one of its programs stopped?".into());
         if self.asks.send(Ask { from, reply }).is_err() {
-            return Reply::Error("it goes down".into());
+            return Reply::Ending;
         }
         ring(&self.bell);
-        answer.recv_timeout(LOG_PATIENCE).unwrap_or_else(|_| busy())
+        match answer.recv_timeout(LOG_PATIENCE) {
+            Ok(reply) => reply,
+            Err(mpsc::RecvTimeoutError::Timeout) => busy(),
+            Err(mpsc::RecvTimeoutError::Disconnected) => Reply::Ending,
+        }
     }
 
     /// If the node's thread does not hear, it is in a call that does not end; state DOWN ends it.

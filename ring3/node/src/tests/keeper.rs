@@ -48,7 +48,7 @@ fn a_node_comes_up_answers_and_leaves_nothing() {
     assert_eq!(client.log(log.next).unwrap().text, "");
 
     client.down().unwrap();
-    assert!(matches!(client.status(), Err(Error::NoAnswer { .. })));
+    assert!(matches!(client.status(), Err(Error::NoSuchNode { .. })));
     assert!(matches!(
         Client::find(place.folder.clone(), "a"),
         Err(Error::NoSuchNode { .. })

@@ -169,7 +169,7 @@ pub struct Kunit {
     #[arg(short, long, value_name = "SIZE")]
     pub mem: Option<String>,
     /// Stop the node after so many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300, value_parser = clap::value_parser!(u64).range(0..=u32::MAX as u64))]
     pub limit: u64,
     /// Use this kernel image instead of ring3-kunit.image beside the command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]

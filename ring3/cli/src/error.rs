@@ -25,6 +25,9 @@ pub enum Failure {
     #[error("cannot read {}: {why}", path.display())]
     NodeFile { path: PathBuf, why: Errno },
 
+    #[error("{}: line {line} is not UTF-8: save the file in that encoding", path.display())]
+    NodeFileNoText { path: PathBuf, line: usize },
+
     #[error(transparent)]
     Node(#[from] ring3_node::Error),
 
@@ -86,7 +89,7 @@ impl Failure {
 
     pub fn status(&self, manner: Manner) -> u8 {
         match self {
-            Failure::Config(_) | Failure::NodeFile { .. } => USAGE,
+            Failure::Config(_) | Failure::NodeFile { .. } | Failure::NodeFileNoText { .. } => USAGE,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,
             _ if manner == Manner::Program => OWN_FAILURE,

@@ -44,9 +44,16 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
 }
 
 fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
-    let text = std::fs::read_to_string(path).map_err(|why| Failure::NodeFile {
+    let bytes = std::fs::read(path).map_err(|why| Failure::NodeFile {
         path: path.to_owned(),
         why: why.into(),
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        Failure::NodeFileNoText {
+            path: path.to_owned(),
+            line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
+        }
     })?;
     Ok(NodeConfig::from_toml(path, &text, name)?)
 }

@@ -235,3 +235,29 @@ fn nothing_is_left_behind() {
     let left: Vec<_> = fs::read_dir(nodes).expect("a folder").collect();
     assert!(left.is_empty(), "{left:?}");
 }
+
+#[test]
+fn a_limit_that_no_clock_has() {
+    let dir = dir();
+    let args = [
+        "kunit",
+        "--limit",
+        "18446744073709551615",
+        "--image",
+        "/nosuch",
+    ];
+    let output = ring3(&dir).args(args).output().expect("it runs");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("is not in 0..=4294967295"), "{error}");
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn a_node_file_that_is_no_text() {
+    let dir = dir();
+    let file = dir.path().join("n.toml");
+    fs::write(&file, b"name = 'a'\n# caf\xe9\n").expect("a file");
+    let file = file.to_str().expect("UTF-8");
+    let words = "n.toml: line 2 is not UTF-8";
+    fails_in(&dir, &["up", "-f", file], 2, words);
+}

@@ -184,13 +184,18 @@ impl Port {
     }
 }
 
+/// Names that no port's interface can have: the loopback's, and those that stand for all interfaces
+/// and for new ones in /proc/sys/net/ipv4/conf.
+const RESERVED: [&str; 3] = ["lo", "all", "default"];
+
 /// The name wanted, shortened to what Linux takes; `kind` and a number where it is in use.
 fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
     let mut name = wanted.to_owned();
     while name.len() > IFNAME_MAX {
         name.pop();
     }
-    let in_use = |name: &str| name == "lo" || taken.iter().any(|port| port.ifname == name);
+    let in_use =
+        |name: &str| RESERVED.contains(&name) || taken.iter().any(|port| port.ifname == name);
     if !in_use(&name) {
         return name;
     }
@@ -198,4 +203,23 @@ fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
         .map(|n| format!("{kind}{n}"))
         .find(|name| !in_use(name))
         .unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Linux has settings for `all` interfaces and for the `default` one, so none is called that.
+    #[test]
+    fn names_that_no_interface_can_have() {
+        for (wanted, name) in [
+            ("ab", "ab"),
+            ("lo", "link0"),
+            ("all", "link0"),
+            ("default", "link0"),
+            ("sixteencharacter", "sixteencharacte"),
+        ] {
+            assert_eq!(interface_name(wanted, "link", &[]), name);
+        }
+    }
 }

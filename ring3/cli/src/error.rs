@@ -31,6 +31,9 @@ pub enum Failure {
     #[error(transparent)]
     Node(#[from] ring3_node::Error),
 
+    #[error("not from within a node: `ring3 {verb}` needs a process that is on none, such as a shell that `ring3 exec` did not start")]
+    OnNode { verb: &'static str },
+
     /// A node's process said this before it ended.
     #[error("{0}")]
     Child(String),

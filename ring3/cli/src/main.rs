@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if has_children(&cli.verb) {
         leaf::wait_for_children();
     }
-    match dispatch(cli.verb) {
+    match refuse_on_node(&cli.verb).and_then(|()| dispatch(cli.verb)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             if !matches!(failure, Failure::Said) {
@@ -66,6 +66,21 @@ fn has_children(verb: &Verb) -> bool {
         verb,
         Verb::Run(_) | Verb::Up(_) | Verb::Doctor(_) | Verb::Kunit(_) | Verb::Man
     )
+}
+
+/// A process on a node has its gate, which keeps the places of other nodes and of other gates free.
+fn refuse_on_node(verb: &Verb) -> Result<()> {
+    let verb = match verb {
+        Verb::Run(_) => "run",
+        Verb::Exec(_) => "exec",
+        Verb::Up(_) => "up",
+        Verb::Kunit(args) if args.from.is_none() => "kunit",
+        _ => return Ok(()),
+    };
+    match program::is_on_node() {
+        true => Err(Failure::OnNode { verb }),
+        false => Ok(()),
+    }
 }
 
 fn dispatch(verb: Verb) -> Result<u8> {

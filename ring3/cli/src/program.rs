@@ -9,6 +9,7 @@ use std::process::{Child, Command};
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{access, AccessFlags};
+use ring3_abi::RING3_GATE_BASE;
 
 use crate::error::{Failure, Result};
 use crate::leaf;
@@ -83,6 +84,15 @@ pub fn gate() -> Result<PathBuf> {
         Some(path) => Ok(path.clone()),
         None => Err(Failure::GateMissing { looked }),
     }
+}
+
+/// Whether this process is on a node: its gate is mapped where each is. The variable alone may have
+/// come from anywhere.
+pub fn is_on_node() -> bool {
+    let gate = format!("{RING3_GATE_BASE:x}-");
+    std::env::var_os(ENV_NODE).is_some()
+        && std::fs::read_to_string("/proc/self/maps")
+            .is_ok_and(|maps| maps.lines().any(|line| line.starts_with(&gate)))
 }
 
 /// Would execvp(3) find and start this?

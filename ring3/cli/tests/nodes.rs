@@ -337,3 +337,27 @@ fn an_image_of_another_version() {
     place.fails(&["run", "--image", image, "--", "true"], 125, words);
     place.fails(&["up", "a", "--image", image], 1, words);
 }
+
+/// A node's programs have one node, and its gate leaves no room for another's.
+#[test]
+fn no_node_within_a_node() {
+    let place = Place::new();
+    place.ok(&["up", "a"]);
+    place.ok(&["up", "b"]);
+    let ring3 = env!("CARGO_BIN_EXE_ring3");
+    let words = "not from within a node";
+    for (args, status) in [
+        (&["run", "--", "true"][..], 125),
+        (&["exec", "b", "--", "true"], 125),
+        (&["up", "c"], 1),
+    ] {
+        let args = [&["exec", "a", "--", ring3], args].concat();
+        place.fails(&args, status, words);
+    }
+    // Looking and taking down need no node.
+    place.ok(&["exec", "a", "--", ring3, "down", "b"]);
+    // The variable alone is no node.
+    let mut command = place.command(&["run", "--", "true"]);
+    let output = finish(spawn(command.env("RING3_NODE", "/nosuch")));
+    assert!(output.status.success(), "{output:?}");
+}

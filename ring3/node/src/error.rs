@@ -61,8 +61,8 @@ pub enum Error {
     MemoryTooSmall { size: u64, image: u64 },
     #[error("cannot make a node's memory of {} MiB: {why}; is `ulimit -v` or a container's limit below that?", size >> 20)]
     Memory { size: u64, why: Errno },
-    #[error("no free address range for another node in this process: all {slots} slots are taken")]
-    NoSlot { slots: u64 },
+    #[error("no free address range for another node in this process: {tries} of {slots} were tried, and each is in use; is this a program with terabytes mapped, or on a node itself?")]
+    NoSlot { tries: usize, slots: u64 },
     #[error("this process has {max} nodes already, as many as it can: start another process")]
     TooManyNodes { max: usize },
 

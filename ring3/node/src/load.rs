@@ -171,7 +171,10 @@ fn reserve_slot(size: u64) -> Result<u64> {
             }
         }
     }
-    Err(Error::NoSlot { slots: RING3_SLOTS })
+    Err(Error::NoSlot {
+        tries: SLOT_TRIES,
+        slots: RING3_SLOTS,
+    })
 }
 
 /// What make_huge() makes huge at a time.

@@ -24,9 +24,9 @@
 //! DOWN      set here                                 -> KEEP and every call return; clean up
 //! ```
 //!
-//! If the keeper itself is killed, the region stays with the programs that map it, and they can
-//! go on as long as they drive each other; timers and ports with descriptors stop while
-//! they sleep, and nobody can join. What is left in the runtime folder is removed by the next
+//! If the keeper itself is killed, the region stays with the programs that map it. The first
+//! whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
+//! vcpu.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
 //! one who looks (runtime.rs).
 
 mod answer;

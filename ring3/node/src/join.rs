@@ -10,10 +10,10 @@ use std::io::IoSlice;
 use std::mem::{size_of, MaybeUninit};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ring3_abi::*;
-use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
@@ -25,6 +25,26 @@ use crate::ports::Port;
 
 /// A gate sends its request right after it has connected.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Somebody who has connected and whose request is not there yet.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    socket: OwnedFd,
+    since: Instant,
+}
+
+impl Caller {
+    /// How long its request is still waited for.
+    pub fn time_left(&self) -> Duration {
+        PATIENCE.saturating_sub(self.since.elapsed())
+    }
+}
+
+impl AsFd for Caller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
 const BACKLOG: i32 = 1024;
 
 /// Opens the listening socket.
@@ -40,30 +60,37 @@ pub(crate) fn listen(path: &Path) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Takes one program that waits at the socket and lets it in. `None`: nobody waits. The
-/// program's host pid is returned, for a pidfd.
+/// Takes one who waits at the socket. `None`: nobody does.
+pub(crate) fn accept(listener: &OwnedFd) -> Option<Result<Caller>> {
+    match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        Ok(socket) => Some(Ok(Caller {
+            socket,
+            since: Instant::now(),
+        })),
+        Err(rustix::io::Errno::AGAIN) => None,
+        Err(why) => Some(Err(Error::host("take a program into the node")(why))),
+    }
+}
+
+/// Lets a program in. `None`: it has not asked yet. The program's host pid is returned, for a pidfd.
 pub(crate) fn serve(
-    listener: &OwnedFd,
+    caller: &Caller,
     node: &str,
     ports: &[Port],
     tickets: &OwnedFd,
     init: &mut Thread,
 ) -> Option<Result<i32>> {
-    let socket = match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
-        Ok(socket) => socket,
-        Err(rustix::io::Errno::AGAIN) => return None,
-        Err(why) => return Some(Err(Error::host("take a program into the node")(why))),
-    };
-    Some(match admit(&socket, init) {
+    let socket = &caller.socket;
+    Some(match admit(caller, init)? {
         Ok((pid, thread)) => {
             let reply = welcome(node, ports, init, thread);
             let mut fds = vec![init.region().memory(), tickets.as_fd()];
             fds.extend(ports.iter().map(Port::join_fd));
-            send(&socket, &reply, &fds).map(|()| pid)
+            send(socket, &reply, &fds).map(|()| pid)
         }
         Err((status, message)) => {
             let reply = refusal(status, &message);
-            let _ = send(&socket, &reply, &[]);
+            let _ = send(socket, &reply, &[]);
             Err(Error::Refused {
                 name: node.to_owned(),
                 why: message,
@@ -72,21 +99,38 @@ pub(crate) fn serve(
     })
 }
 
-/// Checks the request and makes the program's task: its pid and thread block.
-fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String)> {
+/// An errno and words for who is not let in.
+type Refusal = (i32, String);
+
+/// Receives the request and does what it says. `None`: it is not there yet.
+fn admit(caller: &Caller, init: &mut Thread) -> Option<Result<(i32, u64), Refusal>> {
     let fail = |errno: rustix::io::Errno| (-errno.raw_os_error(), errno.to_string());
-    set_socket_timeout(socket, Timeout::Recv, Some(PATIENCE)).map_err(fail)?;
-    let peer = socket_peercred(socket).map_err(fail)?;
     let mut bytes = [0; size_of::<ring3_join_request>() + 1];
+    let peer = match socket_peercred(&caller.socket) {
+        Ok(peer) => peer,
+        Err(why) => return Some(Err(fail(why))),
+    };
+    // Another user is not waited for; but what lies there unread would cost the asker our answer.
+    let got = rustix::net::recv(&caller.socket, &mut bytes[..], RecvFlags::DONTWAIT);
     if peer.uid != rustix::process::geteuid() {
-        // Not waited for; but what lies there unread would cost the asker our answer.
-        let _ = rustix::net::recv(socket, &mut bytes[..], RecvFlags::DONTWAIT);
         let uid = peer.uid.as_raw();
-        return Err((-libc::EPERM, format!("user {uid} is not this node's user")));
+        let why = format!("user {uid} is not this node's user");
+        return Some(Err((-libc::EPERM, why)));
     }
-    let (len, _) = rustix::net::recv(socket, &mut bytes[..], RecvFlags::empty()).map_err(fail)?;
     let pid = peer.pid.as_raw_nonzero().get();
-    judge(&bytes[..len], pid)?;
+    match got {
+        Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|()| make_task(init, pid))),
+        Err(rustix::io::Errno::AGAIN) if !caller.time_left().is_zero() => None,
+        Err(rustix::io::Errno::AGAIN) => {
+            let why = format!("no request within {} s", PATIENCE.as_secs());
+            Some(Err((-libc::ETIMEDOUT, why)))
+        }
+        Err(why) => Some(Err(fail(why))),
+    }
+}
+
+/// Makes the program's task: its pid and thread block.
+fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     if let Some(why) = init.region().poison() {
         return Err((-libc::EIO, format!("the node is poisoned: {why}")));
     }
@@ -105,7 +149,7 @@ fn admit(socket: &OwnedFd, init: &mut Thread) -> Result<(i32, u64), (i32, String
 }
 
 /// Is this a request that process `pid` (the host says so) may make? Else why not.
-pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<(), (i32, String)> {
+pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<(), Refusal> {
     if bytes.len() != size_of::<ring3_join_request>() {
         return Err((-libc::EPROTO, "the request has a wrong length".into()));
     }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::epoll;
+use rustix::time::Timespec;
 
 use super::answer::{port_status, Asks, ControlServer, Facts};
 use super::Node;
 use crate::control::{Log, Reply};
 use crate::drivers::was_rung;
 use crate::error::{Error, Result};
-use crate::join;
+use crate::join::{self, Caller};
 use crate::procs::Deaths;
 
 /// What LOG_READ fills at a time, and what one answer holds at most.
@@ -30,6 +31,10 @@ const JOIN: u64 = 2;
 const ASK: u64 = 3;
 const DEATH: u64 = 4;
 const TICKETS: u64 = 5;
+const CALLER: u64 = 6;
+
+/// Who says nothing gives way to those who come.
+const CALLERS_MAX: usize = 64;
 
 /// The node's sockets.
 #[derive(Debug)]
@@ -78,10 +83,16 @@ impl Node {
         add(&sockets.asks.bell, ASK)?;
         add(self.tickets.events(), TICKETS)?;
         let mut poison_said = false;
+        let mut callers: Vec<Caller> = Vec::new();
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
-            match epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), None) {
+            // The first has waited longest.
+            let timeout = callers
+                .first()
+                .and_then(|caller| Timespec::try_from(caller.time_left()).ok());
+            let spare = rustix::buffer::spare_capacity(&mut events);
+            match epoll::wait(&set, spare, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(why) => return Err(fail()(why)),
             }
@@ -89,12 +100,15 @@ impl Node {
                 match event.data.u64() {
                     STOP => return Ok(()),
                     OVER => drop(was_rung(&self.over)),
-                    JOIN => self.let_in(&sockets.join),
+                    JOIN => self.take_callers(&sockets.join, &mut callers, &set),
                     ASK => self.answer(&sockets.asks),
+                    // Below, with those whose time is over.
+                    CALLER => {}
                     TICKETS => self.note(|node| node.tickets.look(&mut node.init)),
                     _ => self.note(|node| node.graves.reap(&mut node.init)),
                 }
             }
+            callers.retain(|caller| !self.let_in(caller));
             if let (Some(why), false) = (self.region.poison(), poison_said) {
                 log::error!("node {} is poisoned: {why}", self.config.name);
                 poison_said = true;
@@ -109,29 +123,56 @@ impl Node {
         }
     }
 
-    /// Serves all who wait to join.
-    fn let_in(&mut self, listener: &OwnedFd) {
-        while let Some(result) = join::serve(
-            listener,
-            &self.config.name,
-            &self.ports,
-            self.tickets.for_programs(),
-            &mut self.init,
-        ) {
-            match result {
-                Ok(pid) => {
-                    log::debug!("node {}: process {pid} joined", self.config.name);
-                    self.deaths.iter().for_each(Deaths::look);
-                }
-                Err(error @ Error::Host { .. }) => {
+    /// Serves all who wait to join. Who has not asked yet is put with the other `callers`, so that
+    /// nobody has to wait for it.
+    fn take_callers(
+        &mut self,
+        listener: &OwnedFd,
+        callers: &mut Vec<Caller>,
+        set: &impl std::os::fd::AsFd,
+    ) {
+        while let Some(result) = join::accept(listener) {
+            let caller = match result {
+                Ok(caller) => caller,
+                Err(error) => {
                     // Out of descriptors, most likely: whoever waits is still there next time.
                     log::warn!("node {}: {error}", self.config.name);
                     std::thread::sleep(HOST_TROUBLE_TURN);
                     return;
                 }
-                Err(error) => log::warn!("node {}: {error}", self.config.name),
+            };
+            if self.let_in(&caller) {
+                continue;
+            }
+            if callers.len() == CALLERS_MAX {
+                callers.remove(0);
+            }
+            let data = epoll::EventData::new_u64(CALLER);
+            match epoll::add(set, &caller, data, epoll::EventFlags::IN) {
+                Ok(()) => callers.push(caller),
+                Err(why) => log::warn!("node {}: {why}", self.config.name),
             }
         }
+    }
+
+    /// Serves one who wants to join; false: it has not asked yet.
+    fn let_in(&mut self, caller: &Caller) -> bool {
+        let served = join::serve(
+            caller,
+            &self.config.name,
+            &self.ports,
+            self.tickets.for_programs(),
+            &mut self.init,
+        );
+        match served {
+            None => return false,
+            Some(Ok(pid)) => {
+                log::debug!("node {}: process {pid} joined", self.config.name);
+                self.deaths.iter().for_each(Deaths::look);
+            }
+            Some(Err(error)) => log::warn!("node {}: {error}", self.config.name),
+        }
+        true
     }
 
     /// Answers what others may not ask the kernel.

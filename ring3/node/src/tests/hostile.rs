@@ -195,3 +195,32 @@ fn folders_are_private() {
     }
     node.down().unwrap();
 }
+
+/// Who connects and says nothing is waited for beside the others, not before them.
+#[test]
+fn the_silent_hold_nobody_up() {
+    let place = Place::new();
+    let node = NodeHandle::start_in(place.fake_node("a"), &place.folder).unwrap();
+    let family = rustix::net::AddressFamily::UNIX;
+    let silent: Vec<_> = (0..6)
+        .map(|_| {
+            let socket = rustix::net::socket(family, SocketType::SEQPACKET, None).unwrap();
+            let address = SocketAddrUnix::new(node.join_path()).unwrap();
+            rustix::net::connect(&socket, &address).unwrap();
+            socket
+        })
+        .collect();
+    let start = Instant::now();
+    let (reply, _) = join(node.join_path(), RING3_ABI, std::process::id() as i32);
+    assert_eq!(reply.status, 0);
+    assert!(start.elapsed() < Duration::from_millis(900), "it waited");
+    // They hear that it was too long.
+    for socket in silent {
+        let mut reply = [0; size_of::<ring3_join_reply>()];
+        let (len, _) = rustix::net::recv(&socket, &mut reply[..], RecvFlags::empty()).unwrap();
+        assert_eq!(len, reply.len());
+        assert!(c_string(&reply[16..176]).contains("no request within 1 s"));
+    }
+    assert!(start.elapsed() < Duration::from_secs(4));
+    node.down().unwrap();
+}

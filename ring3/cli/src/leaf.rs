@@ -7,6 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::prctl;
+use nix::sys::resource::{rlim_t, setrlimit, Resource};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::wait::{waitpid, WaitStatus};
 use nix::unistd::{fork, getpid, getppid, setsid, ForkResult};
@@ -90,13 +91,14 @@ pub fn prepare_exec(command: &mut Command) {
     unsafe { command.pre_exec(hook) };
 }
 
-/// Gives `command`'s process this signal mask, and makes it die (SIGKILL) with the thread
+/// Gives `command`'s process this signal mask and these limits of descriptors, and makes it die (SIGKILL) with the thread
 /// that starts it.
-pub fn prepare_child(command: &mut Command, mask: SigSet) {
+pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, rlim_t)) {
     prepare_exec(command);
     let parent = getpid();
     let hook = move || {
         mask.thread_set_mask()?;
+        setrlimit(Resource::RLIMIT_NOFILE, descriptors.0, descriptors.1)?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have gone before the line above took effect.
         if getppid() != parent {
@@ -104,7 +106,7 @@ pub fn prepare_child(command: &mut Command, mask: SigSet) {
         }
         Ok(())
     };
-    // SAFETY: the hook runs between fork and exec: it makes three system calls, allocates
+    // SAFETY: the hook runs between fork and exec: it makes four system calls, allocates
     // nothing and takes no lock.
     unsafe { command.pre_exec(hook) };
 }

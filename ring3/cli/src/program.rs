@@ -43,10 +43,11 @@ impl Program {
         command
     }
 
-    /// Starts it as a child that does not outlive this process, with this signal mask.
-    pub fn spawn(&self, join: &Path, mask: SigSet) -> Result<Child> {
+    /// Starts it as a child that does not outlive this process, with this signal mask and these
+    /// limits (soft and hard) of descriptors.
+    pub fn spawn(&self, join: &Path, mask: SigSet, descriptors: (u64, u64)) -> Result<Child> {
         let mut command = self.command(join);
-        leaf::prepare_child(&mut command, mask);
+        leaf::prepare_child(&mut command, mask, descriptors);
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 run` and `ring3 exec`: a program on a node.
 
+use nix::sys::resource::{getrlimit, Resource};
 use ring3_node::client::Client;
-use ring3_node::NodeHandle;
+use ring3_node::{raise_descriptor_limit, NodeHandle};
 
 use crate::args;
 use crate::error::{Failure, Result};
@@ -17,13 +18,17 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
     let program = Program::find(&args.command)?;
     let watch = Watch::start()?;
+    // What is raised here is for the keeper; the program has its own again.
+    let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
+    raise_descriptor_limit();
     let node = NodeHandle::start_unless(config, watch.ending());
     // Also where the start failed: what is typed may have ended what it waited for.
     if let Some(status) = watch.is_to_end() {
         return Ok(status);
     }
     let node = node?;
-    let mut child = program.spawn(node.join_path(), watch.mask_before())?;
+    let mut child = program.spawn(node.join_path(), watch.mask_before(), descriptors)?;
     let status = watch.wait(&mut child)?;
     let status = shell_status(status);
     match node.down() {

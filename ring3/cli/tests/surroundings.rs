@@ -281,3 +281,19 @@ fn a_capture_into_a_pipe_and_into_anothers_file() {
     place.ok(&["down", "a"]);
     place.ok(&["run", "--port", &port("x"), "--", "true"]);
 }
+
+/// The keeper needs a descriptor for each process of its node; the program's limit is its own.
+#[test]
+fn the_limit_of_descriptors() {
+    let place = Place::new();
+    let script = "ulimit -n; grep 'open files' /proc/$PPID/limits";
+    let command = place.command(&["run", "--", "sh", "-c", script]);
+    let mut limited = place::behind(&command, "prlimit", &["--nofile=500:1000"]);
+    let output = finish(place::spawn(&mut limited));
+    let text = String::from_utf8_lossy(&output.stdout);
+    let words: Vec<_> = text.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["500", "Max", "open", "files", "1000", "1000", "files"]
+    );
+}

@@ -276,7 +276,7 @@ pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
 }
 
 /// A node has a pidfd for each of its processes; the usual soft limit is half of what it may have.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,

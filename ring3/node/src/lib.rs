@@ -61,5 +61,5 @@ mod tests;
 
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
-pub use handle::{run, NodeHandle};
+pub use handle::{raise_descriptor_limit, run, NodeHandle};
 pub use runtime::Folder;

@@ -37,6 +37,8 @@ use crate::vcpu::Grip;
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
 /// How often to look at the vCPU while a dead process's entry is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
+/// How often to try again to watch a process that the host gave no pidfd for.
+const LOOK_TURN: Duration = Duration::from_secs(1);
 /// After so many changes of procs[] it is worth while to make each start of a process cheaper.
 const MANY: u32 = 16;
 
@@ -159,6 +161,8 @@ struct Watch {
     watches: u64,
     /// Programs start all the time here, and the memory is in huge pages for that.
     is_busy: bool,
+    /// The host gave no pidfd for one of them, out of descriptors most likely.
+    is_to_look_again: bool,
     unburied: Vec<Unburied>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
@@ -173,6 +177,7 @@ impl Watch {
             watched: HashMap::new(),
             watches: 0,
             is_busy: false,
+            is_to_look_again: false,
             unburied: Vec::new(),
             tell,
             bell,
@@ -189,10 +194,12 @@ impl Watch {
         let mut events = Vec::with_capacity(64);
         loop {
             events.clear();
-            let timeout = (!self.unburied.is_empty()).then_some(Timespec {
-                tv_sec: 0,
-                tv_nsec: GRIP_TURN.as_nanos() as i64,
-            });
+            let turn = match (self.unburied.is_empty(), self.is_to_look_again) {
+                (false, _) => Some(GRIP_TURN),
+                (true, true) => Some(LOOK_TURN),
+                (true, false) => None,
+            };
+            let timeout = turn.and_then(|turn| Timespec::try_from(turn).ok());
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.set, spare, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -200,6 +207,10 @@ impl Watch {
                     log::error!("deaths of a node's processes go unseen: {why}");
                     return;
                 }
+            }
+            if events.is_empty() && self.is_to_look_again {
+                // It was said when it began.
+                let _ = self.look();
             }
             for event in &events {
                 match event.data.u64() {
@@ -217,7 +228,7 @@ impl Watch {
         }
     }
 
-    /// Compares procs[] with what is watched.
+    /// Compares procs[] with what is watched. The first error, after all were looked at.
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
@@ -232,6 +243,8 @@ impl Watch {
             let now = region.proc_entry(index);
             now.state != RING3_PROC_FREE && now.pid == watched.pid
         });
+        self.is_to_look_again = true;
+        let mut result = Ok(());
         for entry in region.procs() {
             let known = self.watched.contains_key(&entry.index);
             if known || entry.state != RING3_PROC_LIVE || entry.pid == own {
@@ -258,10 +271,14 @@ impl Watch {
                         pid: entry.pid,
                     });
                 }
-                Err(why) => return Err(Error::host("watch a process of the node")(why)),
+                Err(why) if result.is_ok() => {
+                    result = Err(Error::host("watch a process of the node")(why));
+                }
+                Err(_) => {}
             }
         }
-        Ok(())
+        self.is_to_look_again = result.is_err();
+        result
     }
 
     /// A pidfd is readable. What a process that was killed may have meant to say, about children,
@@ -369,5 +386,42 @@ mod tests {
         second.wait().unwrap();
         watch.died(watch.watched[&0].token);
         assert_eq!(queue.try_recv().unwrap().pid, second.id() as i32);
+    }
+
+    /// One that the host gives no pidfd for keeps nobody else from being watched, and is tried again.
+    #[test]
+    fn one_that_cannot_be_watched() {
+        let place = Place::new();
+        let image = Image::open(Some(&place.fake_image(&[])), 1).unwrap();
+        let params = Params {
+            name: "one",
+            size: 32 << 20,
+            cmdline: "",
+            spin_ns: 0,
+            host_cpuid: false,
+        };
+        let region = Arc::new(Region::create(&image, &params).unwrap());
+        let (tell, _queue) = mpsc::channel();
+        let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
+        let mut child = sleeper();
+        // The number of a thread that leads no process: an error that is not "no such process".
+        let (say, said) = mpsc::channel();
+        let (end, ended) = mpsc::channel::<()>();
+        let thread = std::thread::spawn(move || {
+            say.send(rustix::thread::gettid().as_raw_nonzero().get())
+                .unwrap();
+            let _ = ended.recv();
+        });
+        region.set_proc(0, said.recv().unwrap());
+        region.set_proc(1, child.id() as i32);
+        assert!(watch.look().is_err());
+        assert!(watch.watched.contains_key(&1) && watch.is_to_look_again);
+        drop(end);
+        thread.join().unwrap();
+        region.set_proc(0, child.id() as i32);
+        watch.look().unwrap();
+        assert!(watch.watched.contains_key(&0) && !watch.is_to_look_again);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

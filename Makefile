@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image profile kunit smp debug test-debug gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all image profile kunit smp debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -39,6 +39,9 @@ smp: command gate ## bin/ring3-smp.image: for nodes with several vCPUs (--cpus)
 debug: command gate ## bin/ring3-debug.image: the kernel that checks itself (locks, sleeps, memory, undefined behaviour)
 	@tools/setup build
 	@kernel/build debug
+
+test-inject: debug ## allocations and copies fail within such kernels, one after the other and at random; nothing else may
+	@tests/inject/run
 
 test-debug: debug ## oracle and real programs on such kernels; a complaint of one fails
 	@tests/debug
@@ -116,7 +119,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tests/compat tests/debug tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tests/compat tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/*/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

@@ -63,7 +63,8 @@ struct gate_tcb {
 	u32 borrowed;		/* a vfork child: the memory is its parent's; 2: so are the dispositions */
 	u32 traceme;		/* ... that wants to be traced from its exec on */
 	u32 lent;		/* a vfork child: its parent takes this area back */
-	u32 pad;
+	u32 tid;		/* of the host; 0: has not begun */
+	u64 process;		/* of those that have had this memory; a thread has its creator's */
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;
 	u64 scratch_sp;		/* for sigreturn */
@@ -122,6 +123,7 @@ struct gate_state {
 	u64 (*fixup)(u64 rip);
 	u64 links;			/* ports whose memory is mapped, a bit each */
 	u32 threads;			/* live threads in this address space */
+	u64 processes;			/* ever made that had it; 1: nobody but us */
 	const char *asked;		/* by what path it was started */
 	bool exe_native;
 	bool exe_known;			/* gate_exe is filled in */
@@ -221,7 +223,7 @@ struct ring3_thread *node_inherit(u64 thread, u64 links);
 bool node_map_alias(u64 address);
 
 /* thread.c */
-struct gate_tcb *tcb_new(struct ring3_thread *t);
+struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);
 struct gate_tcb *tcb_first(struct ring3_thread *t);
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt);
 void gate_child_start(void *child) __attribute__((noreturn));
@@ -249,6 +251,7 @@ void fds_start(u32 inherited_base);
 extern u32 gate_stopper;			/* see there */
 void stop_others(void);				/* see there */
 void stop_undo(void);
+void stop_final(void);
 bool stop_entering(struct ring3_thread *t);
 bool stop_ending(void);
 void stop_park(void);

@@ -21,6 +21,11 @@
  * fault that is dropped for a mark happens again. A dispatched call (SIGSYS) would not; and a thread that
  * has lost its CPU with one of those pending would never get the mark. Marks that are dropped are sent again.
  *
+ * Another process may have this memory too, before or after (CLONE_VM without CLONE_THREAD), so these words
+ * say which process they are about, by a number that none has again: its entry in procs[] is the next one's.
+ * Who ends, or executes a program, in memory that others have, can't take gate_stopper back while threads of its own are
+ * there. The host does that for it, when they are not: as it does with what set_tid_address() names.
+ *
  * tests/src/bin/models has all this as a model, which is tried in all interleavings.
  *
  * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
@@ -30,6 +35,7 @@
 #include "internal.h"
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <linux/prctl.h>
 
 #define MARK		0x72696e67330073ULL
 #define MARK_SIGNAL	SIGBUS
@@ -38,7 +44,8 @@
 #define FENCE_NS	2000000L	/* where the host refuses: an interrupt has reached all cores by then */
 
 u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody */
-static u64 stop_proc;		/* ... and its process: vfork children share this memory */
+static u64 stop_process;	/* ... and its process, as in struct gate_tcb */
+static u64 stop_tid_word;	/* what the host was to clear at its end before; 1: nothing is changed */
 
 static u64 clock_ns(void)
 {
@@ -60,7 +67,7 @@ static u32 stopped_by(const struct ring3_thread *t)
 {
 	u32 s = READ_ONCE(gate_stopper);
 
-	return s != t->tid && READ_ONCE(stop_proc) == t->proc ? s : 0;
+	return s != t->tid && READ_ONCE(stop_process) == gate_tcb()->process ? s : 0;
 }
 
 /* thread->inside was set before; where this says yes it is not, and the thread has waited. */
@@ -140,7 +147,7 @@ static bool other(struct gate_tcb *tcb)
 	struct ring3_thread *t = gate_thread(), *its = READ_ONCE(tcb->thread);
 
 	return __atomic_load_n(&tcb->busy, __ATOMIC_ACQUIRE) && its && its != t &&
-	       its->proc == t->proc;
+	       tcb->process == gate_tcb()->process && its->proc == t->proc;
 }
 
 /* Nobody but this thread can change that where it is so. */
@@ -190,6 +197,16 @@ static void fence(void)
 		nap(FENCE_NS);
 }
 
+/* gate_stopper is the host's to clear when this thread has left this memory. */
+static void clear_at_end(void)
+{
+	stop_tid_word = 1;
+	if (likely(READ_ONCE(gate.processes) == 1))
+		return;
+	if (!host_syscall2(__NR_prctl, PR_GET_TID_ADDRESS, (long)&stop_tid_word))
+		host_syscall1(__NR_set_tid_address, (long)&gate_stopper);
+}
+
 void stop_others(void)
 {
 	struct ring3_thread *t = gate_thread();
@@ -209,7 +226,8 @@ void stop_others(void)
 		stop_park();
 		nap(100000);			/* a process that shares our memory: its turn */
 	}
-	WRITE_ONCE(stop_proc, t->proc);
+	WRITE_ONCE(stop_process, gate_tcb()->process);
+	clear_at_end();
 	mark_all();
 	fence();
 	for (start = marked = now = clock_ns(); !quiet(now - marked > AGAIN_NS); now = clock_ns()) {
@@ -227,8 +245,22 @@ void stop_undo(void)
 {
 	if (READ_ONCE(gate_stopper) != gate_thread()->tid)
 		return;			/* was alone: what is there is another process's */
+	if (stop_tid_word != 1)
+		host_syscall1(__NR_set_tid_address, stop_tid_word);
+	WRITE_ONCE(stop_process, 0);	/* or our threads take the next stopper for one of ours */
 	WRITE_ONCE(gate_stopper, 0);
 	host_syscall3(__NR_futex, (long)&gate_stopper, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff);
+}
+
+/* The process ends: what the host would have cleared for the program is cleared here. */
+void stop_final(void)
+{
+	u32 nobody = 0;
+
+	if (READ_ONCE(gate_stopper) != gate_thread()->tid || stop_tid_word == 1 || !stop_tid_word)
+		return;
+	gate_copy_out((void *)stop_tid_word, &nobody, sizeof(nobody));
+	host_syscall3(__NR_futex, stop_tid_word, FUTEX_WAKE, 1);
 }
 
 /* In a child with memory of its own: whoever was stopping, is not here. */

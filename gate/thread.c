@@ -77,7 +77,22 @@ static void tcb_clear(struct gate_tcb *tcb)
 	tcb->stack_top = stack_top;
 }
 
-struct gate_tcb *tcb_new(struct ring3_thread *t)
+/*
+ * A process that has our memory can't give its areas back when it is killed, executes a program, or ends
+ * with threads. They are looked at when another area would have to be made; a vfork child's is its parent's business.
+ */
+static bool area_left(const struct gate_tcb *tcb)
+{
+	const struct ring3_thread *t = tcb->thread;
+	u32 tid = READ_ONCE(tcb->tid);
+
+	if (likely(tcb->process == gate_tcb()->process) || tcb->lent || !tid)
+		return false;
+	return (READ_ONCE(t->tid) == tid && READ_ONCE(t->gate[WORD_TCB]) != (u64)tcb) ||
+	       host_syscall2(__NR_tkill, tid, 0) == -ESRCH;
+}
+
+struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 {
 	struct gate_tcb *tcb = NULL;
 	u32 i;
@@ -86,6 +101,12 @@ struct gate_tcb *tcb_new(struct ring3_thread *t)
 	for (i = 0; i < areas_used && !tcb; i++)
 		if (!__atomic_load_n(&area_at(i)->busy, __ATOMIC_ACQUIRE))
 			tcb = area_at(i);
+	for (i = 0; i < areas_used && !tcb && unlikely(READ_ONCE(gate.processes) > 1); i++) {
+		if (area_left(area_at(i))) {
+			tcb = area_at(i);
+			__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
+		}
+	}
 	if (!tcb && areas_used < AREAS_MAX) {
 		tcb = area_map();
 		if (tcb)
@@ -93,6 +114,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t)
 	}
 	if (tcb) {
 		tcb_clear(tcb);
+		tcb->process = process;
 		tcb->busy = 1;
 	}
 	gate_unlock(&areas_lock);
@@ -111,6 +133,7 @@ struct gate_tcb *tcb_first(struct ring3_thread *t)
 	first_tcb.stack_top = gate_first_stack_top;
 	first_tcb.alt.ss_flags = SS_DISABLE;
 	first_tcb.busy = 1;
+	first_tcb.process = gate.processes = 1;
 	first_tcb.thread = t;
 	return &first_tcb;
 }
@@ -138,6 +161,7 @@ void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt)
 	t->gate[WORD_TCB] = (u64)tcb;
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	WRITE_ONCE(t->tid, host_syscall0(__NR_gettid));
+	WRITE_ONCE(tcb->tid, t->tid);
 }
 
 struct ring3_thread *null_thread_new(void)
@@ -366,12 +390,14 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
 			 long a[5], struct clone_request *req, u32 closes)
 {
-	struct gate_tcb *tcb = gate_tcb(), *ctcb = tcb_new(t);
+	struct gate_tcb *tcb = gate_tcb(), *ctcb;
 	struct gate_sighand *sh = NULL;
 	struct child child, *there;
 	u64 mask;
 	long ret;
 
+	ctcb = tcb_new(t, flags & CLONE_THREAD ? tcb->process :
+			  __atomic_add_fetch(&gate.processes, 1, __ATOMIC_SEQ_CST));
 	if (!ctcb) {
 		task_undo(t);
 		return -EAGAIN;
@@ -543,7 +569,7 @@ long gate_exit(struct gate_regs *r)
 
 	/* A vfork child's area is taken back by its parent (clone_shared). */
 	if (tcb->lent)
-		gate_exit_raw(r->a[0], &tcb->pad);
+		gate_exit_raw(r->a[0], &tcb->parked);
 	if (__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST) == 1 && gate_debug)
 		counts_print();
 	gate_exit_raw(r->a[0], &tcb->busy);
@@ -579,6 +605,7 @@ long gate_exit_group(struct gate_regs *r)
 	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
 	if (!ret && gate.region)
 		proc_give_back(t, proc);
+	stop_final();
 	for (;;)
 		host_syscall1(__NR_exit_group, r->a[0]);
 }

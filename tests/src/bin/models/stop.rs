@@ -11,7 +11,7 @@
 
 use crate::check::{Cpu, Model, Program, State, WORDS};
 
-/// gate_stopper and stop_proc.
+/// gate_stopper and stop_process.
 const STOPPER: usize = 0;
 const PROC: usize = 1;
 /// What a thread inside waits for: nothing that comes.
@@ -149,6 +149,7 @@ mod pc {
     pub const STOP_NOBODY: u8 = 45;
     pub const STOP_UNDO: u8 = 46;
     pub const STOP_FREE: u8 = 47;
+    pub const STOP_FORGET: u8 = 48;
     /// And one for each thread.
     pub const MARK_TID: u8 = 50;
     pub const MARK_SEND: u8 = 54;
@@ -439,9 +440,13 @@ fn stopper(cpu: &mut Cpu, roles: &[Role], plant: Plant) {
         pc::STOP_UNDO => {
             let mine = cpu.load(STOPPER) == tid(cpu);
             match mine || plant == Plant::AnyUndo {
-                true => cpu.go(pc::STOP_FREE),
+                true => cpu.go(pc::STOP_FORGET),
                 false => cpu.done(),
             }
+        }
+        pc::STOP_FORGET => {
+            cpu.store(PROC, 0);
+            cpu.go(pc::STOP_FREE);
         }
         pc::STOP_FREE => {
             cpu.store(STOPPER, 0);
@@ -582,7 +587,7 @@ pub fn model(roles: &[Role], plant: Plant) -> Model {
     let programs = roles.iter().map(|&role| thread(role, roles, plant));
     let mut words = [0; WORDS];
     if roles.contains(&Role::Vforked) {
-        // The process has failed in an execve before, of which stop_proc is left.
+        // The worst that can be left in stop_process.
         words[PROC] = PROCESS;
     }
     let waiters = (0..roles.len()).filter(|&n| roles[n] == Role::Waiter);

@@ -190,17 +190,40 @@ static bool host_nonblock(u32 fd)
 	return host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & O_NONBLOCK;
 }
 
+/* 0 or -EBADF: may this descriptor of the host be read from, or written to, as `mode` (O_RDONLY, O_WRONLY) says? */
+static long host_allows(u32 fd, u32 mode)
+{
+	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+	u32 has = flags & O_ACCMODE;
+
+	return flags < 0 || (flags & O_PATH) || (has != mode && has != O_RDWR) ? -EBADF : 0;
+}
+
+/* Returns what the descriptor has of these events, and of POLLERR and POLLHUP. */
 static long host_wait(u32 fd, u32 events, bool nonblock)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 	long ret = host_syscall3(__NR_poll, (long)&p, 1, 0);
 
-	if (ret)
-		return ret < 0 ? ret : 0;
-	if (nonblock)
+	if (!ret && nonblock)
 		return -EAGAIN;
-	ret = gate_host(__NR_poll, (long)&p, 1, -1, 0, 0, 0);
-	return ret < 0 ? ret : 0;
+	if (!ret)
+		ret = gate_host(__NR_poll, (long)&p, 1, -1, 0, 0, 0);
+	return ret < 0 ? ret : p.revents;
+}
+
+/* As Linux where nobody reads a pipe. */
+static long broken_pipe(void)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = SIGPIPE;
+	info.si_code = SI_USER;
+	info.si_pid = host_syscall0(__NR_getpid);
+	info.si_uid = host_syscall0(__NR_getuid);
+	host_syscall4(__NR_rt_tgsigqueueinfo, info.si_pid, host_syscall0(__NR_gettid), SIGPIPE, (long)&info);
+	return -EPIPE;
 }
 
 static bool host_fd_is_pipe(u32 fd)
@@ -219,8 +242,10 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 	u64 room;
 
 	got = host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
-	if (got)
+	if (got < 0)
 		return got;
+	if (got & POLLERR)
+		return broken_pipe();
 	/* As much as the pipe takes without a wait, so that nothing has to be put back. */
 	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
 	room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
@@ -292,7 +317,7 @@ static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32
 	long got, put;
 
 	got = host_wait(pipe, POLLIN, nonblock || host_nonblock(pipe));
-	if (got)
+	if (got < 0)
 		return got;
 	got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
 	if (got == -EAGAIN)	/* readable, but with nothing to tee: hung up */
@@ -312,24 +337,25 @@ long do_splice(struct gate_regs *r)
 	bool nonblock = flags & SPLICE_F_NONBLOCK;
 	long total = 0, ret = 0;
 	u64 len = r->a[4];
+	bool pipe;
 	char *buf;
 
 	if (!in_node && !out_node)
 		return gate_host_regs(r);
 	if (in_node && out_node)
 		return image_pass(r);
-	if (flags & ~SPLICE_F_ALL)
-		return -EINVAL;
 	if (!len)
 		return 0;
-	if (host_syscall3(__NR_fcntl, in_node ? out : in, F_GETFD, 0) < 0)
-		return -EBADF;
-	if (!host_fd_is_pipe(in_node ? out : in))
+	if (flags & ~SPLICE_F_ALL)
 		return -EINVAL;
+	pipe = host_fd_is_pipe(in_node ? out : in);
 	/* A pipe has no offset, and a socket can't be read at one. */
-	if (in_node ? r->a[3] : r->a[1])
+	if (pipe && (in_node ? r->a[3] : r->a[1]))
 		return -ESPIPE;
-	if (in_node ? r->a[1] : r->a[3])
+	ret = in_node ? host_allows(out, O_WRONLY) : host_allows(in, O_RDONLY);
+	if (ret)
+		return ret;
+	if (!pipe || (in_node ? r->a[1] : r->a[3]))
 		return -EINVAL;
 	buf = bounce_get();
 	if (!buf)

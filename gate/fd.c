@@ -85,12 +85,76 @@ static void closing(void)
 	__atomic_fetch_add(&closes, 1, __ATOMIC_SEQ_CST);
 }
 
-u32 policy_closes(void)
+/*
+ * As well, a number that a thread is making holds a placeholder and is nobody's yet: in accept() for as long as
+ * nobody connects. Linux's reserved number is neither a child's nor the next program's. So who makes one counts that
+ * before and after, and the child looks where one was on its way, or has become the node's after its task was made.
+ * Count and end lie in one page, so that a child has them as they were at one time.
+ */
+#define MADE	(1ull << 32)
+#define RACING	64		/* numbers that threads may have got, and not said so yet */
+
+static struct {
+	u64 count;		/* on their way: the lower half; made: the upper */
+	u32 end;		/* no number from here on has been made */
+} making __attribute__((aligned(16)));
+
+static void making_begins(void)
 {
+	__atomic_fetch_add(&making.count, 1, __ATOMIC_SEQ_CST);
+}
+
+static void making_at(long fd)
+{
+	u32 end = READ_ONCE(making.end);
+
+	while (unlikely(fd >= (long)end) &&
+	       !__atomic_compare_exchange_n(&making.end, &end, fd + 1, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST))
+		;
+}
+
+static long making_ends(long ret)
+{
+	__atomic_fetch_add(&making.count, MADE - 1, __ATOMIC_SEQ_CST);
+	return ret;
+}
+
+/* The next number below `end` that holds a placeholder and is nobody's, from fd on. */
+static u32 next_unmade(u32 fd, u32 end)
+{
+	const struct ring3_fdmap *map = gate_fdmap();
+	struct stat ours, its;
+	long flags;
+
+	if (host_syscall2(__NR_fstat, gate_fd(FD_PLACEHOLDER), (long)&ours) ||
+	    (ours.st_mode & S_IFMT) != S_IFREG)		/* without /proc it may be the program's just as well */
+		return end;
+	for (; fd < end; fd++) {
+		if (map_test(map->node, fd) || reserved_fd(fd))
+			continue;
+		flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+		if (flags >= 0 && (flags & O_PATH) && !host_syscall2(__NR_fstat, fd, (long)&its) &&
+		    its.st_dev == ours.st_dev && its.st_ino == ours.st_ino)
+			return fd;
+	}
+	return end;
+}
+
+static u32 unmade_end(void)
+{
+	u32 end = READ_ONCE(making.end) + RACING;
+
+	return end < RING3_FDS_MAX ? end : RING3_FDS_MAX;
+}
+
+u64 policy_numbers(void)
+{
+	u64 made = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST) / MADE;
 	u32 n = __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
 
 	/* One that it has never again: what is on its way counts for the child, too. */
-	return __atomic_load_n(&replacing, __ATOMIC_SEQ_CST) ? n - 1 : n;
+	return made * MADE + (__atomic_load_n(&replacing, __ATOMIC_SEQ_CST) ? n - 1 : n);
 }
 
 /* Is a placeholder, or an epoll's twin, still at this number on the host? */
@@ -104,14 +168,48 @@ static bool is_held(u32 fd)
 void fd_forked(void)
 {
 	replacing = 0;		/* who did is not here */
+	if ((u32)making.count)
+		making.count = (making.count / MADE + 1) * MADE;
 }
 
-void policy_inherit(u32 before)
+static void drop_unmade(void)
+{
+	u32 end = unmade_end(), fd;
+
+	for (fd = next_unmade(0, end); fd < end; fd = next_unmade(fd + 1, end)) {
+		image_call1(__NR_close, fd);
+		host_syscall1(__NR_close, fd);
+	}
+}
+
+/* The next program's are those that are closed on exec; what is not is so from here on, until the exec fails. */
+void policy_exec(bool begins)
+{
+	static u64 changed[RING3_FDS_MAX / 64] GATE_TABLE;
+	u32 end, fd;
+
+	if (likely(!(u32)__atomic_load_n(&making.count, __ATOMIC_SEQ_CST)))
+		return;
+	end = unmade_end();
+	for (fd = next_unmade(0, end); fd < end; fd = next_unmade(fd + 1, end)) {
+		if (begins && !host_syscall3(__NR_fcntl, fd, F_GETFD, 0))
+			map_set(changed, fd);
+		if (map_test(changed, fd))
+			host_syscall3(__NR_fcntl, fd, F_SETFD, begins ? FD_CLOEXEC : 0);
+		if (!begins)
+			map_clear(changed, fd);
+	}
+}
+
+void policy_inherit(u64 before)
 {
 	struct ring3_fdmap *map = gate_fdmap();
+	u64 count = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST);
 	u32 fd;
 
-	if (likely(__atomic_load_n(&closes, __ATOMIC_SEQ_CST) == before))
+	if (unlikely((u32)count || count / MADE != before / MADE))
+		drop_unmade();
+	if (likely(__atomic_load_n(&closes, __ATOMIC_SEQ_CST) == (u32)before))
 		return;
 	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
 		if (!(map->node[fd / 64] | map->proxy[fd / 64])) {
@@ -159,7 +257,12 @@ long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 {
-	return fd_adopt(fd_placeholder(cloexec), nr, a0, a1, a2, a3);
+	long fd;
+
+	making_begins();
+	fd = fd_placeholder(cloexec);
+	making_at(fd);
+	return making_ends(fd_adopt(fd, nr, a0, a1, a2, a3));
 }
 
 /* A host number goes away: so does what stands for it in the node. */
@@ -255,32 +358,35 @@ long do_close_range(struct gate_regs *r)
 	return ret;
 }
 
-/* The host has duplicated the placeholder `from` as `to`: let the node follow. */
+/* The host has duplicated the placeholder `from` as `to`, after making_begins(): let the node follow. */
 static long dup_follow(u32 from, long to, bool cloexec)
 {
 	long ret;
 
 	if (to < 0)
-		return to;
+		return making_ends(to);
+	making_at(to);
 	if (to >= RING3_FDS_MAX)
 		ret = -EMFILE;
 	else
 		ret = image_call3(__NR_dup3, from, to, cloexec ? O_CLOEXEC : 0);
 	if (ret < 0) {
 		host_syscall1(__NR_close, to);
-		return ret;
+		return making_ends(ret);
 	}
 	ep_dup(from, to);
 	map_set(gate_fdmap()->node, to);
-	return to;
+	return making_ends(to);
 }
 
 long do_dup(struct gate_regs *r)
 {
 	u32 fd = r->a[0];
 
-	if (fd_is_node(fd))
+	if (fd_is_node(fd)) {
+		making_begins();
 		return dup_follow(fd, host_syscall1(__NR_dup, fd), false);
+	}
 	return unlikely(reserved_fd(fd)) ? -EBADF : gate_host_regs(r);
 }
 
@@ -329,6 +435,7 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		return -EBADF;
 	if (host_syscall3(__NR_fcntl, to, F_GETFD, 0) < 0) {
 		/* A free number: nobody uses it, the host says whether we may. */
+		making_begins();
 		ret = host_syscall3(__NR_dup3, from, to, flags);
 		return dup_follow(from, ret, flags & O_CLOEXEC);
 	}
@@ -381,6 +488,7 @@ long do_fcntl(struct gate_regs *r)
 	switch (cmd) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
+		making_begins();
 		ret = host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
 		return dup_follow(fd, ret, cmd == F_DUPFD_CLOEXEC);
 	case F_SETFD:

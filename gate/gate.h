@@ -85,8 +85,9 @@ enum gate_fork_phase {
 };
 void policy_fork(enum gate_fork_phase phase);
 u32 policy_stamp(void);		/* another when the node was told what a child has to have, too */
-u32 policy_closes(void);	/* another when a number of the node's was given up on the host */
-void policy_inherit(u32 closes);	/* in a child with descriptors of its own: policy_closes() before */
+u64 policy_numbers(void);	/* another when a number was given up on the host, or has become the node's */
+void policy_inherit(u64 numbers);	/* in a child with descriptors of its own: policy_numbers() before */
+void policy_exec(bool begins);	/* all other threads are stopped; false: it has failed */
 void policy_shared(void);	/* another process is about to have our descriptors */
 bool policy_refuses_ns(u64 flags);	/* CLONE_NEW*: has said why */
 

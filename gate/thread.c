@@ -181,7 +181,7 @@ struct child {
 	struct gate_tcb *tcb;
 	struct ucontext *uc;
 	u64 flags;
-	u32 closes;		/* policy_closes() before the image made its task */
+	u64 numbers;		/* policy_numbers() before the image made its task */
 };
 
 /* struct clone_args with room for what later kernels add. */
@@ -279,7 +279,7 @@ void gate_child_start(void *arg)
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
 	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
-		policy_inherit(child->closes);
+		policy_inherit(child->numbers);
 	if (!(child->flags & CLONE_VFORK))
 		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
 	sud_arm();
@@ -341,7 +341,7 @@ static void number_child(struct ring3_thread *t)
 }
 
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-		       long a[5], u32 stamp, u32 closes)
+		       long a[5], u32 stamp, u64 numbers)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
@@ -376,7 +376,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	tcb->lent = 0;
 	fork_hook(GATE_FORK_CHILD);
 	if (!(flags & CLONE_FILES))
-		policy_inherit(closes);
+		policy_inherit(numbers);
 	if (flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(tcb->sighand);
 	if (stack)
@@ -388,7 +388,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 }
 
 static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-			 long a[5], struct clone_request *req, u32 closes)
+			 long a[5], struct clone_request *req, u64 numbers)
 {
 	struct gate_tcb *tcb = gate_tcb(), *ctcb;
 	struct gate_sighand *sh = NULL;
@@ -402,7 +402,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 		task_undo(t);
 		return -EAGAIN;
 	}
-	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags, .closes = closes };
+	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags, .numbers = numbers };
 	child.uc = context_copy(r->uctx, ctcb);
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
@@ -487,7 +487,8 @@ long gate_clone(struct gate_regs *r)
 	u64 flags, stack = 0, wanted;
 	bool new_args = r->nr == __NR_clone3;
 	struct ring3_thread *t;
-	u32 stamp, closes;
+	u64 numbers;
+	u32 stamp;
 	s32 pid;
 	long ret;
 
@@ -525,7 +526,7 @@ long gate_clone(struct gate_regs *r)
 	if (!(flags & CLONE_THREAD))
 		policy_shared();
 	stamp = policy_stamp();
-	closes = policy_closes();
+	numbers = policy_numbers();
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
 	if (HOST_IS_ERR(ret))
 		return ret;
@@ -540,9 +541,9 @@ long gate_clone(struct gate_regs *r)
 		a[0] = flags;
 	}
 	if (flags & CLONE_VM)
-		ret = clone_shared(r, t, flags, stack, a, &req, closes);
+		ret = clone_shared(r, t, flags, stack, a, &req, numbers);
 	else
-		ret = clone_fork(r, t, flags, stack, a, stamp, closes);
+		ret = clone_fork(r, t, flags, stack, a, stamp, numbers);
 	if (ret > 0 && wanted) {
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));

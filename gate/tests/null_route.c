@@ -107,14 +107,19 @@ u32 policy_stamp(void)
 	return 0;
 }
 
-u32 policy_closes(void)
+u64 policy_numbers(void)
 {
 	return 0;
 }
 
-void policy_inherit(u32 closes)
+void policy_exec(bool begins)
 {
-	(void)closes;
+	(void)begins;
+}
+
+void policy_inherit(u64 numbers)
+{
+	(void)numbers;
 }
 
 void policy_shared(void)

@@ -234,7 +234,7 @@ static long ep_deadline(struct gate_regs *r, u64 *deadline)
 long do_epoll_wait(struct gate_regs *r)
 {
 	u32 epfd = r->a[0];
-	bool masked = false;
+	bool masked = false, by_host = false;
 	u64 deadline, set;
 	struct ep *ep;
 	u32 sides;
@@ -261,10 +261,15 @@ long do_epoll_wait(struct gate_regs *r)
 		if (masked) {
 			plain.a[4] = 0;
 			gate_sigmask_begin(set);
+		} else if (r->nr != __NR_epoll_wait && unlikely(r->a[4])) {
+			gate_hostmask_begin(r->a[4]);
+			by_host = true;
 		}
 		ret = ep ? ep_wait_one_side(ep, &plain) : image_pass(&plain);
 		if (masked)
 			gate_sigmask_end(ret);
+		else if (by_host)
+			gate_hostmask_end(ret);
 		if (ret != -EAGAIN)
 			return ret;
 		return do_epoll_wait(r);	/* it is mixed now, for good */

@@ -132,6 +132,7 @@ long gate_exit_group(struct gate_regs *r);
 long gate_sigaction(struct gate_regs *r);	/* rt_sigaction */
 long gate_sigaltstack(struct gate_regs *r);
 long gate_sigprocmask(struct gate_regs *r);	/* rt_sigprocmask */
+long gate_sigsuspend(struct gate_regs *r);	/* rt_sigsuspend */
 long gate_sigreturn(struct gate_regs *r);	/* rt_sigreturn */
 long gate_restart_syscall(struct gate_regs *r);
 long gate_prctl(struct gate_regs *r);		/* prctl: refuses what would unarm us */
@@ -206,6 +207,10 @@ void fd_slot_idle(int slot);
  */
 void gate_sigmask_begin(u64 set);
 void gate_sigmask_end(long ret);
+
+/* The same where the host has the mask as an argument: only to say what that is (`user' may be 0). */
+void gate_hostmask_begin(u64 user);
+void gate_hostmask_end(long ret);
 
 /* ---- program (exec.c) ---- */
 

@@ -51,7 +51,10 @@ struct gate_tcb {
 	u64 forced_pending;	/* ... and that came from outside meanwhile */
 	siginfo_t forced_info[FORCED_MAX];	/* ... with what they said, see forced_index() */
 	u64 temp_orig;		/* gate_sigmask_begin: the mask before */
+	u64 temp_set;		/* ... and the one that the call asks for */
 	u32 temp_active;
+	u32 temp_host;		/* gate_hostmask_begin: the host swaps them */
+	u32 temp_noted;		/* the first noted signal came meanwhile: its handler has temp_set */
 	u32 stop;		/* stop.c: park on the way out */
 	u32 parked;		/* stop.c: does so */
 	u32 restart_node;	/* restart_syscall belongs to the node */

@@ -25,6 +25,27 @@ static long put_revents(u64 user, const struct pollfd *fds, u32 n)
 	return 0;
 }
 
+/* Linux looks for signals before it says that nothing is ready: also where it does not wait. */
+static long mask_end(bool masked, long ret)
+{
+	if (masked && !ret && READ_ONCE(gate_thread()->sigpending))
+		ret = -ERESTARTNOHAND;
+	mixed_mask_end(masked, ret);
+	return ret;
+}
+
+static long poll_on_host(struct gate_regs *r)
+{
+	long ret;
+
+	if (r->nr != __NR_ppoll || !r->a[3])
+		return gate_host_regs(r);
+	gate_hostmask_begin(r->a[3]);
+	ret = gate_host_regs(r);
+	gate_hostmask_end(ret);
+	return ret;
+}
+
 static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 {
 	bool timed = r->nr == __NR_ppoll, masked = false;
@@ -40,8 +61,7 @@ static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 		ret = mixed_mask_begin(r->a[3], r->a[4], &masked);
 	if (ret)
 		return ret;
-	ret = mixed_wait(fds, fds + n, n, NULL, deadline);
-	mixed_mask_end(masked, ret);
+	ret = mask_end(masked, mixed_wait(fds, fds + n, n, NULL, deadline));
 	if (timed)
 		wait_give_back(r->a[2], deadline);
 	if (ret >= 0 && put_revents(r->a[0], fds, n))
@@ -61,9 +81,7 @@ static long poll_in_node(struct gate_regs *r)
 			return ret;
 		plain.a[3] = 0;
 	}
-	ret = image_pass(&plain);
-	mixed_mask_end(masked, ret);
-	return ret;
+	return mask_end(masked, image_pass(&plain));
 }
 
 long do_poll(struct gate_regs *r)
@@ -86,7 +104,7 @@ long do_poll(struct gate_regs *r)
 		if (whose == OURS_NODE)
 			ret = poll_in_node(r);
 		else if (!(whose & OURS_NODE))
-			ret = gate_host_regs(r);
+			ret = poll_on_host(r);
 		else
 			ret = poll_mixed(r, fds, n);
 	}

@@ -164,6 +164,7 @@ static const gate_handler handlers[512] = {
 	/* The mechanism's. */
 	[__NR_rt_sigaction] = gate_sigaction,
 	[__NR_rt_sigprocmask] = gate_sigprocmask,
+	[__NR_rt_sigsuspend] = gate_sigsuspend,
 	[__NR_rt_sigreturn] = gate_sigreturn,
 	[__NR_sigaltstack] = gate_sigaltstack,
 	[__NR_restart_syscall] = gate_restart_syscall,

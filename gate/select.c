@@ -281,6 +281,19 @@ static long select_timed(struct gate_regs *r, struct select_set *s)
 	return ret;
 }
 
+static long select_on_host(struct gate_regs *r)
+{
+	struct gate_sigset_arg sig;
+	long ret;
+
+	if (r->nr != __NR_pselect6 || !r->a[5] || gate_copy_in(&sig, user_ptr(r->a[5]), sizeof(sig)))
+		return gate_host_regs(r);
+	gate_hostmask_begin(sig.set);
+	ret = gate_host_regs(r);
+	gate_hostmask_end(ret);
+	return ret;
+}
+
 static long select_in_node(struct gate_regs *r)
 {
 	struct gate_regs plain = *r;
@@ -311,7 +324,7 @@ long do_select(struct gate_regs *r)
 	long ret;
 
 	if (limit <= 0)
-		return gate_host_regs(r);
+		return select_on_host(r);
 	if (unlikely(limit > SELECT_WORDS * 64)) {
 		/* No process has more descriptors than that (fs.nr_open). */
 		if (limit > (s32)(16 * RING3_FDS_MAX))
@@ -333,7 +346,7 @@ long do_select(struct gate_regs *r)
 		if (whose == OURS_NODE)
 			ret = select_in_node(r);
 		else if (!(whose & OURS_NODE))
-			ret = gate_host_regs(r);
+			ret = select_on_host(r);
 		else
 			ret = select_timed(r, &s);
 	}

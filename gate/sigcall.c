@@ -147,6 +147,55 @@ bad:
 	return 0;
 }
 
+/*
+ * The host's frame has the mask from before the call, whose own is gone when our handler runs: so it is kept
+ * for the program's handler.
+ */
+static void hostmask_begin(u64 set)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	tcb->temp_set = set & ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
+	barrier();
+	WRITE_ONCE(tcb->temp_host, 1);
+	barrier();
+}
+
+void gate_hostmask_begin(u64 user)
+{
+	u64 set;
+
+	if (user && !gate_copy_in(&set, (void *)user, sizeof(set)))
+		hostmask_begin(set);
+}
+
+void gate_hostmask_end(long ret)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	barrier();
+	WRITE_ONCE(tcb->temp_host, 0);
+	/* Noted before or after the call: what it was on the host does not matter. */
+	if (ret != -EINTR)
+		tcb->temp_noted = 0;
+}
+
+long gate_sigsuspend(struct gate_regs *r)
+{
+	u64 set;
+	long ret;
+
+	if (r->a[1] != sizeof(set))
+		return -EINVAL;
+	if (gate_copy_in(&set, (void *)r->a[0], sizeof(set)))
+		return -EFAULT;
+	hostmask_begin(set);
+	set &= ~SIG_FORCED;
+	ret = gate_host(__NR_rt_sigsuspend, (long)&set, sizeof(set), 0, 0, 0, 0);
+	gate_hostmask_end(ret);
+	return ret == -EINTR ? -ERESTARTNOHAND : ret;
+}
+
 void gate_sigmask_begin(u64 set)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -156,6 +205,8 @@ void gate_sigmask_begin(u64 set)
 	if (READ_ONCE(tcb->npending))
 		return;		/* the call will end at once */
 	tcb->temp_orig = mask;
+	tcb->temp_set = set & ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
+	barrier();
 	WRITE_ONCE(tcb->temp_active, 1);
 	barrier();
 	set &= ~SIG_FORCED;
@@ -182,6 +233,7 @@ static void put_back(struct gate_tcb *tcb)
 			raise_info(info);
 	}
 	tcb->npending = kept;
+	tcb->temp_noted = 0;
 	if (!kept)
 		signal_quiet(tcb);
 }

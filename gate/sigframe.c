@@ -172,6 +172,12 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 		raise_plain(SIGSEGV);
 		return;
 	}
+	/* As Linux: it goes back to the mask before the call that it ends, and has that of the call itself. */
+	if (unlikely(tcb->temp_noted)) {
+		uc->uc_sigmask = tcb->temp_set & ~SIG_FORCED;
+		tcb->forced_mask = tcb->temp_set & SIG_FORCED;
+		tcb->temp_noted = 0;
+	}
 	block = act.mask | (act.flags & SA_NODEFER ? 0 : SIGBIT(sig));
 	uc->uc_sigmask |= block & ~SIG_FORCED;
 	tcb->forced_mask |= block & SIG_FORCED;
@@ -191,5 +197,6 @@ void signal_deliver(struct ucontext *uc)
 	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
 	for (i = 0; i < n; i++)
 		signal_deliver_one(uc, &list[i]);
+	tcb->temp_noted = 0;
 }
 

@@ -128,8 +128,10 @@ static void note(const siginfo_t *info, struct ucontext *uc)
 			return;
 	if (tcb->npending == PENDING_MAX)
 		return;		/* can't happen */
-	if (!tcb->npending)
+	if (!tcb->npending) {
 		tcb->saved_mask = tcb->temp_active ? tcb->temp_orig : uc->uc_sigmask;
+		tcb->temp_noted = tcb->temp_active | tcb->temp_host;
+	}
 	tcb->pending[tcb->npending++] = *info;
 	uc->uc_sigmask = ~SIG_FORCED;
 	WRITE_ONCE(t->sigpending, 1);
@@ -203,6 +205,7 @@ bool signal_pending(struct gate_tcb *tcb)
 	/* None was noted when we looked: one that is now came after, and is not to be dropped. */
 	if (n) {
 		tcb->npending = 0;
+		tcb->temp_noted = 0;
 		signal_set_mask(tcb->saved_mask);
 	}
 	barrier();

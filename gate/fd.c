@@ -25,6 +25,10 @@
 #define SIOC_DRIVER	SIOCDEVPRIVATE
 #define SIOC_DRIVER_END	(SIOCDEVPRIVATE + 15)
 
+#ifndef F_DUPFD_QUERY
+#define F_DUPFD_QUERY	1027
+#endif
+
 /*
  * The descriptor of which all placeholders are duplicates. Its name is for people
  * who look at /proc/PID/fd from outside.
@@ -496,6 +500,12 @@ long do_fcntl(struct gate_regs *r)
 		if (!ret)
 			host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
 		return ret;
+	case F_DUPFD_QUERY:
+		/* The node does not know the host's numbers: open, but surely another file. */
+		if (!fd_is_node(r->a[2]) && !reserved_fd(r->a[2]) &&
+		    host_syscall3(__NR_fcntl, r->a[2], F_GETFD, 0) >= 0)
+			return 0;
+		return image_pass(r);
 	case F_SETOWN:
 	case F_GETOWN:
 	case F_SETOWN_EX:

@@ -6,6 +6,10 @@
 
 #define MIN_ALTSTACK	2048	/* MINSIGSTKSZ */
 
+/* What Linux knows (UAPI_SA_FLAGS); it drops the others, so that programs can ask. */
+#define FLAGS_KNOWN	((u64)(u32)(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | \
+				    SA_RESETHAND | SA_EXPOSE_TAGBITS | SA_RESTORER))
+
 long gate_sigaction(struct gate_regs *r)
 {
 	struct gate_sighand *sh = gate_tcb()->sighand;
@@ -23,6 +27,7 @@ long gate_sigaction(struct gate_regs *r)
 	old = sh->action[sig];
 	if (r->a[1]) {
 		act.mask &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
+		act.flags &= FLAGS_KNOWN;
 		sh->action[sig] = act;
 		/* posix_spawn() sets all 64 to what they are. */
 		if (!signal_host_same(&old, &act, sig))

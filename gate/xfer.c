@@ -119,11 +119,18 @@ static long send_node_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 	return total ? total : put;
 }
 
-static bool node_fd_is_socket(u32 fd)
+static u32 node_type(u32 fd)
 {
 	struct stat st;
 
-	return !image_call2(__NR_fstat, fd, &st) && (st.st_mode & S_IFMT) == S_IFSOCK;
+	return image_call2(__NR_fstat, fd, &st) ? 0 : st.st_mode & S_IFMT;
+}
+
+static u32 host_type(u32 fd)
+{
+	struct stat st;
+
+	return host_syscall2(__NR_fstat, fd, (long)&st) ? 0 : st.st_mode & S_IFMT;
 }
 
 /*
@@ -149,45 +156,14 @@ static void bounce_put(char *buf)
 		gate_free(buf);
 }
 
-long do_sendfile(struct gate_regs *r)
-{
-	u32 out = r->a[0], in = r->a[1];
-	u64 user = r->a[2], count = r->a[3];
-	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
-	s64 pos, start;
-	char *buf;
-	long ret;
-
-	if (!in_node && !out_node)
-		return gate_host_regs(r);
-	if (in_node && out_node)
-		return image_pass(r);
-	if (in_node && node_fd_is_socket(in))
-		return -EINVAL;
-	ret = get_offset(in_node, in, user, &pos);
-	if (ret)
-		return ret;
-	if (pos < 0)
-		return -EINVAL;
-	start = pos;
-	buf = bounce_get();
-	if (!buf)
-		return -ENOMEM;
-	if (count > MAX_COUNT)
-		count = MAX_COUNT;
-	if (in_node)
-		ret = send_node_file(out, in, buf, &pos, count);
-	else
-		ret = send_host_file(out, in, buf, &pos, count);
-	bounce_put(buf);
-	if (pos != start && put_offset(in_node, in, user, pos))
-		return -EFAULT;
-	return ret;
-}
-
 static bool host_nonblock(u32 fd)
 {
 	return host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & O_NONBLOCK;
+}
+
+static bool host_appends(u32 fd)
+{
+	return host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & O_APPEND;
 }
 
 /* 0 or -EBADF: may this descriptor of the host be read from, or written to, as `mode` (O_RDONLY, O_WRONLY) says? */
@@ -226,13 +202,6 @@ static long broken_pipe(void)
 	return -EPIPE;
 }
 
-static bool host_fd_is_pipe(u32 fd)
-{
-	struct stat st;
-
-	return !host_syscall2(__NR_fstat, fd, (long)&st) && (st.st_mode & S_IFMT) == S_IFIFO;
-}
-
 /* From a node socket or file into a pipe of the host. */
 static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 {
@@ -264,6 +233,60 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 	if (put > 0 && socket)
 		image_call(__NR_recvfrom, in, (long)buf, put, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
 	return put;
+}
+
+long do_sendfile(struct gate_regs *r)
+{
+	u32 out = r->a[0], in = r->a[1];
+	u64 user = r->a[2], count = r->a[3];
+	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
+	s64 pos = 0, start;
+	bool socket;
+	char *buf;
+	long ret;
+
+	if (!in_node && !out_node)
+		return gate_host_regs(r);
+	if (in_node && out_node)
+		return image_pass(r);
+	socket = in_node && node_type(in) == S_IFSOCK;
+	if (socket)
+		ret = !user ? 0 : gate_copy_in(&pos, user_ptr(user), sizeof(pos)) ? : -ESPIPE;
+	else
+		ret = get_offset(in_node, in, user, &pos);
+	if (ret)
+		return ret;
+	if (!socket && pos < 0)
+		return -EINVAL;
+	if (in_node) {
+		ret = host_allows(out, O_WRONLY);
+		if (ret)
+			return ret;
+		/* From what has no position Linux takes into pipes only, and appends nothing. */
+		if ((socket || host_appends(out)) && host_type(out) != S_IFIFO)
+			return -EINVAL;
+	}
+	if (socket && !count)
+		return 0;
+	start = pos;
+	buf = bounce_get();
+	if (!buf)
+		return -ENOMEM;
+	if (count > MAX_COUNT)
+		count = MAX_COUNT;
+	if (socket)
+		ret = splice_in(in, out, buf, count, false);
+	else if (in_node)
+		ret = send_node_file(out, in, buf, &pos, count);
+	else
+		ret = send_host_file(out, in, buf, &pos, count);
+	bounce_put(buf);
+	/* What pread() can't read, Linux can't splice. */
+	if (!in_node && (ret == -EISDIR || (ret == -ESPIPE && !user)))
+		ret = -EINVAL;
+	if (pos != start && put_offset(in_node, in, user, pos))
+		return -EFAULT;
+	return ret;
 }
 
 /* A pipe that is empty between calls; lock it. Never shared with another process. */
@@ -348,7 +371,7 @@ long do_splice(struct gate_regs *r)
 		return 0;
 	if (flags & ~SPLICE_F_ALL)
 		return -EINVAL;
-	pipe = host_fd_is_pipe(in_node ? out : in);
+	pipe = host_type(in_node ? out : in) == S_IFIFO;
 	/* A pipe has no offset, and a socket can't be read at one. */
 	if (pipe && (in_node ? r->a[3] : r->a[1]))
 		return -ESPIPE;
@@ -384,11 +407,31 @@ long do_tee(struct gate_regs *r)
 	return fd_is_node(r->a[0]) || fd_is_node(r->a[1]) ? -EINVAL : gate_host_regs(r);
 }
 
+/* Between the two there is none; which error Linux has for that is generic_copy_file_checks()'s. */
 long do_copy_file_range(struct gate_regs *r)
 {
 	bool in_node = fd_is_node(r->a[0]), out_node = fd_is_node(r->a[2]);
+	u32 in = r->a[0], out = r->a[2], in_type, out_type;
+	long flags, in_flags, out_flags;
 
 	if (in_node && out_node)
 		return image_pass(r);
-	return in_node || out_node ? -EINVAL : gate_host_regs(r);
+	if (!in_node && !out_node)
+		return gate_host_regs(r);
+	flags = host_syscall3(__NR_fcntl, in_node ? out : in, F_GETFL, 0);
+	if (flags < 0 || (flags & O_PATH))
+		return -EBADF;
+	if (r->a[5])
+		return -EINVAL;
+	in_type = in_node ? node_type(in) : host_type(in);
+	out_type = out_node ? node_type(out) : host_type(out);
+	if (in_type == S_IFDIR || out_type == S_IFDIR)
+		return -EISDIR;
+	if (in_type != S_IFREG || out_type != S_IFREG)
+		return -EINVAL;
+	in_flags = in_node ? image_call2(__NR_fcntl, in, F_GETFL) : flags;
+	out_flags = out_node ? image_call2(__NR_fcntl, out, F_GETFL) : flags;
+	if ((in_flags & O_ACCMODE) == O_WRONLY || (out_flags & O_ACCMODE) == O_RDONLY || (out_flags & O_APPEND))
+		return -EBADF;
+	return -EXDEV;
 }

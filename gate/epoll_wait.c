@@ -82,7 +82,7 @@ static long node_turn(struct ep *ep, u32 epfd, u64 user, long max)
 	return host > 0 ? node + host : node;
 }
 
-/* As below, for an epoll that is polled itself; -EBUSY: no slot is free. */
+/* As below, for an epoll that is polled itself. Without a slot of the feeder's it looks again and again. */
 static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
 {
 	const u64 size = sizeof(struct epoll_event);
@@ -108,14 +108,13 @@ static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 dead
 			break;
 		if (slot < 0)
 			slot = feed_slot_get();
-		ret = -EBUSY;
-		if (slot < 0)
-			break;
-		feed_slot_clear(slot);
-		ep_arm_ep(ep, epfd);
+		if (slot >= 0) {
+			feed_slot_clear(slot);
+			ep_arm_ep(ep, epfd);
+		}
 		p[0] = (struct pollfd){ .fd = epfd, .events = POLLIN };
 		p[1] = (struct pollfd){ .fd = slot, .events = POLLIN };
-		arg = wait_arg(deadline, &ts);
+		arg = wait_arg(slot < 0 ? wait_blind(deadline) : deadline, &ts);
 		ret = image_call(__NR_ppoll, (long)p, 2, (long)arg, 0, 8, 0);
 		if (ret == -ERESTART_RESTARTBLOCK)
 			ret = -ERESTARTNOHAND;

@@ -15,9 +15,6 @@
  */
 #include "policy.h"
 
-/* A host descriptor that can't have a proxy is looked at this often instead. */
-#define BLIND_NS	10000000ull
-
 u32 mixed_owner(s32 fd)
 {
 	if (fd < 0)
@@ -144,11 +141,8 @@ static long wait_loop(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *
 			return merge(fds, tmp, n, may);
 		}
 		until = deadline;
-		if (!expect_all(fds, n, slot)) {
-			until = wait_until_ns(BLIND_NS);
-			if (until > deadline)
-				until = deadline;
-		}
+		if (!expect_all(fds, n, slot))
+			until = wait_blind(deadline);
 		ret = sleep_in_node(fds, tmp, n, *slot, until);
 		if (ret < 0)
 			return ret;

@@ -216,6 +216,7 @@ long do_select(struct gate_regs *r);		/* select, pselect6 */
 
 u64 wait_now(void);
 u64 wait_until_ns(u64 ns);
+u64 wait_blind(u64 deadline);	/* when to look again at what tells of nothing by itself */
 u64 wait_left(u64 deadline);
 long wait_from_timespec(u64 user, u64 *deadline);
 /* What is left, as an argument: NULL for ever, else ts. */

@@ -5,6 +5,7 @@
 #include "policy.h"
 
 #define NSEC	1000000000ull
+#define BLIND_NS	10000000ull
 
 u64 wait_now(void)
 {
@@ -22,6 +23,13 @@ u64 wait_until_ns(u64 ns)
 	if (__builtin_add_overflow(wait_now(), ns, &deadline))
 		return WAIT_FOREVER;
 	return deadline;
+}
+
+u64 wait_blind(u64 deadline)
+{
+	u64 until = wait_until_ns(BLIND_NS);
+
+	return until < deadline ? until : deadline;
 }
 
 u64 wait_left(u64 deadline)

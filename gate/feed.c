@@ -36,6 +36,7 @@
 struct feed_fd {
 	u32 want;
 	u32 hot;
+	bool blind;		/* has more to tell than the feeder hears (signalfd.c) */
 };
 
 static struct {
@@ -90,7 +91,6 @@ static void feed_event(u32 fd, u32 events)
 static void feed_twins(void)
 {
 	u32 used = __atomic_load_n(&feed.slots_used, __ATOMIC_SEQ_CST);
-
 	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 	for (; used; used &= used - 1)
 		image_call2(RING3_NR_PROXY_SET, gate_fd(FD_SLOT + __builtin_ctz(used)), EPOLLIN);
@@ -158,7 +158,8 @@ long feed_start(void)
 
 /*
  * The caller has seen none of `events` ready on host descriptor fd and is about
- * to sleep in the node: makes sure that it is woken. -EPERM: fd can't be waited for.
+ * to sleep in the node: makes sure that it is woken. -EPERM: fd can't be waited for, or not for all
+ * that may come.
  */
 long feed_expect(u32 fd, u32 events)
 {
@@ -180,6 +181,8 @@ long feed_expect(u32 fd, u32 events)
 		f->hot = 0;
 	}
 	first = !f->want;
+	if (first)
+		f->blind = is_signalfd(fd);
 	stale = f->hot & events;
 	news = stale || (events & ~f->want);
 	if (!fd_has_proxy(fd)) {
@@ -202,6 +205,8 @@ long feed_expect(u32 fd, u32 events)
 	} else if (news) {
 		ret = feed_rearm(fd);
 	}
+	if (!ret && f->blind)
+		ret = -EPERM;
 out:
 	gate_unlock(&feed.lock);
 	return ret;

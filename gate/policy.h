@@ -261,6 +261,10 @@ void feed_forked(void);	/* also at start: there is no feeder yet */
 void feed_fork_lock(void);
 void feed_fork_unlock(void);
 
+/* signalfd.c */
+long do_signalfd(struct gate_regs *r);
+bool is_signalfd(u32 fd);
+
 /* path.c */
 enum path_owner {
 	PATH_HOST,

@@ -101,7 +101,8 @@ static void ep_put_locked(u32 fd)
 
 	if (i) {
 		ep_at[fd] = 0;
-		eps[i - 1].refs--;
+		if (!--eps[i - 1].refs && (eps[i - 1].nests || eps[i - 1].inside))
+			ep_nested_forget(&eps[i - 1]);
 	}
 }
 
@@ -339,20 +340,35 @@ long ep_share(u32 epfd)
 	return ep_joined(epfd, EP_HOST | EP_NODE);
 }
 
-/* An epoll inside an epoll: inner twin into outer twin, and the same in the node. */
+/*
+ * An epoll inside an epoll: inner twin into outer twin, and the same in the node. What either says of it
+ * on waiting is for epoll_nested.c to put together.
+ */
 static long ep_ctl_nested(struct gate_regs *r)
 {
 	u32 epfd = r->a[0], op = r->a[1], fd = r->a[2];
+	struct ep *outer = ep_get(epfd), *inner = ep_get(fd);
+	struct epoll_event ev = {};
 	long ret;
 
+	if (op != EPOLL_CTL_DEL && gate_copy_in(&ev, user_ptr(r->a[3]), sizeof(ev)))
+		return -EFAULT;
 	if (op == EPOLL_CTL_ADD)
 		ep_polled(fd);
-	ret = image_pass(r);
-	if (ret)
-		return ret;
-	ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, r->a[3]);
-	if (ret && op == EPOLL_CTL_ADD)
-		image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_DEL, fd, 0);
+	gate_lock(&ep_lock);
+	if (outer && inner) {
+		WRITE_ONCE(outer->nests, 1);
+		inner->inside = 1;
+	}
+	ret = image_call4(__NR_epoll_ctl, epfd, op, fd, &ev);
+	if (!ret) {
+		ret = host_syscall4(__NR_epoll_ctl, epfd, op, fd, (long)&ev);
+		if (ret && op == EPOLL_CTL_ADD)
+			image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_DEL, fd, 0);
+	}
+	if (!ret && outer && inner)
+		ep_nested_note(outer, inner, op, fd, &ev);
+	gate_unlock(&ep_lock);
 	if (!ret && op == EPOLL_CTL_ADD)
 		ret = ep_joined(epfd, EP_HOST | EP_NODE);
 	return ret;

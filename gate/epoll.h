@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * epoll.h - what epoll.c and epoll_wait.c share
+ * epoll.h - what epoll.c, epoll_nested.c and epoll_wait.c share
  */
 #ifndef RING3_GATE_EPOLL_H
 #define RING3_GATE_EPOLL_H
@@ -22,6 +22,8 @@ struct ep {
 	u32 node_first;		/* the twin has filled the last answer: now it is the node's turn */
 	u32 polled;		/* it is polled itself: no member of ours in the node's epoll */
 	u32 member;		/* the feeder's proxy is a member of the node's epoll */
+	u32 nests;		/* has, or has had, epolls as members */
+	u32 inside;		/* is, or has been, such a member */
 	u64 looked;		/* TSC of the last look into the twin */
 };
 
@@ -29,5 +31,10 @@ struct ep *ep_get(u32 fd);
 long ep_mix(struct ep *ep, u32 epfd);		/* have it wait on both sides */
 void ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
+
+/* epoll_nested.c */
+void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev);
+void ep_nested_forget(struct ep *ep);		/* it is closed */
+long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n);
 
 #endif /* RING3_GATE_EPOLL_H */

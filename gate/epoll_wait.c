@@ -170,6 +170,21 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 	return host + node;
 }
 
+static long ep_wait_both(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
+{
+	long ret;
+
+	if (unlikely(READ_ONCE(ep->polled)))
+		return ep_wait_polled(ep, epfd, user, max, deadline);
+	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
+	ret = ep_wait_once(ep, epfd, user, max, deadline);
+	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
+	if (__atomic_sub_fetch(&ep->node_waiters, 1, __ATOMIC_SEQ_CST) && ret > 0 &&
+	    READ_ONCE(ep->maybe))
+		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	return ret;
+}
+
 static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
 {
 	long ret;
@@ -179,14 +194,12 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
 	ret = ep_mix(ep, epfd);
 	if (ret)
 		return ret;
-	if (unlikely(READ_ONCE(ep->polled)))
-		return ep_wait_polled(ep, epfd, user, max, deadline);
-	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
-	ret = ep_wait_once(ep, epfd, user, max, deadline);
-	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
-	if (__atomic_sub_fetch(&ep->node_waiters, 1, __ATOMIC_SEQ_CST) && ret > 0 &&
-	    READ_ONCE(ep->maybe))
-		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	do {
+		ret = ep_wait_both(ep, epfd, user, max, deadline);
+		if (ret <= 0 || likely(!READ_ONCE(ep->nests)))
+			break;
+		ret = ep_nested_once(ep, epfd, user, ret);
+	} while (!ret);
 	return ret;
 }
 

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * epoll_nested.c - epolls inside epolls tell of themselves once
+ *
+ * An epoll inside another is a member on both sides: the twin in the twin, the node's in the node's. Where
+ * both have something ready, both say so, with the same data. Linux knows one member, and programs count on
+ * that, above all with EPOLLONESHOT: who has had the event may have freed what the data points to. So
+ * nested members are noted here by what their events look like, an answer keeps one event of each, and the
+ * first event of a one-shot member disarms it on the other side.
+ *
+ * Two threads may have got an event each, one from either side, before that: `fired` tells the second
+ * to forget it. Not where other processes have the epoll, too, and may arm the member again without our
+ * knowing.
+ *
+ * Only data tells whose an event is. Others with the same data, of which one gets lost here, tell
+ * the program the same. Where there are more than NESTED such members, or another process made them, each
+ * side has its say.
+ */
+#include "epoll.h"
+
+#define NESTED		256
+#define CHUNK		16
+#define INS		(EPOLLIN | EPOLLRDNORM)	/* all that an epoll ever is */
+
+struct nested {
+	struct ep *outer, *inner;
+	u32 fd;			/* the inner one's number in the outer one */
+	u32 events;
+	u64 data;
+	bool fired;		/* one-shot, and not armed since */
+};
+
+struct told {			/* in this answer, by index */
+	u64 once[NESTED / 64];
+	u64 twice[NESTED / 64];
+};
+
+static struct nested nested[NESTED] GATE_TABLE;
+static u32 nested_used;
+
+static void forget_at(u32 i)
+{
+	nested[i] = nested[--nested_used];
+}
+
+/* All with the lock of epoll.c, from here on. */
+void ep_nested_forget(struct ep *ep)
+{
+	u32 i;
+
+	for (i = nested_used; i-- > 0;)
+		if (nested[i].outer == ep || nested[i].inner == ep)
+			forget_at(i);
+}
+
+/* A successful epoll_ctl(). */
+void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev)
+{
+	u32 i;
+
+	for (i = 0; i < nested_used; i++)
+		if (nested[i].outer == outer && nested[i].fd == fd)
+			break;
+	if (op == EPOLL_CTL_DEL) {
+		if (i < nested_used)
+			forget_at(i);
+		return;
+	}
+	if (i == nested_used) {
+		if (op != EPOLL_CTL_ADD || i == NESTED)
+			return;
+		nested_used++;
+	}
+	nested[i] = (struct nested){
+		.outer = outer, .inner = inner, .fd = fd, .events = ev->events, .data = ev->data,
+	};
+}
+
+static bool bit_was_set(u64 *bits, u32 i)
+{
+	bool was = bits[i / 64] >> (i % 64) & 1;
+
+	bits[i / 64] |= 1ull << (i % 64);
+	return was;
+}
+
+/* The one-shot member has had its event, by whichever side: it is armed on neither. */
+static void disarm(u32 epfd, struct nested *m)
+{
+	struct epoll_event ev = { .events = EPOLLONESHOT, .data = m->data };
+
+	m->fired = true;
+	host_syscall4(__NR_epoll_ctl, epfd, EPOLL_CTL_MOD, m->fd, (long)&ev);
+	image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_MOD, m->fd, &ev);
+}
+
+/* Is this event for the program? */
+static bool is_news(struct ep *ep, u32 epfd, const struct epoll_event *ev, struct told *told)
+{
+	u32 i, other = NESTED;
+	struct nested *m;
+
+	if (ev->events & ~INS)
+		return true;
+	for (i = 0; i < nested_used; i++) {
+		m = &nested[i];
+		if (m->outer != ep || m->data != ev->data)
+			continue;
+		if (bit_was_set(told->once, i)) {
+			if (!(told->twice[i / 64] >> (i % 64) & 1))
+				other = i;
+			continue;
+		}
+		if (!(m->events & EPOLLONESHOT))
+			return true;
+		if (m->fired && !READ_ONCE(ep->shared))
+			return false;
+		disarm(epfd, m);
+		return true;
+	}
+	/* The other side's word about a member that has been told of. */
+	return other == NESTED || bit_was_set(told->twice, other);
+}
+
+/* Of n events at `user`, those that are to stay there; returns how many. 0: go on waiting. */
+long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
+{
+	struct epoll_event ev[CHUNK];
+	struct told told = {};
+	long from, to = 0, i, m, kept;
+
+	for (from = 0; from < n; from += m) {
+		m = n - from < CHUNK ? n - from : CHUNK;
+		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
+			return -EFAULT;
+		ep_fork_lock();		/* the lock of epoll.c */
+		for (i = 0, kept = 0; i < m; i++)
+			if (is_news(ep, epfd, &ev[i], &told))
+				ev[kept++] = ev[i];
+		ep_fork_unlock();
+		if (to + kept != from + m &&
+		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
+			return -EFAULT;
+		to += kept;
+	}
+	return to;
+}

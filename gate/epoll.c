@@ -31,7 +31,7 @@
  * unless it waits on the twin.
  *
  * What we know of an epoll is in struct ep, found by number and shared by
- * duplicates. An epoll we know nothing of (inherited over exec) counts as having
+ * duplicates. One that came over exec or from another process counts as having
  * members on both sides, as do all in a forked child: the other process may add
  * some. In a child that borrows our memory (vfork) this state is not its own and
  * is left alone.
@@ -125,6 +125,28 @@ void ep_dup(u32 from, u32 to)
 	if (ep_at[to])
 		eps[ep_at[to] - 1].refs++;
 	gate_unlock(&ep_lock);
+}
+
+/*
+ * Who has not made an epoll knows of it all the same before it is polled or put into another, which does
+ * not ask: nearly all descriptors of the node are sockets.
+ */
+void ep_learn(u32 fd)
+{
+	ep_get(fd);
+}
+
+void ep_inherited(void)
+{
+	const u64 *node = gate_fdmap()->node;
+	u32 fd;
+
+	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
+		if (!READ_ONCE(node[fd / 64]))
+			fd |= 63;
+		else if (map_test(node, fd))
+			ep_learn(fd);
+	}
 }
 
 bool ep_known(u32 fd)
@@ -337,6 +359,10 @@ static long ep_joined(u32 epfd, u32 side)
 
 long ep_share(u32 epfd)
 {
+	struct ep *ep = ep_get(epfd);
+
+	if (ep)
+		WRITE_ONCE(ep->shared, 1);
 	return ep_joined(epfd, EP_HOST | EP_NODE);
 }
 

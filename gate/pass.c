@@ -346,6 +346,7 @@ long do_pidfd_getfd(struct gate_regs *r)
 	ret = image_call3(RING3_NR_GRAB, pid_of(r->a[0]), (u32)r->a[1], fd);
 	if (ret >= 0) {
 		map_set(gate_fdmap()->node, fd);
+		ep_learn(fd);
 		return fd;
 	}
 	if ((ret == -ESRCH || ret == -EBADF) && likely(!is_placeholder(fd)))

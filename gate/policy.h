@@ -243,6 +243,8 @@ void ep_dup(u32 from, u32 to);
 bool ep_is(u32 fd);		/* this descriptor of the node is an epoll */
 long ep_share(u32 fd);		/* another process gets it, and may add what it likes */
 void ep_close(u32 fd);
+void ep_learn(u32 fd);		/* this descriptor of the node has come from elsewhere */
+void ep_inherited(void);	/* over exec */
 void ep_forked(void);
 void ep_fork_lock(void);
 void ep_fork_unlock(void);

@@ -244,6 +244,8 @@ void policy_start(bool fresh)
 	if (fresh)
 		fd_start();
 	feed_forked();
+	if (!fresh)
+		ep_inherited();
 }
 
 void policy_shared(void)

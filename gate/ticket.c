@@ -158,6 +158,8 @@ long ticket_make(u32 fd, struct ticket *t)
 	ret = cookie_of(t->fd, &t->key);
 	if (!ret && ep_is(fd)) {
 		ret = ep_share(fd);
+		/* Our member in it would make it look ready to those that poll it there. */
+		ep_polled(fd);
 		if (!ret)
 			ret = send_fd(end, "", 1, fd);
 	}
@@ -238,6 +240,8 @@ long ticket_take(s32 fd, u32 flags)
 		return ret;
 	}
 	map_set(gate_fdmap()->node, fd);
+	if (twin >= 0)
+		ep_learn(fd);
 	return 0;
 }
 

@@ -162,10 +162,14 @@ void ep_fired(u32 index)
 	__atomic_store_n(&ep->armed, 0, __ATOMIC_SEQ_CST);
 }
 
-void ep_arm_ep(struct ep *ep, u32 fd)
+/* False: nobody will tell of it. */
+bool ep_arm_ep(struct ep *ep, u32 fd)
 {
+	if (unlikely(feed_start()))
+		return false;
 	if (!__atomic_exchange_n(&ep->armed, 1, __ATOMIC_SEQ_CST))
 		feed_arm_twin(fd, ep - eps);
+	return true;
 }
 
 /* A process comes that has our descriptors, too. */
@@ -273,9 +277,10 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 
 	if (ep->sides & EP_MIXED)
 		return 0;
-	ret = feed_start();
-	if (ret)
-		return ret;
+	/* Where it can't be had (RLIMIT_NPROC, no number left), who waits looks again and again. */
+	feed_start();
+	if (!feed_made())
+		ep->polled = 1;
 	ep->maybe = 1;
 	/* Before our member is there: its first event may come at once. */
 	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
@@ -289,7 +294,8 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 	}
 
 	/* Whoever waits on one side only has to learn that there are two. */
-	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
+	if (feed_made())
+		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 	return kick_host_waiters(ep, epfd);
 }
 
@@ -308,14 +314,10 @@ long ep_mix(struct ep *ep, u32 epfd)
 long ep_arm(u32 epfd)
 {
 	struct ep *ep = ep_find(epfd);
-	long ret;
 
 	if (!ep)
 		return -EBADF;
-	ret = feed_start();
-	if (!ret)
-		ep_arm_ep(ep, epfd);
-	return ret;
+	return ep_arm_ep(ep, epfd) ? 0 : -EAGAIN;
 }
 
 long ep_polled(u32 epfd)

@@ -29,7 +29,7 @@ struct ep {
 
 struct ep *ep_get(u32 fd);
 long ep_mix(struct ep *ep, u32 epfd);		/* have it wait on both sides */
-void ep_arm_ep(struct ep *ep, u32 fd);
+bool ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
 
 /* epoll_nested.c */

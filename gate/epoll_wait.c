@@ -130,6 +130,7 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 	const u64 size = sizeof(struct epoll_event);
 	long host = 0, node = 0, more;
 	bool ours = false;
+	u64 until;
 
 	node = node_turn(ep, epfd, user, max);
 	if (node)
@@ -147,14 +148,15 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 			WRITE_ONCE(ep->node_first, 1);
 			break;
 		}
-		if (!host)
-			ep_arm_ep(ep, epfd);
-		node = node_wait(epfd, user + host * size, max - host, host ? 0 : deadline);
+		until = host ? 0 : deadline;
+		if (!host && unlikely(!ep_arm_ep(ep, epfd)))
+			until = wait_blind(deadline);
+		node = node_wait(epfd, user + host * size, max - host, until);
 		if (node > 0)
 			node = ep_strip(user + host * size, node, &ours);
 		if (node < 0)
 			return host ? host : node;
-		if (!ours)
+		if (!ours && (host || node || likely(until == deadline)))
 			break;
 		ours = false;
 		WRITE_ONCE(ep->maybe, 1);

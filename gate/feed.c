@@ -42,6 +42,7 @@ struct feed_fd {
 static struct {
 	struct gate_mutex lock;
 	u64 owner;		/* fdmap of the file table that this describes */
+	bool made;		/* its host epoll, and the proxy at that one's number */
 	bool runs;
 	u32 slots_used, slots_made;	/* bit for each */
 } feed;
@@ -121,27 +122,46 @@ static void feeder(void)
 	}
 }
 
-static long feed_start_locked(void)
+static long feed_make(void)
 {
 	long fd, ret;
 
-	if (feed.runs)
+	if (feed.made)
 		return 0;
 	fd = host_syscall1(__NR_epoll_create1, EPOLL_CLOEXEC);
 	if (fd < 0)
 		return fd;
 	ret = gate_fd_keep(fd, FD_FEED);
-	if (ret < 0)
+	if (ret < 0) {
+		host_syscall1(__NR_close, fd);
 		return ret;
+	}
 	image_call1(__NR_close, feed_fd());	/* of a forked child's parent */
 	ret = image_call1(RING3_NR_PROXY, feed_fd());
 	if (ret < 0)
 		return ret;
-	ret = gate_helper(feeder);
+	feed.made = true;
+	return 0;
+}
+
+static long feed_start_locked(void)
+{
+	long ret;
+
+	if (feed.runs)
+		return 0;
+	ret = feed_make();
+	if (!ret)
+		ret = gate_helper(feeder);
 	if (ret < 0)
 		return ret;
 	feed.runs = true;
 	return 0;
+}
+
+bool feed_made(void)
+{
+	return READ_ONCE(feed.made);
 }
 
 long feed_start(void)
@@ -217,7 +237,7 @@ void feed_close(u32 fd)
 	if (!feed_mine())
 		return;
 	gate_lock(&feed.lock);
-	if (feed.runs && feed_fds[fd].want)
+	if (feed.made && feed_fds[fd].want)
 		feed_ctl(EPOLL_CTL_DEL, fd, 0, 0);
 	feed_fds[fd].want = 0;
 	feed_fds[fd].hot = 0;
@@ -294,6 +314,7 @@ void feed_forked(void)
 	u32 fd;
 
 	feed.owner = (u64)map;
+	feed.made = false;
 	feed.runs = false;
 	feed.slots_used = 0;
 	feed.slots_made = 0;

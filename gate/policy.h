@@ -251,6 +251,7 @@ void ep_fork_unlock(void);
 
 /* feed.c: readiness of the host's descriptors, carried into the node */
 long feed_start(void);		/* 0: runs; the feeder's number is feed_fd() */
+bool feed_made(void);		/* there is a proxy at that number, whether it runs or not */
 u32 feed_fd(void);
 bool feed_mine(void);		/* false in a child that borrows our memory (vfork) */
 long feed_expect(u32 fd, u32 events);

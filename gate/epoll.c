@@ -222,7 +222,7 @@ long do_epoll_create(struct gate_regs *r)
 }
 
 /* The always readable descriptor that ends waits on a twin. */
-static long kick_fd(void)
+long kick_fd(void)
 {
 	static bool made;
 	long fd;

@@ -32,6 +32,7 @@
 
 #define EVENTS		32
 #define TWIN		(1ull << 32)	/* epoll_data: an epoll's index, not a number */
+#define STOP		(1ull << 33)	/* ... the thread has to end */
 
 struct feed_fd {
 	u32 want;
@@ -100,7 +101,7 @@ static void feed_twins(void)
 static void feeder(void)
 {
 	struct epoll_event ev[EVENTS];
-	bool edge;
+	bool edge, stop;
 	long i, n;
 
 	for (;;) {
@@ -108,9 +109,11 @@ static void feeder(void)
 		if (n < 0 && n != -EINTR)
 			gate_die(125, "gate: waiting for the host's descriptors failed (error %ld)",
 				 -n);
-		edge = false;
+		edge = stop = false;
 		for (i = 0; i < n; i++) {
-			if (ev[i].data & TWIN) {
+			if (ev[i].data & STOP) {
+				stop = true;
+			} else if (ev[i].data & TWIN) {
 				ep_fired((u32)ev[i].data);
 				edge = true;
 			} else {
@@ -119,6 +122,8 @@ static void feeder(void)
 		}
 		if (edge)
 			feed_twins();
+		if (stop)
+			helper_exit();
 	}
 }
 
@@ -230,6 +235,30 @@ long feed_expect(u32 fd, u32 events)
 out:
 	gate_unlock(&feed.lock);
 	return ret;
+}
+
+/*
+ * Some calls are for programs with one thread only, which the feeder must not make two of. What is armed
+ * stays so: events wait in the host epoll.
+ */
+bool feed_pause(void)
+{
+	long fd;
+
+	if (!READ_ONCE(feed.runs) || !feed_mine() || helper_others())
+		return false;
+	fd = kick_fd();
+	if (fd < 0 || feed_ctl(EPOLL_CTL_ADD, fd, EPOLLIN, STOP))
+		return false;
+	helper_gone();
+	feed_ctl(EPOLL_CTL_DEL, fd, 0, 0);
+	WRITE_ONCE(feed.runs, false);
+	return true;
+}
+
+void feed_resume(void)
+{
+	feed_start();		/* if it can't, waits look again and again, and try */
 }
 
 void feed_close(u32 fd)

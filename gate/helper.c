@@ -12,12 +12,16 @@
 #define HELPER_STACK	(64ul << 10)
 #define HELPER_FLAGS	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_SYSVSEM)
+#define NAP_NS		50000
+#define NAPS_MAX	10000		/* half a second */
 #define USER_CS		0x33
 #define USER_SS		0x2b
 #define FLAGS_IF	0x202
 
 static struct gate_mutex helper_exits;
 static u64 helper_proc;		/* the process that has one: not a vfork child of it */
+static char *helper_stack;
+static s32 helper_tid;
 
 static void __attribute__((noreturn)) helper_main(void (*fn)(void))
 {
@@ -63,7 +67,47 @@ long gate_helper(void (*fn)(void))
 		return ret;
 	}
 	helper_proc = gate_thread()->proc;
+	helper_stack = stack;
+	helper_tid = ret;
 	return 0;
+}
+
+/* The helper ends itself. */
+void helper_exit(void)
+{
+	struct gate_regs r = { .nr = __NR_exit };
+
+	gate_exit_task(&r);
+	gate_exit(&r);
+}
+
+static void nap(void)
+{
+	struct timespec ts = { .tv_nsec = NAP_NS };
+
+	host_syscall2(__NR_nanosleep, (long)&ts, 0);
+}
+
+/*
+ * Waits until the helper, which has been told to end, is gone on the host. A tracer may keep it there
+ * after it is gone on the node; its stack is left to it then.
+ */
+void helper_gone(void)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)helper_proc;
+	s32 pid = host_syscall0(__NR_getpid);
+	u32 i;
+
+	for (i = 0; i < NAPS_MAX || READ_ONCE(proc->threads) > 1; i++) {
+		if (host_syscall3(__NR_tgkill, pid, helper_tid, 0) == -ESRCH) {
+			gate_pages_free(helper_stack, HELPER_STACK);
+			break;
+		}
+		nap();
+	}
+	/* The number goes a little before the thread is off the host's lists. */
+	nap();
+	helper_proc = 0;
 }
 
 void helper_forked(void)

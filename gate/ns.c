@@ -24,6 +24,10 @@
 #include <linux/mount.h>
 #include <linux/nsfs.h>
 
+/* What Linux lets programs with one thread only do. */
+#define UNSHARE_ALONE	(CLONE_NEWUSER | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+#define SETNS_ALONE	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)
+
 #define PROPAGATION	(MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)
 
 /* bpf(2) commands that make a descriptor (linux/bpf.h; all of its commands are < 64). */
@@ -63,10 +67,9 @@ static bool host_lets(long ret)
  * A new network namespace is the node's business. Unsharing descriptors from
  * other threads would need a new fdmap: refused while there are any.
  */
-long do_unshare(struct gate_regs *r)
+static long unshare_both(u64 flags)
 {
-	u64 flags = r->a[0], host;
-	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS);
+	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS), host;
 	long ret = 0;
 
 	if (ns_refuses(flags))
@@ -84,6 +87,16 @@ long do_unshare(struct gate_regs *r)
 	ret = flags & CLONE_NEWUSER ? image_call0(RING3_NR_NEWUSER) : 0;
 	if (!ret && node)
 		ret = image_call1(__NR_unshare, node);
+	return ret;
+}
+
+long do_unshare(struct gate_regs *r)
+{
+	bool paused = (r->a[0] & UNSHARE_ALONE) && feed_pause();
+	long ret = unshare_both(r->a[0]);
+
+	if (paused)
+		feed_resume();
 	return ret;
 }
 
@@ -130,15 +143,12 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	return ret;
 }
 
-long do_setns(struct gate_regs *r)
+static long setns_host(struct gate_regs *r, long kind)
 {
 	u32 fd = r->a[0], type = r->a[1];
-	long kind, ret;
+	long ret;
 	s32 pid;
 
-	if (fd_is_node(fd))
-		return image_pass(r);
-	kind = host_syscall3(__NR_ioctl, fd, NS_GET_NSTYPE, 0);
 	if (kind == CLONE_NEWNET && (!type || type == CLONE_NEWNET)) {
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
@@ -153,6 +163,21 @@ long do_setns(struct gate_regs *r)
 	ret = gate_host_regs(r);
 	if (!ret && (kind == CLONE_NEWUSER || (type & CLONE_NEWUSER)))
 		ret = cred_follow_user_ns();
+	return ret;
+}
+
+long do_setns(struct gate_regs *r)
+{
+	long kind, ret;
+	bool paused;
+
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	kind = host_syscall3(__NR_ioctl, (u32)r->a[0], NS_GET_NSTYPE, 0);
+	paused = (((kind < 0 ? 0 : kind) | (u32)r->a[1]) & SETNS_ALONE) && feed_pause();
+	ret = setns_host(r, kind);
+	if (paused)
+		feed_resume();
 	return ret;
 }
 

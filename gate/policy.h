@@ -106,6 +106,8 @@ enum policy_fd {
  * that shares the program's descriptors. 0 or -errno; fn must not return.
  */
 long gate_helper(void (*fn)(void));
+void helper_exit(void);		/* by the helper */
+void helper_gone(void);		/* by the only other thread: waits for that */
 void helper_forked(void);
 long do_exit(struct gate_regs *r);
 
@@ -242,6 +244,7 @@ void ep_fired(u32 index);	/* feeder: the twin of this epoll became readable */
 void ep_dup(u32 from, u32 to);
 bool ep_is(u32 fd);		/* this descriptor of the node is an epoll */
 long ep_share(u32 fd);		/* another process gets it, and may add what it likes */
+long kick_fd(void);		/* an always readable descriptor */
 void ep_close(u32 fd);
 void ep_learn(u32 fd);		/* this descriptor of the node has come from elsewhere */
 void ep_inherited(void);	/* over exec */
@@ -256,6 +259,8 @@ u32 feed_fd(void);
 bool feed_mine(void);		/* false in a child that borrows our memory (vfork) */
 long feed_expect(u32 fd, u32 events);
 void feed_close(u32 fd);
+bool feed_pause(void);		/* have one thread, if that is all the program has; true: feed_resume() */
+void feed_resume(void);
 long feed_arm_twin(u32 fd, u32 index);
 s32 feed_slot_get(void);	/* a number whose proxy any twin's event makes ready, or -1 */
 void feed_slot_clear(s32 slot);

@@ -4,6 +4,8 @@
  */
 #include "policy.h"
 
+#define FEW		32	/* entries */
+
 static u32 owners(const struct pollfd *fds, u32 n)
 {
 	u32 i, all = 0;
@@ -69,12 +71,26 @@ static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 	return ret;
 }
 
+/*
+ * The limit of descriptors, which is the program's on the host, is one for entries too. Small sets are not
+ * worth asking about.
+ */
+static bool beyond_limit(u32 n)
+{
+	struct rlimit64 lim;
+
+	return n > FEW && !host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim) &&
+	       n > lim.rlim_cur;
+}
+
 static long poll_in_node(struct gate_regs *r)
 {
 	struct gate_regs plain = *r;
 	bool masked = false;
 	long ret;
 
+	if (unlikely(beyond_limit(r->a[1])))
+		return -EINVAL;
 	if (r->nr == __NR_ppoll) {
 		ret = mixed_mask_begin(r->a[3], r->a[4], &masked);
 		if (ret)

@@ -45,6 +45,7 @@ static struct {
 	u64 owner;		/* fdmap of the file table that this describes */
 	bool made;		/* its host epoll, and the proxy at that one's number */
 	bool runs;
+	u64 process;		/* gate_process() of the one that it is a thread of; 0: the program's first */
 	u32 slots_used, slots_made;	/* bit for each */
 } feed;
 static struct feed_fd feed_fds[RING3_FDS_MAX] GATE_TABLE;	/* costs what is touched */
@@ -155,6 +156,9 @@ static long feed_start_locked(void)
 
 	if (feed.runs)
 		return 0;
+	/* One that only shares the memory (CLONE_VM) may be gone before the others, and the feeder with it. */
+	if (gate_process() != (feed.process ? : 1))
+		return -EAGAIN;
 	ret = feed_make();
 	if (!ret)
 		ret = gate_helper(feeder);
@@ -343,6 +347,7 @@ void feed_forked(void)
 	u32 fd;
 
 	feed.owner = (u64)map;
+	feed.process = gate_process();
 	feed.made = false;
 	feed.runs = false;
 	feed.slots_used = 0;

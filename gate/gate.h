@@ -128,6 +128,7 @@ long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
 long gate_execve(struct gate_regs *r);		/* execve execveat */
 void gate_exit_task(struct gate_regs *r);
 long gate_exit(struct gate_regs *r);
+u64 gate_process(void);	/* a number for each process that has had this memory, the first 1 */
 long gate_exit_group(struct gate_regs *r);
 long gate_sigaction(struct gate_regs *r);	/* rt_sigaction */
 long gate_sigaltstack(struct gate_regs *r);

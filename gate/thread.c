@@ -92,6 +92,11 @@ static bool area_left(const struct gate_tcb *tcb)
 	       host_syscall2(__NR_tkill, tid, 0) == -ESRCH;
 }
 
+u64 gate_process(void)
+{
+	return gate_tcb()->process;
+}
+
 struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 {
 	struct gate_tcb *tcb = NULL;

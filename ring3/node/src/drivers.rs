@@ -112,7 +112,7 @@ fn keep_vcpu(
     let mut thread = Thread::driver(region, block);
     Driver::start(&name, move || {
         let region = thread.region().clone();
-        while !boot_has_begun(region.vcpu_is_held(), region.state()) {
+        while !boot_has_begun(region.vcpu_was_held(), region.state()) {
             std::thread::sleep(BOOT_TURN);
         }
         if let Err(why) = thread.keep(n) {
@@ -122,9 +122,10 @@ fn keep_vcpu(
     })
 }
 
-/// Has the image relocated itself? A look that comes late finds the vCPU free again and boot over.
-fn boot_has_begun(vcpu_is_held: bool, state: u32) -> bool {
-    vcpu_is_held || state >= RING3_UP
+/// Has the image relocated itself? A look that comes late finds the vCPU free again: while boot waits, which
+/// may be for a timer or another vCPU and so for KEEP, or when it is over.
+fn boot_has_begun(vcpu_was_held: bool, state: u32) -> bool {
+    vcpu_was_held || state >= RING3_UP
 }
 
 /// Another thread's epoll set, with a descriptor that ends it.

@@ -245,9 +245,12 @@ impl Region {
             .store(RING3_BOOTING, Ordering::Release);
     }
 
-    /// Whether somebody holds the vCPU.
-    pub fn vcpu_is_held(&self) -> bool {
+    /// Whether somebody holds the vCPU, or has held it: it remembers who was last.
+    pub fn vcpu_was_held(&self) -> bool {
+        let driver = offset_of!(ring3_region, vcpu) + offset_of!(ring3_vcpu, driver);
+        // Half of an address; that of a thread block in the region is never 0 in either.
         self.vcpu_owner().load(Ordering::Acquire) != 0
+            || self.word(driver + 4).load(Ordering::Acquire) != 0
     }
 
     /// Why the node is poisoned, if it is.

@@ -124,6 +124,15 @@ const VRFS: &str = "
     ip -n other link set red up; ip netns exec other ip vrf exec red bash -c bound; ip vrf exec red bash -c bound
     rmdir $(awk '$3 == \"cgroup2\" {print $2; exit}' /proc/mounts)/other-ns 2>/dev/null; true";
 
+/// A VRF's group of processes on the node is frozen: the host is who stops programs, so theirs go on.
+const FROZEN: &str = "
+    ip link add red type vrf table 10 && ip link set red up
+    ip vrf exec red sleep 1 &
+    sleep 0.3
+    file=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts)/vrf/red/cgroup.freeze
+    echo 1 >$file && echo written; wait; ss -tln >/dev/null && echo serves
+";
+
 fn vrf() -> Checked {
     for tool in ["ip", "python3"] {
         if !installed(tool) {
@@ -139,6 +148,8 @@ fn vrf() -> Checked {
     let node = exec::run(&mut ring3(["run", "--", "bash", "-c", VRFS]), LIMIT)?;
     let expected = "none\nred\nred\nblue\nnone\nred\nred\n";
     ensure(node.stdout == expected, || node.report())?;
+    let node = exec::run(&mut ring3(["run", "--", "bash", "-c", FROZEN]), LIMIT)?;
+    ensure(node.stdout == "written\nserves\n", || node.report())?;
     Ok(Verdict::Passed)
 }
 

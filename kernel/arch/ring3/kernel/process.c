@@ -269,6 +269,8 @@ static void take_signals(struct ring3_thread *tb, bool inside)
 	if (test_thread_flag(TIF_SIGPENDING)) {
 		forward_signals(tb, inside);
 		spin_lock_irq(&current->sighand->siglock);
+		/* Of stops and cgroup.freeze nothing is queued, and a task does not stop here: the host stops programs. */
+		current->jobctl &= ~(JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE);
 		recalc_sigpending();
 		spin_unlock_irq(&current->sighand->siglock);
 	}

@@ -196,8 +196,11 @@ void policy_exec(bool begins)
 		return;
 	end = unmade_end();
 	for (fd = next_unmade(0, end); fd < end; fd = next_unmade(fd + 1, end)) {
+		/* What was noted for an exec that succeeded, of a process that shares our memory, is no more. */
 		if (begins && !host_syscall3(__NR_fcntl, fd, F_GETFD, 0))
 			map_set(changed, fd);
+		else if (begins)
+			map_clear(changed, fd);
 		if (map_test(changed, fd))
 			host_syscall3(__NR_fcntl, fd, F_SETFD, begins ? FD_CLOEXEC : 0);
 		if (!begins)

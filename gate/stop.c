@@ -225,6 +225,10 @@ void stop_others(void)
 			return;			/* already done by us */
 		stop_park();
 		nap(100000);			/* a process that shares our memory: its turn */
+		/* Killed before it came to clear_at_end(). */
+		if (host_syscall2(__NR_tkill, nobody, 0) == -ESRCH)
+			__atomic_compare_exchange_n(&gate_stopper, &nobody, 0, false, __ATOMIC_SEQ_CST,
+						    __ATOMIC_SEQ_CST);
 	}
 	WRITE_ONCE(stop_process, gate_tcb()->process);
 	clear_at_end();

@@ -41,6 +41,7 @@ debug: command gate ## bin/ring3-debug.image: the kernel that checks itself (loc
 	@kernel/build debug
 
 test-inject: debug ## allocations and copies fail within such kernels, one after the other and at random; nothing else may
+	@tools/setup
 	@tests/inject/run
 
 test-debug: debug ## oracle and real programs on such kernels; a complaint of one fails

@@ -94,6 +94,7 @@ static void feed_event(u32 fd, u32 events)
 static void feed_twins(void)
 {
 	u32 used = __atomic_load_n(&feed.slots_used, __ATOMIC_SEQ_CST);
+
 	image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 	for (; used; used &= used - 1)
 		image_call2(RING3_NR_PROXY_SET, gate_fd(FD_SLOT + __builtin_ctz(used)), EPOLLIN);

@@ -22,25 +22,10 @@ static void on_sigio(int sig)
 		;
 }
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec + t.tv_nsec * 1e-9;
-}
-
-static void nap(int ms)
-{
-	struct timespec t = { .tv_nsec = ms * 1000000L };
-
-	nanosleep(&t, NULL);
-}
-
-static int receive(int port, double seconds)
+static int receive(int port, double duration)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
-	double end = now() + seconds;
+	double end = seconds() + duration;
 	char buf[2000];
 
 	fd = must(socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
@@ -51,15 +36,15 @@ static int receive(int port, double seconds)
 	/* What came before O_ASYNC has no signal. */
 	while (recv(fd, buf, sizeof(buf), 0) >= 0)
 		;
-	while (now() < end) {
+	while (seconds() < end) {
 		long before = signals;
 		int i;
 
 		/* A signal comes at once; half a second without one, and with a packet, is no delay. */
 		for (i = 0; i < 25 && signals == before; i++)
-			nap(20);
+			sleep_ms(20);
 		if (signals == before && recv(fd, buf, sizeof(buf), MSG_PEEK) >= 0) {
-			nap(100);
+			sleep_ms(100);
 			if (signals != before)
 				continue;
 			printf("lost, after %ld signals\n", signals);
@@ -70,15 +55,15 @@ static int receive(int port, double seconds)
 	return signals ? 0 : 1;
 }
 
-static int send_all(const char *addr, int port, double seconds)
+static int send_all(const char *addr, int port, double duration)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
-	double end = now() + seconds;
+	double end = seconds() + duration;
 	int s = must(socket(AF_INET, SOCK_DGRAM, 0));
 
 	need(inet_pton(AF_INET, addr, &a.sin_addr) == 1);
 	must(connect(s, (void *)&a, sizeof(a)));
-	while (now() < end) {
+	while (seconds() < end) {
 		send(s, "x", 1, 0);	/* nobody may be there yet */
 		usleep(1);
 	}

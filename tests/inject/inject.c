@@ -20,8 +20,8 @@
 
 static const char * const kinds[] = { "failslab", "fail_page_alloc", "fail_usercopy" };
 #define MANY		1000000000
-#define LIMIT_MS	30000	/* for one run of the program */
-#define WAITS_MS	4000	/* where it may wait for ever */
+#define LIMIT_S		30	/* for one run of the program */
+#define WAITS_S		4	/* where it may wait for ever */
 
 static void set(const char *name, const char *value)
 {
@@ -96,14 +96,6 @@ static const char *probe(void)
 	return bad;
 }
 
-static uint64_t now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000ULL + t.tv_nsec / 1000000;
-}
-
 static int nth(int argc, char **argv)
 {
 	int from = 1, most = 100000, failed = 0, findings = 0, waited = 0, n, opt;
@@ -125,7 +117,7 @@ static int nth(int argc, char **argv)
 	prepare();
 	for (n = from; n <= most; n++) {
 		long before = injected();
-		uint64_t start = now_ms();
+		double start = seconds();
 		const char *bad;
 		int status = 0;
 		pid_t pid = fork(), ended;
@@ -146,7 +138,7 @@ static int nth(int argc, char **argv)
 		}
 		if (pid < 0)
 			die("fork: %m");
-		while (!(ended = waitpid(pid, &status, WNOHANG)) && now_ms() - start < (may_wait ? WAITS_MS : LIMIT_MS))
+		while (!(ended = waitpid(pid, &status, WNOHANG)) && seconds() - start < (may_wait ? WAITS_S : LIMIT_S))
 			usleep(1000);
 		if (!ended && may_wait) {
 			waited++;

@@ -53,6 +53,12 @@ void ring3_irq_unregister(unsigned int port)
 	WRITE_ONCE(ports[port].handler, NULL);
 }
 
+/* Does anybody read this port? What nobody reads stays readable: a poller must not ask for it. */
+bool ring3_irq_wanted(unsigned int port)
+{
+	return READ_ONCE(ports[port].handler);
+}
+
 void ring3_irq_raise(unsigned int port)
 {
 	host_or(&ring3_pending, RING3_IRQ_PORT(port));
@@ -163,7 +169,7 @@ void ring3_poll_owe(unsigned int port)
 }
 
 /* The host's CPU that this thread runs on, plus 1: IA32_TSC_AUX is cpu | node << 12. */
-static u32 host_cpu(void)
+u32 ring3_host_cpu(void)
 {
 	u32 aux;
 
@@ -174,7 +180,7 @@ static u32 host_cpu(void)
 /* Tells peers where we run; true if one of them runs here, where it can't while we do. */
 bool ring3_poll_beside_peer(void)
 {
-	u32 i, n = READ_ONCE(polls_max), here = host_cpu();
+	u32 i, n = READ_ONCE(polls_max), here = ring3_host_cpu();
 	bool beside = false;
 
 	for (i = 0; i < n; i++) {

@@ -27,6 +27,7 @@
 
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
+#define KEEP_SEEN_NS		4000000ULL	/* one that made some so lately only waits for its CPU */
 #define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
 #define LATE_NS			1000000LL	/* a time-out that came so late, or */
 #define EARLY_NS		50000LL		/* so early: is it by the right clock? */
@@ -52,13 +53,13 @@ long ring3_host_keep(struct ring3_thread *tb)
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	u32 *kick_word = vcpu_kick_word(vcpu);
-	bool links = vcpu == &ring3_region.vcpu[0];
+	bool links = vcpu == &ring3_region.vcpu[0], exits, asked = false;
 	struct waitv wv[1 + RING3_PORTS_MAX];
 	u32 *words[RING3_PORTS_MAX];
 	u32 values[RING3_PORTS_MAX];
 	unsigned long host_sp = tb->host_sp;
 	struct __kernel_timespec ts;
-	u64 now, deadline, at, held_since = 0, again = KEEP_AGAIN_NS;
+	u64 now, deadline, at, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
 	u32 kick, ready, owner, held_by = 0;
 	s64 late;
 	int i, n = 0;
@@ -75,7 +76,10 @@ long ring3_host_keep(struct ring3_thread *tb)
 			continue;
 
 		now = ring3_clock();
-		cpu->keep_watches = links && host_load(&vcpu->driver) != (unsigned long)tb;
+		if (host_load(&vcpu->driver) != (unsigned long)tb)
+			seen = now;
+		exits = host_load(&vcpu->polled) & R3_EXIT_POLL;
+		cpu->keep_watches = links && (seen == now || (exits && now - seen < KEEP_SEEN_NS));
 		ready = links ? ring3_poll_check() : 0;
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
@@ -93,13 +97,21 @@ long ring3_host_keep(struct ring3_thread *tb)
 			/*
 			 * One that polls sees it too, and sooner. To take the vCPU from it would
 			 * send it to sleep and arm the links: every packet costs a wake-up then.
-			 * What is still there in a moment is left because the poller does not run.
+			 * So does one that makes calls, on its way out of them. From a flood we would take, on a
+			 * CPU of our own, more than its socket holds, while it shares its CPU with the sender.
+			 * What is still there in a moment is left because neither runs. Else they do, and
+			 * to look again and again would take their CPU from them.
 			 */
-			if ((owner & RING3_OWNER_POLLING) && (before & ready) != ready) {
-				deadline = now + KEEP_AGAIN_NS;
+			if (((owner & RING3_OWNER_POLLING) ||
+			     (exits && cpu->keep_watches && !(ready & RING3_IRQ_TIMER))) &&
+			    (before & ready) != ready) {
+				asked = !asked || (ready & RING3_IRQ_TIMER);
+				deadline = asked ? now + KEEP_AGAIN_NS :
+						   min(deadline, now + KEEP_WATCH_NS);
 				again = KEEP_AGAIN_NS;
 				goto sleep;
 			}
+			asked = false;
 			owner &= RING3_OWNER_TID;
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
@@ -118,6 +130,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 			deadline = now + again;
 			again = min(2 * again, KEEP_WATCH_NS);
 		}
+		asked = false;
 		if (cpu->keep_watches && ring3_poll_unarmed() &&
 		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
 			deadline = min(deadline, now + KEEP_WATCH_NS);

@@ -376,7 +376,7 @@ static int fd_ports(struct ring3_thread *tb, struct pollfd *fds, u32 *bits)
 	int i, n = 0;
 
 	for (i = 0; proc && i < RING3_PORTS_MAX; i++) {
-		if (proc->port_fd[i] < 0 || ring3_poll_watches(i))
+		if (proc->port_fd[i] < 0 || ring3_poll_watches(i) || !ring3_irq_wanted(i))
 			continue;
 		bits[n] = RING3_IRQ_PORT(i);
 		fds[n++] = (struct pollfd) { proc->port_fd[i], POLLIN, 0 };
@@ -428,7 +428,7 @@ static int host_poll(struct ring3_thread *tb)
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
-	bool event = false, beside_peer, yielded = false;
+	bool event = false, beside_peer, crowded, yielded = false;
 	u32 ready, o;
 
 	start = ring3_clock();
@@ -442,7 +442,8 @@ static int host_poll(struct ring3_thread *tb)
 		cpu->gave_up = 0;
 	}
 	cpu->spin_ns = clamp(cpu->spin_ns, min(cap, SPIN_MIN_NS), cap);
-	if (start < cpu->crowded_until)
+	crowded = start < cpu->crowded_until && cpu->crowded_cpu == ring3_host_cpu();
+	if (crowded)
 		cpu->spin_ns = min(cap, SPIN_MIN_NS);
 	ring3_poll_disarm();
 	beside_peer = ring3_poll_beside_peer();
@@ -497,10 +498,13 @@ static int host_poll(struct ring3_thread *tb)
 		 * thread beside the one that woke it. If others with more to do want it
 		 * too it is better to sleep and be woken.
 		 */
-		if (!yielded_briefly(now))
+		if (!yielded_briefly(now)) {
 			cpu->crowded_until = ring3_clock() + CROWDED_FOR_NS;
+			cpu->crowded_cpu = ring3_host_cpu();
+			crowded = true;
+		}
 		yielded = ring3_clock() - now > YIELDED_NS;
-		if (now < cpu->crowded_until) {
+		if (crowded) {
 			cpu->gave_up = ring3_clock();
 			break;
 		}

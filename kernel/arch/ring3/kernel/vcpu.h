@@ -59,7 +59,8 @@ struct ring3_cpu {
 	u64 keep_until;
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
 	u64 gave_up;		/* when the last spin found nothing; 0: it did */
-	u64 crowded_until;	/* others want this CPU: spinning keeps them off it */
+	u64 crowded_until;	/* others want the CPU below: spinning keeps them off it */
+	u32 crowded_cpu;	/* of the host, as ring3_host_cpu() says */
 	u64 patience;		/* with a called thread; 0: the last one needed our CPU */
 	struct ring3_thread *called;	/* the last one; it may have come since */
 	u64 next_poll;		/* of the way out of calls */

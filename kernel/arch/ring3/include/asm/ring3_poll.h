@@ -12,6 +12,8 @@ void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs);
 
 /* Is the port one of those whose memory is looked at? */
 bool ring3_poll_watches(unsigned int port);
+bool ring3_irq_wanted(unsigned int port);
+u32 ring3_host_cpu(void);
 
 /*
  * A port is left unarmed with something in it: the way out of calls, the idle loop and

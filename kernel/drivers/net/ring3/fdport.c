@@ -22,7 +22,10 @@
  * The descriptor's number is that of the process which drives, so it is asked for at
  * each poll and each packet. Whatever state there is lives in the region.
  */
+#include <linux/if_packet.h>
 #include <linux/skbuff.h>
+
+#include <asm/unistd.h>
 
 #include "hostio.h"
 #include "port.h"
@@ -48,6 +51,9 @@
 /* Errors in one poll after which the descriptor is left alone till the next interrupt. */
 #define FD_RX_REFUSED	3
 
+/* Frames: more than a TAP's queue (500 to 1,000) or a packet socket holds of small ones. */
+#define FD_DRAIN_MAX	16384
+
 struct fd_page {
 	struct page *page;
 	u32 offset;
@@ -59,6 +65,7 @@ struct fd_port {
 	bool gone;		/* the host took the interface away; said once */
 
 	struct sk_buff *held;	/* TX lock: refused with EAGAIN */
+	atomic64_t missed;	/* packet: frames; the host's own count ends with each look */
 
 	/* NAPI: what the next read fills */
 	struct sk_buff *skb;
@@ -78,6 +85,7 @@ static void fd_gone(struct ring3_port *port, struct fd_port *fdp, long err)
 	if (fdp->gone)
 		return;
 	fdp->gone = true;
+	ring3_irq_unregister(port->index);
 	netif_carrier_off(port->dev);
 	netdev_err(port->dev, "the host's %s device is gone (error %ld): no carrier; remove the port\n",
 		   port->ops->kind, -err);
@@ -114,7 +122,8 @@ static void fd_sent(struct ring3_port *port, struct fd_port *fdp, struct sk_buff
 		return;
 	}
 	ring3_count(port, RING3_TX_HOST_ERRORS);
-	if (err == -EBADFD)
+	/* A packet socket says so only to who sends: ENXIO. An interface that is down is ENETDOWN. */
+	if (err == -EBADFD || err == -ENXIO)
 		fd_gone(port, fdp, err);
 	ring3_tx_drop(port, skb);
 }
@@ -284,8 +293,10 @@ static int fd_poll(struct ring3_port *port, int budget)
 				break;
 			/* ENETDOWN and such are news, told once; frames may follow. */
 			DEV_STATS_INC(port->dev, rx_errors);
-			if (++refused == FD_RX_REFUSED)
+			if (++refused == FD_RX_REFUSED) {
+				ring3_rest(port);	/* no edge comes for what is left */
 				break;
+			}
 			continue;
 		}
 		done++;
@@ -311,15 +322,33 @@ static void fd_drop_buffers(struct fd_port *fdp)
 	fdp->room = 0;
 }
 
+/* What came while the interface was down is not received, however old; the descriptor has kept it. */
+static void fd_drain(int fd)
+{
+	u8 byte[64];
+	struct iovec iov = { .iov_base = (void __force __user *)byte, .iov_len = sizeof(byte) };
+	int frames, refused = 0;
+	long len;
+
+	for (frames = 0; frames < FD_DRAIN_MAX && refused < FD_RX_REFUSED; frames++) {
+		len = ring3_host_readv(fd, &iov, 1);
+		if (len == -EAGAIN)
+			break;
+		refused += len < 0;
+	}
+}
+
 static int fd_open(struct ring3_port *port)
 {
 	struct fd_port *fdp = to_fdport(port);
+	int fd = ring3_port_fd(port->index);
 
-	if (ring3_port_fd(port->index) < 0) {
+	if (fd < 0) {
 		netdev_err(port->dev, "no descriptor for this port in the process that sets it up\n");
 		return -EBADF;
 	}
 	fdp->gone = false;
+	fd_drain(fd);
 	netif_carrier_on(port->dev);
 	return 0;
 }
@@ -332,6 +361,19 @@ static void fd_stop(struct ring3_port *port)
 		ring3_tx_drop(port, fdp->held);
 	fdp->held = NULL;
 	fd_drop_buffers(fdp);
+}
+
+static u64 packet_missed(struct ring3_port *port)
+{
+	struct fd_port *fdp = to_fdport(port);
+	struct tpacket_stats stats;
+	u32 size = sizeof(stats);
+	int fd = ring3_port_fd(port->index);
+
+	if (fd >= 0 && !ring3_host_syscall(__NR_getsockopt, fd, SOL_PACKET, PACKET_STATISTICS,
+					   (long)&stats, (long)&size, 0))
+		atomic64_add(stats.tp_drops, &fdp->missed);
+	return atomic64_read(&fdp->missed);
 }
 
 static int fd_init(struct ring3_port *port, const struct ring3_port_config *cfg)
@@ -370,5 +412,6 @@ const struct ring3_port_ops ring3_packet_ops = {
 	.tx_resume = fd_tx_resume,
 	.poll = fd_poll,
 	.later = ring3_rest,
+	.missed = packet_missed,
 	.share = 1,
 };

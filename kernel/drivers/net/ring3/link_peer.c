@@ -132,8 +132,8 @@ void link_look(struct work_struct *work)
 
 	if (period == LINK_LOOK && pid && !ring3_host_pid_alive(pid)) {
 		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
-		/* Said in its place; nobody else will. */
-		link_store(&link->peer->up, 0);
+		/* Said in its place; nobody else will. A successor may have said its own since. */
+		link_cas(&link->peer->up, READ_ONCE(link->peer_up), 0);
 	}
 	/*
 	 * Rings get lost: that of a ring which was broken is not heard, that for

@@ -70,6 +70,7 @@
 #ifndef link_xchg
 #define link_xchg(p, v)		__atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
 #endif
+#define link_cas(p, old, v)	__sync_bool_compare_and_swap(p, old, v)
 #define link_inc(p)		((void)__atomic_fetch_add(p, 1, __ATOMIC_SEQ_CST))
 
 #define LINK_ALIGN		64u	/* bytes; records start on cache lines */

@@ -213,11 +213,22 @@ static void ring3_set_rx_mode(struct net_device *dev)
 {
 }
 
+/* What the host dropped for a port is what a NIC's full queue drops. */
+static void ring3_get_stats64(struct net_device *dev, struct rtnl_link_stats64 *stats)
+{
+	struct ring3_port *port = netdev_priv(dev);
+
+	dev_get_tstats64(dev, stats);
+	if (port->ops->missed)
+		stats->rx_missed_errors = port->ops->missed(port);
+}
+
 static const struct net_device_ops ring3_netdev_ops = {
 	.ndo_open		= ring3_open,
 	.ndo_stop		= ring3_stop,
 	.ndo_start_xmit		= ring3_start_xmit,
 	.ndo_tx_timeout		= ring3_tx_timeout,
+	.ndo_get_stats64	= ring3_get_stats64,
 	.ndo_set_rx_mode	= ring3_set_rx_mode,
 	.ndo_set_mac_address	= eth_mac_addr,
 	.ndo_validate_addr	= eth_validate_addr,

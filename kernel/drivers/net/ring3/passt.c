@@ -35,6 +35,8 @@
 #include <linux/slab.h>
 #include <linux/unaligned.h>
 
+#include <asm/ring3_poll.h>
+
 #include "hostio.h"
 #include "port.h"
 
@@ -51,6 +53,7 @@
 #define PASST_BUFFER	(128U << 10)
 
 /* Frames and bytes that one host call may carry. */
+#define PASST_DRAIN_MAX	65536U		/* frames left unread when the interface comes up */
 #define PASST_BATCH	32U
 #define PASST_BATCH_MAX	(128U << 10)
 
@@ -93,6 +96,7 @@ static void passt_down(struct ring3_port *port, struct passt_port *passt, const 
 	if (READ_ONCE(passt->down))
 		return;
 	WRITE_ONCE(passt->down, true);
+	ring3_irq_unregister(port->index);
 	ring3_count(port, RING3_RX_BROKEN);
 	netif_carrier_off(port->dev);
 	netdev_err(port->dev, "%s (%ld): port down; remove it and add it again\n", why, n);
@@ -158,9 +162,14 @@ static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 		long ret;
 
 		ring3_count(port, RING3_TX_BATCHES);
-		ret = fd < 0 ? -EBADF : ring3_host_sendv(fd, passt->iov, n);
+		ret = fd < 0 ? -ENOMEM : ring3_host_sendv(fd, passt->iov, n);
 		if (ret == -EAGAIN)
 			return false;
+		if (ret == -ENOMEM || ret == -ENOBUFS) {
+			/* The host's shortage passes, or another process has the descriptor; no edge tells. */
+			ring3_poll_owe(port->index);
+			return false;
+		}
 		if (ret <= 0) {
 			ring3_count(port, RING3_TX_HOST_ERRORS);
 			passt_down(port, passt, "passt does not take frames any more, error", -ret);
@@ -234,6 +243,10 @@ static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 	n = ring3_host_recv(fd, passt->buffer + passt->have, PASST_BUFFER - passt->have);
 	if (n == -EAGAIN)
 		return false;
+	if (n == -ENOMEM || n == -ENOBUFS) {
+		ring3_poll_owe(port->index);
+		return false;
+	}
 	if (n <= 0) {
 		passt_down(port, passt, n ? "reading from passt failed, error" :
 			   "passt has closed its end, error", -n);
@@ -243,29 +256,36 @@ static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 	return true;
 }
 
+/* Is there a whole frame at the front? Reads more if not. */
+static bool passt_have(struct ring3_port *port, struct passt_port *passt, u32 *len)
+{
+	while (!READ_ONCE(passt->down)) {
+		u32 have = passt->have - passt->off;
+
+		*len = 0;
+		if (have >= PASST_LEN) {
+			*len = get_unaligned_be32(passt->buffer + passt->off);
+			if (*len > PASST_FRAME_MAX) {
+				DEV_STATS_INC(port->dev, rx_errors);
+				passt_down(port, passt, "passt's stream is corrupt, frame length", *len);
+				return false;
+			}
+		}
+		if (have >= PASST_LEN + *len)
+			return true;
+		if (!passt_read(port, passt))
+			return false;
+	}
+	return false;
+}
+
 static int passt_poll(struct ring3_port *port, int budget)
 {
 	struct passt_port *passt = to_passt(port);
-	u32 bytes = 0;
+	u32 bytes = 0, len;
 	int done = 0;
 
-	while (done < budget && !READ_ONCE(passt->down)) {
-		u32 have = passt->have - passt->off;
-		u32 len = 0;
-
-		if (have >= PASST_LEN) {
-			len = get_unaligned_be32(passt->buffer + passt->off);
-			if (len > PASST_FRAME_MAX) {
-				DEV_STATS_INC(port->dev, rx_errors);
-				passt_down(port, passt, "passt's stream is corrupt, frame length", len);
-				break;
-			}
-		}
-		if (have < PASST_LEN + len || have < PASST_LEN) {
-			if (!passt_read(port, passt))
-				break;
-			continue;
-		}
+	while (done < budget && passt_have(port, passt, &len)) {
 		passt_frame(port, passt->buffer + passt->off + PASST_LEN, len);
 		passt->off += PASST_LEN + len;
 		done++;
@@ -278,10 +298,20 @@ static int passt_poll(struct ring3_port *port, int budget)
 
 /* Up and down */
 
+/* What came while the interface was down is not received, however old; the stream's place is kept. */
+static void passt_drain(struct ring3_port *port, struct passt_port *passt)
+{
+	u32 frames, len;
+
+	for (frames = 0; frames < PASST_DRAIN_MAX && passt_have(port, passt, &len); frames++)
+		passt->off += PASST_LEN + len;
+}
+
 static int passt_open(struct ring3_port *port)
 {
 	struct passt_port *passt = to_passt(port);
 
+	passt_drain(port, passt);
 	if (passt->down) {
 		netdev_err(port->dev, "the stream to passt is lost; remove the port and add it again\n");
 		return -ENETDOWN;

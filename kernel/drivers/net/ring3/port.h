@@ -82,6 +82,8 @@ struct ring3_port_ops {
 	 * looked at again.
 	 */
 	void (*later)(struct ring3_port *port);
+	/* Optional: frames that the host has dropped for want of room, since the port was added. */
+	u64 (*missed)(struct ring3_port *port);
 	/* Full polls before that, if others than an idle node wait: what a socket holds. */
 	unsigned int share;
 };

@@ -68,6 +68,7 @@ struct xdp_port {
 	struct page_frag frag;
 	unsigned long checked;		/* jiffies */
 
+	u64 missed;			/* as the host last said */
 	bool gone;			/* never undone; whoever finds it first says it */
 
 	/* What the idle loop wants of a port; the host rings by the descriptor. */
@@ -262,6 +263,12 @@ static void xdp_rx_release(struct ring3_port *port, struct xdp_port *xdp)
 	}
 }
 
+/* Gives a chunk back to the host, which the caller tells it. */
+static void xdp_refill(struct xdp_port *xdp, u64 at)
+{
+	*xdp_addr(&xdp->fill, xdp->fill.at++) = round_down(at, RING3_XDP_CHUNK);
+}
+
 static int xdp_poll(struct ring3_port *port, int budget)
 {
 	struct xdp_port *xdp = to_xdp(port);
@@ -288,7 +295,7 @@ static int xdp_poll(struct ring3_port *port, int budget)
 			continue;
 		}
 		xdp_frame(port, xdp, at, len);
-		*xdp_addr(&xdp->fill, xdp->fill.at++) = round_down(at, RING3_XDP_CHUNK);
+		xdp_refill(xdp, at);
 		if (ring3_rx_batch_full(bytes)) {
 			done = budget;
 			break;
@@ -310,6 +317,22 @@ static void xdp_later(struct ring3_port *port)
 
 /* Up and down */
 
+/* What came while the interface was down is not received, however old. */
+static void xdp_drain(struct ring3_port *port, struct xdp_port *xdp)
+{
+	u32 producer = xdp_load(xdp->rx.producer);
+
+	if (producer - xdp->rx.at > RING3_XDP_ENTRIES)
+		return;		/* xdp_poll() says so */
+	while (xdp->rx.at != producer) {
+		u64 at = READ_ONCE(xdp_desc(&xdp->rx, xdp->rx.at++)->addr);
+
+		if (likely(at < XDP_UMEM_BYTES / 2))
+			xdp_refill(xdp, at);
+	}
+	xdp_rx_release(port, xdp);
+}
+
 static int xdp_open(struct ring3_port *port)
 {
 	struct xdp_port *xdp = to_xdp(port);
@@ -317,6 +340,7 @@ static int xdp_open(struct ring3_port *port)
 
 	if (xdp->gone)
 		return -ENETDOWN;
+	xdp_drain(port, xdp);
 	err = ring3_poll_add(port->index, xdp->rx.producer, xdp->rx.consumer, &xdp->armed,
 			     &xdp->doorbell);
 	if (err)
@@ -334,6 +358,21 @@ static void xdp_stop(struct ring3_port *port)
 	del_timer_sync(&xdp->retry);
 	netif_carrier_off(port->dev);
 	ring3_rx_copy_end(&xdp->frag);
+}
+
+static u64 xdp_missed(struct ring3_port *port)
+{
+	struct xdp_statistics stats;
+	u32 size = sizeof(stats);
+	int fd = ring3_port_fd(port->index);
+
+	struct xdp_port *xdp = to_xdp(port);
+
+	if (fd >= 0 && !ring3_host_syscall(__NR_getsockopt, fd, SOL_XDP, XDP_STATISTICS,
+					   (long)&stats, (long)&size, 0))
+		WRITE_ONCE(xdp->missed, stats.rx_dropped +
+			   (size == sizeof(stats) ? stats.rx_ring_full : 0));
+	return READ_ONCE(xdp->missed);
 }
 
 static void xdp_attach(struct xdp_end *end, u64 window, enum ring3_xdp_ring which,
@@ -417,5 +456,6 @@ const struct ring3_port_ops ring3_xdp_ops = {
 	.tx_resume = xdp_tx_resume,
 	.poll = xdp_poll,
 	.later = xdp_later,
+	.missed = xdp_missed,
 	.share = 2,
 };

@@ -314,6 +314,26 @@ static void surroundings(const unsigned char *mac)
 	one("connected to none", 0);
 }
 
+/* A rule gives packets another way, whose MTU is smaller: there they are cut, unless the socket forbids it. */
+static void rerouted(void)
+{
+	static const char long_one[1000];
+
+	T(system("ip link add d0 type veth peer name d1 && ip link set d1 up && ip link set d0 mtu 600 up && "
+		 "ip route add default dev d0 table 7 && ip rule add fwmark 1 table 7 && "
+		 "nft 'add table ip m; add chain ip m o { type route hook output priority mangle; }; "
+		 "add rule ip m o udp dport 7000 meta mark set 1'"));
+	/* The first one finds its route anew. */
+	SEND(-1, send(fd, long_one, sizeof(long_one), 0));
+	SEND(0, send(fd, long_one, sizeof(long_one), 0));
+	T(set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO));
+	SEND(-1, send(fd, long_one, sizeof(long_one), 0));
+	T(set_int(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_WANT));
+	T(system("nft delete table ip m && ip rule del fwmark 1 && ip link del d0"));
+	last_id = -1;
+	one("direct once more", 1);
+}
+
 /* A socket of the other family that becomes one of this. */
 static void became_v4(const unsigned char *mac)
 {
@@ -376,6 +396,7 @@ static void series(bool on)
 	open_socket(&from, &to);
 	last_id = -1;
 	calls(&to);
+	rerouted();
 	surroundings(mac_b);
 	became_v4(mac_b);
 	close(fd);

@@ -198,6 +198,7 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	uh->len = htons(sizeof(*uh) + len);
 	uh->check = 0;
 	skb->ip_summed = CHECKSUM_PARTIAL;
+	skb->ignore_df = ip_sk_ignore_df(sk);	/* a rule may choose another way, with a smaller MTU */
 	udp4_hwcsum(skb, iph->saddr, iph->daddr);
 	skb->priority = READ_ONCE(sk->sk_priority);
 	skb->mark = READ_ONCE(sk->sk_mark);

@@ -24,8 +24,14 @@ use crate::image::Thread;
 const FRAME_MAX: usize = 128 << 10;
 /// Of the packet socket, so that a burst is not lost while the disk is slow.
 const SOCKET_BYTES: i32 = 8 << 20;
-/// Ancillary data: one time stamp (32 bytes); room for what a newer kernel adds.
+/// Ancillary data: a time stamp (32 bytes) and what the kernel took off the frame (40); room for what a newer one adds.
 const CONTROL_BYTES: usize = 256;
+/// <linux/if_packet.h>
+const PACKET_AUXDATA: i32 = 8;
+const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
+const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
+/// Bytes of the two addresses, behind which a VLAN tag lies.
+const ADDRESSES: usize = 12;
 /// SO_TIMESTAMPNS_OLD, <asm-generic/socket.h>
 const SO_TIMESTAMPNS: i32 = 35;
 
@@ -107,6 +113,7 @@ fn open(thread: &mut Thread, ifindex: u32) -> Result<i32, Errno> {
     let socket = thread.socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     thread.set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BYTES)?;
     thread.set_option(socket, libc::SOL_SOCKET, SO_TIMESTAMPNS, 1)?;
+    thread.set_option(socket, libc::SOL_PACKET, PACKET_AUXDATA, 1)?;
     thread.bind(socket, &SockAddr::packet(ifindex))?;
     Ok(socket)
 }
@@ -128,8 +135,9 @@ fn capture<W: Write>(
         match thread.recv_msg(socket, &mut frame, &mut control, flags) {
             Ok((len, control_len)) => {
                 wait = libc::MSG_DONTWAIT;
-                let time = timestamp(&control[..control_len.min(CONTROL_BYTES)]);
-                file.write(time, len, &frame[..len.min(FRAME_MAX)])?;
+                let said = &control[..control_len.min(CONTROL_BYTES)];
+                let tag = vlan_tag(said);
+                file.write(timestamp(said), len, &frame[..len.min(FRAME_MAX)], tag)?;
             }
             Err(Errno(libc::EAGAIN)) => {
                 file.flush()?;
@@ -147,17 +155,59 @@ fn capture<W: Write>(
     }
 }
 
-/// The time in a control message of type SCM_TIMESTAMPNS: struct cmsghdr, struct timespec.
+/// The control messages: level, type, data. Each is a struct cmsghdr (16 bytes) and its data, padded to 8 bytes.
+fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
+    std::iter::from_fn(move || {
+        let header = control.first_chunk::<16>()?;
+        let len = usize::from_ne_bytes(*header.first_chunk()?);
+        let data = control.get(16..len)?;
+        let message = (word(header, 8)? as i32, word(header, 12)? as i32, data);
+        control = control.get(len.next_multiple_of(8)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+/// Four bytes in this machine's order.
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes
+        .get(at..)?
+        .first_chunk()
+        .copied()
+        .map(u32::from_ne_bytes)
+}
+
+/// The time in a message of type SCM_TIMESTAMPNS: struct timespec.
 fn timestamp(control: &[u8]) -> Duration {
-    let word = |at: usize| {
-        let bytes = control.get(at..at + 8).and_then(|b| b.try_into().ok());
-        bytes.map_or(0, u64::from_ne_bytes)
-    };
-    let kind = (libc::SOL_SOCKET as u64) | (SO_TIMESTAMPNS as u64) << 32;
-    if word(8) != kind {
-        return Duration::ZERO;
+    messages(control)
+        .filter(|&(level, kind, _)| (level, kind) == (libc::SOL_SOCKET, SO_TIMESTAMPNS))
+        .find_map(|(.., data)| {
+            let seconds = data.first_chunk().copied().map(u64::from_ne_bytes)?;
+            Some(Duration::new(seconds, word(data, 8)?))
+        })
+        .unwrap_or_default()
+}
+
+/// The VLAN tag that the kernel took off before packet sockets saw the frame, as it was on the wire.
+/// A message of type PACKET_AUXDATA: struct tpacket_auxdata, with the status first and the tag from byte 16 on.
+fn vlan_tag(control: &[u8]) -> Option<[u8; 4]> {
+    let (.., data) = messages(control)
+        .find(|&(level, kind, _)| (level, kind) == (libc::SOL_PACKET, PACKET_AUXDATA))?;
+    let status = word(data, 0)?;
+    if status & TP_STATUS_VLAN_VALID == 0 {
+        return None;
     }
-    Duration::new(word(16), word(24) as u32)
+    let half = |at: usize| {
+        data.get(at..)?
+            .first_chunk()
+            .copied()
+            .map(u16::from_ne_bytes)
+    };
+    let protocol = match status & TP_STATUS_VLAN_TPID_VALID {
+        0 => libc::ETH_P_8021Q as u16,
+        _ => half(18)?,
+    };
+    let ([a, b], [c, d]) = (protocol.to_be_bytes(), half(16)?.to_be_bytes());
+    Some([a, b, c, d])
 }
 
 /// A pcap file: 24 bytes, then 16 before each frame, in this machine's byte order.
@@ -181,12 +231,22 @@ impl<W: Write> PcapFile<W> {
         Ok(file)
     }
 
-    /// One frame of `len` bytes, of which `stored` was kept.
-    fn write(&mut self, time: Duration, len: usize, stored: &[u8]) -> std::io::Result<()> {
+    /// One frame of `len` bytes, of which `stored` was kept, with `tag` behind its addresses.
+    fn write(
+        &mut self,
+        time: Duration,
+        len: usize,
+        stored: &[u8],
+        tag: Option<[u8; 4]>,
+    ) -> std::io::Result<()> {
+        let tag = tag.as_ref().map_or(&[][..], |tag| &tag[..]);
+        let (addresses, rest) = stored.split_at(ADDRESSES.min(stored.len()));
         let seconds = time.as_secs() as u32;
-        let (kept, len) = (stored.len() as u32, len as u32);
+        let (kept, len) = ((stored.len() + tag.len()) as u32, (len + tag.len()) as u32);
         self.words(&[seconds, time.subsec_nanos(), kept, len])?;
-        self.out.write_all(stored)
+        self.out.write_all(addresses)?;
+        self.out.write_all(tag)?;
+        self.out.write_all(rest)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
@@ -208,13 +268,19 @@ mod tests {
     fn another_program_reads_it() {
         let mut file = PcapFile::start(Vec::new()).unwrap();
         let time = Duration::new(1_700_000_000, 123_456_789);
-        file.write(time, 9000, b"frame").unwrap();
+        file.write(time, 9000, b"frame", None).unwrap();
+        let tagged = b"addresses...type";
+        file.write(time, 16, tagged, Some([0x81, 0, 0x60, 5]))
+            .unwrap();
         let bytes = file.out;
         let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
         assert_eq!(reader.header().datalink, pcap_file::DataLink::ETHERNET);
         let packet = reader.next_packet().unwrap().unwrap();
         assert_eq!((packet.timestamp, packet.orig_len), (time, 9000));
         assert_eq!(&*packet.data, b"frame");
+        let packet = reader.next_packet().unwrap().unwrap();
+        assert_eq!(packet.orig_len, 20);
+        assert_eq!(&*packet.data, b"addresses...\x81\0\x60\x05type");
         assert!(reader.next_packet().is_none());
     }
 
@@ -227,8 +293,42 @@ mod tests {
         control[16..24].copy_from_slice(&5u64.to_ne_bytes());
         control[24..].copy_from_slice(&7u64.to_ne_bytes());
         assert_eq!(timestamp(&control), Duration::new(5, 7));
+        assert_eq!(vlan_tag(&control), None);
         control[12] = 1;
         assert_eq!(timestamp(&control), Duration::ZERO);
         assert_eq!(timestamp(&[]), Duration::ZERO);
+    }
+
+    fn message(level: i32, kind: i32, data: &[u8]) -> Vec<u8> {
+        let mut all = (16 + data.len()).to_ne_bytes().to_vec();
+        all.extend([level.to_ne_bytes(), kind.to_ne_bytes()].concat());
+        all.extend(data);
+        all.resize(all.len().next_multiple_of(8), 0);
+        all
+    }
+
+    #[test]
+    fn a_tag_that_the_kernel_took_off_is_found_beside_the_time() {
+        let mut aux = [0; 20];
+        aux[0] = (TP_STATUS_VLAN_VALID | TP_STATUS_VLAN_TPID_VALID) as u8;
+        aux[16..18].copy_from_slice(&0x6005u16.to_ne_bytes());
+        aux[18..].copy_from_slice(&0x88a8u16.to_ne_bytes());
+        let time = [7u64.to_ne_bytes(), 9u64.to_ne_bytes()].concat();
+        let control = [
+            message(libc::SOL_PACKET, PACKET_AUXDATA, &aux),
+            message(libc::SOL_SOCKET, SO_TIMESTAMPNS, &time),
+        ]
+        .concat();
+        assert_eq!(vlan_tag(&control), Some([0x88, 0xa8, 0x60, 5]));
+        assert_eq!(timestamp(&control), Duration::new(7, 9));
+        aux[0] = TP_STATUS_VLAN_VALID as u8;
+        let control = message(libc::SOL_PACKET, PACKET_AUXDATA, &aux);
+        assert_eq!(vlan_tag(&control), Some([0x81, 0, 0x60, 5]));
+        aux[0] = 0;
+        let control = message(libc::SOL_PACKET, PACKET_AUXDATA, &aux);
+        assert_eq!(vlan_tag(&control), None);
+        // Cut short, or a length that leads nowhere.
+        assert_eq!(vlan_tag(&control[..20]), None);
+        assert_eq!(vlan_tag(&[0; 40]), None);
     }
 }

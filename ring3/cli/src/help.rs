@@ -19,7 +19,7 @@ Keys:
   addr=ADDRESS/LEN  address of the node's end; may be repeated, IPv4 and IPv6
   gw=ADDRESS        default gateway
   host=ADDRESS/LEN  tap: address of the host's end
-  mtu=BYTES         68 to 65535; xdp: at most 1770
+  mtu=BYTES         68 to 65521; xdp: at most 1770
   mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
   pcap=FILE         capture what crosses the port
 

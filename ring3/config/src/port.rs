@@ -23,7 +23,7 @@ pub const KEYS: [&str; 6] = ["addr", "gw", "host", "mtu", "mac", "pcap"];
 /// Smallest MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200), largest of an Ethernet device here.
 const MTU_MIN: u32 = 68;
 const MTU_MIN_IPV6: u32 = 1280;
-const MTU_MAX: u32 = 65535;
+const MTU_MAX: u32 = 65521;
 /// RING3_XDP_MTU_MAX of include/ring3_xdp.h: what fits into a frame of its memory.
 pub const MTU_MAX_XDP: u32 = 1770;
 

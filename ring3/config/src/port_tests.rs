@@ -158,7 +158,7 @@ fn numbers() {
     for (value, why) in [
         ("mtu=x", "mtu `x` is no number"),
         ("mtu=-1", "mtu `-1` is no number"),
-        ("mtu=67", "is out of range: use 68 to 65535"),
+        ("mtu=67", "is out of range: use 68 to 65521"),
         ("mtu=65536", "is out of range"),
         ("mtu=1279,addr=fd00::1/64", "too small for the IPv6 address"),
         ("mac=1:2:3:4:5:6", "is malformed"),
@@ -172,7 +172,7 @@ fn numbers() {
         assert!(text.contains(why), "{value}: {text}");
     }
     assert_eq!(port("link:ab,mtu=68").mtu, Some(68));
-    assert_eq!(port("link:ab,mtu=65535").mtu, Some(65535));
+    assert_eq!(port("link:ab,mtu=65521").mtu, Some(65521));
 }
 
 #[test]

@@ -325,7 +325,9 @@ mod tests {
         for name in names {
             read(&name).unwrap();
             let run = tool::root().join("bench").join(&name).join("run");
-            assert!(run.is_file(), "{name} has no run");
+            let run = std::fs::read_to_string(&run).unwrap_or_default();
+            let wanted = format!("/../run\" {name} \"$@\"\n");
+            assert!(run.ends_with(&wanted), "{name}/run does not run it");
         }
     }
 }

@@ -28,7 +28,7 @@ impl Promise {
     }
 }
 
-/// The bars that a built-in benchmark's JSON holds, if it does.
+/// The bars that a built-in benchmark's JSON holds.
 #[derive(Deserialize)]
 struct Promises {
     promises: Vec<Promise>,
@@ -66,8 +66,8 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
         }
     }
     for (name, _, json) in others {
-        let held = serde_json::from_str(json).map_or(Vec::new(), |held: Promises| held.promises);
-        for promise in held {
+        let held: Promises = serde_json::from_str(json).map_err(|e| format!("{name}: {e}"))?;
+        for promise in held.promises {
             let word = if promise.met { "met" } else { "**not met**" };
             let Promise {
                 what, bar, found, ..

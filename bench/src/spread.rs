@@ -30,6 +30,11 @@ impl Spread {
     }
 }
 
+/// One to the other, round by round: what else the machine did in a round hit both.
+pub fn ratios(of: &[f64], to: &[f64]) -> Vec<f64> {
+    of.iter().zip(to).map(|(of, to)| round(of / to)).collect()
+}
+
 /// To three digits behind the point.
 pub fn round(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
@@ -37,7 +42,7 @@ pub fn round(value: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::Spread;
+    use super::{Spread, ratios};
 
     #[test]
     fn interpolates() {
@@ -45,5 +50,13 @@ mod tests {
         assert_eq!(spread.median, 2.5);
         assert_eq!(spread.quartiles, [1.75, 3.25]);
         assert_eq!((spread.min, spread.max), (1.0, 4.0));
+    }
+
+    /// The ratio of the medians would be 1.
+    #[test]
+    fn compares_within_a_round() {
+        let ratios = ratios(&[2.0, 4.0, 8.0], &[4.0, 8.0, 2.0]);
+        assert_eq!(ratios, [0.5, 0.5, 4.0]);
+        assert_eq!(Spread::of(&ratios).median, 0.5);
     }
 }

@@ -75,9 +75,10 @@ storm: ## 1,000 SIGKILLs at random instants under checksummed traffic; some ten 
 	@$(MAKE) --no-print-directory all
 	@tests/run --long --exact apps::storm
 
-bench: ## every measurement beside the host's kernel and its peers, into bench/REPORT.md; as root, under 30 minutes
+bench: ## every measurement beside the host's kernel and its peers, into bench/REPORT.md; as root, under 30 minutes (the first time more: two images, the peers)
 	@tools/setup build bench
 	@$(MAKE) --no-print-directory all
+	@$(MAKE) --no-print-directory smp
 	@bench/peers/build || true # it has said what is left out
 	@bench/run all
 

@@ -96,9 +96,9 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         });
     }
     progress.done();
-    let mut outcome = Outcome::new(name, &figure, effort, seconds, points);
-    outcome.left_out = left_out;
-    Ok(outcome)
+    Ok(Outcome::new(
+        name, &figure, effort, seconds, points, left_out,
+    ))
 }
 
 fn one(

@@ -21,6 +21,7 @@ mod tool;
 
 use engine::Effort;
 use outcome::Outcome;
+use report::{Broken, Other};
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list | report
@@ -104,23 +105,53 @@ fn kept() -> Result<bool, String> {
                 .map_err(|e| format!("{}: {e}", path.display())),
         }
     };
-    let mut outcomes: Vec<Outcome> = Vec::new();
+    let mut run = Run::default();
     for name in figure::all()? {
-        if let Some(text) = read(&name)? {
-            outcomes.push(serde_json::from_str(&text).map_err(|e| format!("{name}: {e}"))?);
+        match read(&name)?.map(|text| serde_json::from_str::<Outcome>(&text)) {
+            Some(Ok(outcome)) => run.outcomes.push(outcome),
+            Some(Err(_)) => run.lost(&name, "its result is an older bench's"),
+            None => run.lost(&name, "no result is kept"),
         }
     }
-    let mut others = Vec::new();
     for (name, ..) in BUILTIN {
-        if let Some(text) = read(name)? {
-            let known: serde_json::Value =
-                serde_json::from_str(&text).map_err(|e| format!("{name}: {e}"))?;
-            others.push((name.to_string(), known["met"] == true, text));
+        match read(name)?.map(|text| Other::new(name, text)) {
+            Some(Ok(other)) => run.others.push(other),
+            Some(Err(_)) => run.lost(name, "its result is an older bench's"),
+            None => run.lost(name, "no result is kept"),
         }
     }
-    report::write(&outcomes, &others)?;
-    println!("bench/REPORT.md: {} figures", outcomes.len() + others.len());
-    Ok(outcomes.iter().all(Outcome::met) && others.iter().all(|(_, met, _)| *met))
+    run.write()?;
+    println!("bench/REPORT.md: {} figures", run.count());
+    Ok(run.met())
+}
+
+/// What a report is made of.
+#[derive(Default)]
+struct Run {
+    outcomes: Vec<Outcome>,
+    others: Vec<Other>,
+    broken: Vec<Broken>,
+}
+
+impl Run {
+    fn lost(&mut self, name: &str, why: &str) {
+        eprintln!("{name}: {why}");
+        self.broken.push(Broken::new(name, why));
+    }
+
+    fn write(&self) -> Result<(), String> {
+        report::write(&self.outcomes, &self.others, &self.broken)
+    }
+
+    fn count(&self) -> usize {
+        self.outcomes.len() + self.others.len()
+    }
+
+    fn met(&self) -> bool {
+        self.broken.is_empty()
+            && self.outcomes.iter().all(Outcome::met)
+            && self.others.iter().all(Other::met)
+    }
 }
 
 /// Measures one figure, shows its table and keeps it.
@@ -145,51 +176,38 @@ fn figure(name: &str, effort: &Effort) -> Result<Outcome, String> {
 
 fn all(effort: &Effort) -> Result<bool, String> {
     let start = std::time::Instant::now();
-    let mut outcomes = Vec::new();
-    let mut others = Vec::new();
-    let mut met = true;
-    let mut broken = Vec::new();
+    let mut run = Run::default();
     for name in figure::all()? {
         if effort.quick && !figure::read(&name)?.quick {
             continue;
         }
         match figure(&name, effort) {
-            Ok(outcome) => {
-                met &= outcome.met();
-                outcomes.push(outcome);
-            }
-            Err(why) => {
-                eprintln!("{name}: {why}");
-                broken.push(name);
-            }
+            Ok(outcome) => run.outcomes.push(outcome),
+            Err(why) => run.lost(&name, &why),
         }
         // After each, so that a run that is cut short leaves what it has.
-        report::write(&outcomes, &others)?;
+        run.write()?;
     }
     for (name, usual, function) in BUILTIN.iter().filter(|_| !effort.quick) {
-        let good = match function(*usual) {
-            Ok(good) => good,
-            Err(why) => {
-                eprintln!("{name}: {why}");
-                broken.push(name.to_string());
-                continue;
-            }
-        };
+        if let Err(why) = function(*usual) {
+            run.lost(name, &why);
+            continue;
+        }
         let path = tool::results()?.join(format!("{name}.json"));
         let json = std::fs::read_to_string(&path).map_err(|e| e.to_string())?;
-        met &= good;
-        others.push((name.to_string(), good, json));
+        run.others.push(Other::new(name, json)?);
     }
-    report::write(&outcomes, &others)?;
+    run.write()?;
     let took = start.elapsed().as_secs();
     println!(
         "bench/REPORT.md: {} figures in {} min {} s",
-        outcomes.len() + others.len(),
+        run.count(),
         took / 60,
         took % 60
     );
-    match broken.is_empty() {
-        true => Ok(met),
-        false => Err(format!("could not be measured: {}", broken.join(", "))),
+    if !run.broken.is_empty() {
+        let names: Vec<&str> = run.broken.iter().map(|one| one.name.as_str()).collect();
+        return Err(format!("could not be measured: {}", names.join(", ")));
     }
+    Ok(run.met())
 }

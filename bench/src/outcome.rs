@@ -2,7 +2,7 @@
 //! What came out of a figure: the JSON that is kept and the table that is shown.
 
 use crate::engine::Effort;
-use crate::figure::{Better, Figure};
+use crate::figure::{Bar, Better, Figure};
 use crate::process::Values;
 use crate::report;
 use crate::spread::{Spread, round};
@@ -81,9 +81,30 @@ pub struct Verdict {
     pub to: String,
     pub bar: f64,
     pub less_is_better: bool,
-    /// None: it was not measured (a quick run, or it failed).
     pub ratio: Option<Spread>,
     pub met: Option<bool>,
+    /// Where it was not measured: why.
+    pub why: String,
+}
+
+impl Verdict {
+    /// As a line of a table or a list.
+    pub fn sign(&self) -> &'static str {
+        sign(self.less_is_better)
+    }
+
+    /// What was found, and whether that is enough.
+    pub fn found(&self) -> (String, &'static str) {
+        match (&self.ratio, self.met) {
+            (Some(ratio), Some(true)) => (shown(ratio), "met"),
+            (Some(ratio), Some(false)) => (shown(ratio), "NOT met"),
+            _ => (format!("not measured: {}", self.why), ""),
+        }
+    }
+}
+
+pub fn sign(less_is_better: bool) -> &'static str {
+    if less_is_better { "<=" } else { ">=" }
 }
 
 /// One series at one x, as it is measured.
@@ -142,13 +163,14 @@ impl Outcome {
         effort: &Effort,
         seconds: f64,
         points: Vec<Point>,
+        left_out: Vec<String>,
     ) -> Outcome {
         let series: Vec<String> = figure.series.iter().map(|s| s.name.clone()).collect();
         let mut failures = Vec::new();
         for point in &points {
             for (cell, series) in point.cells.iter().zip(&series) {
                 for why in &cell.failures {
-                    failures.push(format!("{series}, {}: {why}", point.x));
+                    failures.push(format!("{series}{}: {why}", at(&point.x)));
                 }
             }
         }
@@ -184,6 +206,17 @@ impl Outcome {
                     point.ratio(place(&bar.series)?, to, &bar.measure, effort.rounds)
                 });
                 let less_is_better = less(&bar.measure);
+                let why = match ratio {
+                    Some(_) => String::new(),
+                    None => {
+                        let to = match bar.to.is_empty() {
+                            true => series.first().map_or("", |first| first.as_str()),
+                            false => bar.to.as_str(),
+                        };
+                        let is_at_x = points.iter().any(|point| point.x == bar.x);
+                        why(bar, to, is_at_x, &failures, &left_out)
+                    }
+                };
                 Verdict {
                     what: bar.what.clone(),
                     measure: bar.measure.clone(),
@@ -197,6 +230,7 @@ impl Outcome {
                         false => ratio.median >= bar.ratio,
                     }),
                     ratio,
+                    why,
                 }
             })
             .collect();
@@ -236,7 +270,7 @@ impl Outcome {
                 measures: figure.plot.measures.clone(),
             },
             failures,
-            left_out: Vec::new(),
+            left_out,
             versus: figure.versus.clone(),
         }
     }
@@ -326,21 +360,21 @@ impl Outcome {
     pub fn verdicts(&self) -> String {
         let mut out = String::new();
         for bar in &self.bars {
-            let sign = if bar.less_is_better { "<=" } else { ">=" };
-            let found = match (&bar.ratio, bar.met) {
-                (Some(ratio), Some(met)) => {
-                    let word = if met { "met" } else { "NOT met" };
-                    format!("{word}: {}", shown(ratio))
-                }
-                _ => "not measured".into(),
+            let (found, word) = bar.found();
+            let word = match word {
+                "" => String::new(),
+                word => format!("{word}: "),
             };
-            let _ = writeln!(out, "{}: {sign} {}: {found}", bar.what, bar.bar);
+            let Verdict { what, bar: at, .. } = bar;
+            let _ = writeln!(out, "{what}: {} {at}: {word}{found}", bar.sign());
         }
         out
     }
 
+    /// What was not measured is not met; a quick run leaves out values of x, and their bars.
     pub fn met(&self) -> bool {
-        self.failures.is_empty() && self.bars.iter().all(|bar| bar.met != Some(false))
+        let met = |bar: &Verdict| bar.met.unwrap_or(self.quick);
+        self.failures.is_empty() && self.bars.iter().all(met)
     }
 
     /// Keeps it as build/bench/results/NAME.json and draws it.
@@ -353,6 +387,31 @@ impl Outcome {
         plot.arg(tool::root().join("bench/plot.py")).arg(&json);
         tool::output(&mut plot).map(drop)
     }
+}
+
+/// Where a failure was, behind the series' name.
+fn at(x: &str) -> String {
+    match x {
+        "" => String::new(),
+        x => format!(", {x}"),
+    }
+}
+
+/// Why a bar has no figure. `to` is the series it is compared with.
+fn why(bar: &Bar, to: &str, is_at_x: bool, failures: &[String], left_out: &[String]) -> String {
+    let of = |all: &[String], x: &str| {
+        let ends = [bar.series.as_str(), to].map(|name| format!("{name}{x}: "));
+        let is_of = |why: &&String| ends.iter().any(|end| why.starts_with(end));
+        all.iter().find(is_of).cloned()
+    };
+    if let Some(why) = of(left_out, "") {
+        return why;
+    }
+    if !is_at_x {
+        return "a quick run leaves it out".into();
+    }
+    of(failures, &at(&bar.x))
+        .unwrap_or_else(|| format!("{}: no '{}' was printed", bar.series, bar.measure))
 }
 
 pub fn shown(ratio: &Spread) -> String {
@@ -401,5 +460,77 @@ fn draw(figure: &Figure, point: &Point, rounds: usize) -> Drawn {
     Drawn {
         x: point.x.clone(),
         series,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar() -> Bar {
+        Bar {
+            what: "fast".into(),
+            measure: "p50".into(),
+            series: "UML 6.1".into(),
+            x: "tcp".into(),
+            to: String::new(),
+            ratio: 0.2,
+            plain: false,
+        }
+    }
+
+    fn figure() -> Figure {
+        toml::from_str(
+            r#"title = "t"
+            load = { sources = [], ask = [] }
+            series = [{ name = "host", bed = "veth" }, { name = "ring3", bed = "link" }]
+            measure = [{ key = "p50", name = "median", unit = "us", better = "less" }]
+            bar = [{ what = "fast", measure = "p50", series = "ring3", ratio = 0.2 }]"#,
+        )
+        .unwrap()
+    }
+
+    /// What comes of five rounds, of which the host's are 10.
+    fn outcome(ring3: &[Result<f64, String>], quick: bool) -> Outcome {
+        let mut cells = [Cell::default(), Cell::default()];
+        for value in ring3 {
+            let value = value.clone();
+            cells[0].add(Ok(Values::from([("p50".into(), 10.0)])));
+            cells[1].add(value.map(|value| Values::from([("p50".into(), value)])));
+        }
+        let (effort, cells) = (Effort::new(quick, Some(ring3.len())), cells.into());
+        let x = String::new();
+        Outcome::new(
+            "t",
+            &figure(),
+            &effort,
+            1.0,
+            vec![Point { x, cells }],
+            vec![],
+        )
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_met() {
+        assert!(outcome(&[Ok(1.0), Ok(1.0), Ok(1.0)], false).met());
+        assert!(!outcome(&[Ok(3.0), Ok(3.0), Ok(3.0)], false).met());
+        let mut lost = outcome(&[], false);
+        assert_eq!((lost.bars[0].met, lost.met()), (None, false));
+        lost.quick = true;
+        assert!(lost.met());
+        let broken = outcome(&[Err("it died".into()), Err("again".into())], true);
+        assert_eq!(broken.bars[0].why, "ring3: it died");
+        assert!(!broken.met());
+    }
+
+    #[test]
+    fn says_why_there_is_no_figure() {
+        let left_out = ["UML 6.12: x".to_string(), "UML 6.1: not built".to_string()];
+        let failures = ["host, udp: no".to_string(), "host, tcp: gone".to_string()];
+        let why = |at_x, failures, left_out| why(&bar(), "host", at_x, failures, left_out);
+        assert_eq!(why(true, &failures, &left_out), "UML 6.1: not built");
+        assert_eq!(why(true, &failures, &[]), "host, tcp: gone");
+        assert_eq!(why(true, &[], &[]), "UML 6.1: no 'p50' was printed");
+        assert_eq!(why(false, &[], &[]), "a quick run leaves it out");
     }
 }

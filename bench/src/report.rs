@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! bench/REPORT.md: what is promised and what was measured, figure by figure.
 
-use crate::outcome::{Outcome, shown};
+use crate::figure::{self, Bar, Better};
+use crate::outcome::{Outcome, shown, sign};
 use crate::spread::round;
 use crate::tool;
 use serde::{Deserialize, Serialize};
@@ -28,14 +29,73 @@ impl Promise {
     }
 }
 
-/// The bars that a built-in benchmark's JSON holds.
-#[derive(Deserialize)]
-struct Promises {
-    promises: Vec<Promise>,
+/// What a built-in benchmark said.
+pub struct Other {
+    name: String,
+    json: String,
+    held: Held,
 }
 
-/// `others`: what the built-in benchmarks said, as (name, whether met, JSON).
-pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<(), String> {
+/// What the report reads of that.
+#[derive(Deserialize)]
+struct Held {
+    promises: Vec<Promise>,
+    met: bool,
+}
+
+impl Other {
+    pub fn new(name: &str, json: String) -> Result<Other, String> {
+        let held = serde_json::from_str(&json)
+            .map_err(|e| format!("{name}: {e}: run bench/run {name} anew"))?;
+        let name = name.into();
+        Ok(Other { name, json, held })
+    }
+
+    pub fn met(&self) -> bool {
+        self.held.met
+    }
+}
+
+/// A figure of which there is none, and the bars that are not met therefore.
+pub struct Broken {
+    pub name: String,
+    why: String,
+    /// Each with what it promises.
+    bars: Vec<(String, String)>,
+}
+
+impl Broken {
+    pub fn new(name: &str, why: &str) -> Broken {
+        // A figure that cannot be read has been said to be so; a built-in one has none to read.
+        let bars = figure::read(name).map_or(Vec::new(), |figure| {
+            let bar = |bar: &Bar| {
+                let is_less = figure
+                    .measure
+                    .iter()
+                    .any(|m| m.key == bar.measure && m.better == Better::Less);
+                (format!("{} {}", sign(is_less), bar.ratio), bar.what.clone())
+            };
+            figure.bar.iter().map(bar).collect()
+        });
+        Broken {
+            name: name.into(),
+            why: why.lines().next().unwrap_or("").replace('|', "/"),
+            bars,
+        }
+    }
+
+    fn lines(&self, text: &mut String) {
+        let Broken { name, why, bars } = self;
+        for (bar, what) in bars {
+            let _ = writeln!(text, "| {what} ({name}) | {bar} | not measured: {why} | |");
+        }
+        if bars.is_empty() {
+            let _ = writeln!(text, "| {name} | | not measured: {why} | |");
+        }
+    }
+}
+
+pub fn write(outcomes: &[Outcome], others: &[Other], broken: &[Broken]) -> Result<(), String> {
     let mut text = String::from("# ring3, measured\n\n");
     let _ = writeln!(text, "{}\n", machine());
     text.push_str(
@@ -46,28 +106,34 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
     if !outcomes.iter().all(|outcome| outcome.failures.is_empty()) {
         text.push_str("Some measurements failed: see their figures.\n\n");
     }
+    if !broken.is_empty() {
+        let names: Vec<&str> = broken.iter().map(|one| one.name.as_str()).collect();
+        let _ = writeln!(text, "Not measured at all: {}.\n", names.join(", "));
+    }
     text.push_str("## What is promised\n\n| promise | bar | measured | |\n|---|--:|--:|---|\n");
     for outcome in outcomes {
         for bar in &outcome.bars {
-            let sign = if bar.less_is_better { "<=" } else { ">=" };
-            let (found, word) = match (&bar.ratio, bar.met) {
-                (Some(ratio), Some(true)) => (shown(ratio), "met"),
-                (Some(ratio), _) => (shown(ratio), "**not met**"),
-                _ => ("not measured".into(), ""),
+            let (found, word) = bar.found();
+            let word = if word == "NOT met" {
+                "**not met**"
+            } else {
+                word
             };
             let anchor = &outcome.name;
             let _ = writeln!(
                 text,
-                "| [{}](#{}) | {sign} {} | {found} | {word} |",
+                "| [{}](#{}) | {} {} | {} | {word} |",
                 bar.what,
                 anchor.to_lowercase(),
-                bar.bar
+                bar.sign(),
+                bar.bar,
+                found.replace('|', "/")
             );
         }
     }
-    for (name, _, json) in others {
-        let held: Promises = serde_json::from_str(json).map_err(|e| format!("{name}: {e}"))?;
-        for promise in held.promises {
+    for other in others {
+        let name = &other.name;
+        for promise in &other.held.promises {
             let word = if promise.met { "met" } else { "**not met**" };
             let Promise {
                 what, bar, found, ..
@@ -75,12 +141,15 @@ pub fn write(outcomes: &[Outcome], others: &[(String, bool, String)]) -> Result<
             let _ = writeln!(text, "| [{what}](#{name}) | <= {bar} | {found} | {word} |");
         }
     }
+    for one in broken {
+        one.lines(&mut text);
+    }
     peers(&mut text, outcomes);
     for outcome in outcomes {
         section(&mut text, outcome);
     }
-    for (name, met, json) in others {
-        let word = if *met { "met" } else { "**not met**" };
+    for Other { name, json, held } in others {
+        let word = if held.met { "met" } else { "**not met**" };
         let _ = writeln!(
             text,
             "\n## {name}\n\n`bench/run {name}`: target {word}\n\n```json\n{}\n```",

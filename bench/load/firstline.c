@@ -5,33 +5,74 @@
  *
  *	firstline WORD PROGRAM [ARGUMENT...]
  *
- * Prints "ms" and "mib": the proportional share of memory of the program and all that
- * descends from it, SETTLE later. Then all of them are ended.
+ * Prints "ms" and "mib": the memory of the program and all that descends from it, SETTLE
+ * later. A stack that has its memory in a file without a name (a node, a User-mode Linux)
+ * has what the host has given to that file, whoever maps how much of it; all else counts by
+ * the proportional share. Then all of them are ended.
  */
 #include "wire.h"
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #define SETTLE	300	/* ms */
 #define PATIENCE 10	/* s */
+#define FILES	64	/* of memory, in all processes */
 
-/* KiB of one process; 0 where it is gone or may not be looked at. */
-static double pss(int pid)
+/* Files of memory that were counted. */
+static struct { dev_t dev; ino_t ino; } counted[FILES];
+static int files;
+
+/* KiB of the file of memory behind a mapping; 0 where it has been counted, or is gone. */
+static double file_of(int pid, unsigned long from, unsigned long to)
 {
-	char path[64], line[256];
-	double kib = 0;
+	char path[128];
+	struct stat s;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, from, to);
+	if (stat(path, &s)) {
+		if (errno == ENOENT)
+			return 0;
+		die(path);
+	}
+	for (int i = 0; i < files; i++)
+		if (counted[i].dev == s.st_dev && counted[i].ino == s.st_ino)
+			return 0;
+	if (files == FILES) {
+		fprintf(stderr, "more than %d files of memory\n", FILES);
+		exit(1);
+	}
+	counted[files].dev = s.st_dev;
+	counted[files++].ino = s.st_ino;
+	return s.st_blocks / 2.0;
+}
+
+/* KiB of one process; 0 where it is gone. */
+static double memory(int pid)
+{
+	char path[64], line[4096];
+	unsigned long from, to;
+	int own = 1, end;
+	double kib, sum = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%d/smaps_rollup", pid);
+	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
 	f = fopen(path, "r");
 	if (!f)
 		return 0;
-	while (fgets(line, sizeof(line), f))
-		if (sscanf(line, "Pss: %lf", &kib) == 1)
-			break;
+	while (fgets(line, sizeof(line), f)) {
+		end = 0;
+		if (sscanf(line, "%lx-%lx %*s %*x %*x:%*x %*u %n", &from, &to, &end) == 2 && end) {
+			own = strncmp(line + end, "/memfd:", 7) && strncmp(line + end, "/dev/shm/", 9);
+			if (!own)
+				sum += file_of(pid, from, to);
+		} else if (own && sscanf(line, "Pss: %lf", &kib) == 1) {
+			sum += kib;
+		}
+	}
 	fclose(f);
-	return kib;
+	return sum;
 }
 
 /* All that descends from a process, itself first. */
@@ -105,7 +146,7 @@ int main(int argc, char **argv)
 	usleep(SETTLE * 1000);
 	gather(pid);
 	for (int i = 0; i < members; i++)
-		kib += pss(family[i]);
+		kib += memory(family[i]);
 	end(pid);
 	out("ms", (said - start) / 1e6);
 	out("mib", kib / 1024);

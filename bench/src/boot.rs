@@ -6,12 +6,13 @@ use crate::spread::{Spread, round};
 use crate::tool;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const BOOT_MS: f64 = 20.0;
 const IDLE_PERCENT: f64 = 0.5;
-/// Beyond program text.
+/// Beyond the image's text and the keeper's.
 const RESIDENT_MIB: f64 = 8.0;
 
 /// How long the idle node is watched, after it had time to settle.
@@ -29,10 +30,7 @@ struct Figures {
     idle_cpu_percent: f64,
     idle_cpu_target_percent: f64,
     idle_seconds: u64,
-    resident_mib: f64,
-    proportional_mib: f64,
-    /// What is resident and no program text: the kernel's and the keeper's is shared.
-    beyond_text_mib: f64,
+    memory: Memory,
     beyond_text_target_mib: f64,
     promises: Vec<Promise>,
     met: bool,
@@ -41,10 +39,30 @@ struct Figures {
 /// What an idle node takes.
 struct Idle {
     percent: f64,
-    resident_mib: f64,
-    proportional_mib: f64,
+    memory: Memory,
+}
+
+/// The parts of a node's memory, in MiB.
+#[derive(Serialize)]
+struct Memory {
+    note: &'static str,
+    /// The node's and the keeper's.
+    total_mib: f64,
+    /// What the host has given to the node's memory file, whoever maps it.
+    node_mib: f64,
+    /// Of that the image's text: a copy in each node.
+    node_text_mib: f64,
+    /// The keeper's mappings of other things, its share of what others map, too.
+    keeper_mib: f64,
+    /// Of that program text: the file's pages, which all keepers share.
+    keeper_text_mib: f64,
+    /// The total without both texts.
     beyond_text_mib: f64,
 }
+
+const SHARING: &str = "A node's memory is one file, which all its processes share and no other node \
+    does; the image's text is copied into it. The keeper's program text is the file's, shared by all keepers: \
+    it counts by its share.";
 
 pub fn run(rounds: usize) -> Result<bool, String> {
     let program = tool::compile("boot/first_packet.c")?;
@@ -65,9 +83,9 @@ pub fn run(rounds: usize) -> Result<bool, String> {
         Promise::at_most("boot to first packet, ms", BOOT_MS, boot_ms.median),
         Promise::at_most("idle node, % of one CPU", IDLE_PERCENT, idle.percent),
         Promise::at_most(
-            "resident memory of an idle node beyond text, MiB",
+            "memory of an idle node and its keeper beyond the text of both, MiB",
             RESIDENT_MIB,
-            idle.beyond_text_mib,
+            idle.memory.beyond_text_mib,
         ),
     ];
     let met = promises.iter().all(|promise| promise.met);
@@ -81,9 +99,7 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             idle_cpu_percent: round(idle.percent),
             idle_cpu_target_percent: IDLE_PERCENT,
             idle_seconds: WATCH.as_secs(),
-            resident_mib: round(idle.resident_mib),
-            proportional_mib: round(idle.proportional_mib),
-            beyond_text_mib: round(idle.beyond_text_mib),
+            memory: idle.memory,
             beyond_text_target_mib: RESIDENT_MIB,
             promises,
             met,
@@ -120,48 +136,95 @@ fn read(path: &std::path::Path) -> Result<String, String> {
 
 /// The node's own process.
 fn watch(name: &str) -> Result<Idle, String> {
-    let stat = tool::output(&mut tool::ring3(&["stat", name]))?;
-    let pid = stat
-        .lines()
-        .find(|line| line.starts_with("keeper"))
-        .and_then(|line| line.split(' ').next_back())
-        .ok_or_else(|| format!("ring3 stat names no keeper:\n{stat}"))?;
+    let stat = tool::stat(name)?;
+    let pid = &stat["pid"].to_string();
+    let image = stat["image"].as_str().ok_or("ring3 stat names no image")?;
     std::thread::sleep(SETTLE);
     let (start, before) = (Instant::now(), cpu_ns(pid)?);
     std::thread::sleep(WATCH);
     let used = cpu_ns(pid)? - before;
     let percent = 100.0 * used / start.elapsed().as_nanos() as f64;
-    let memory = read(format!("/proc/{pid}/smaps_rollup").as_ref())?;
-    let field = |name: &str| {
-        memory
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.split_whitespace().next())
-            .and_then(|word| word.parse::<f64>().ok())
-            .map(|kib| kib / 1024.0)
-            .ok_or_else(|| format!("no {name} in smaps_rollup"))
-    };
-    let resident_mib = field("Rss:")?;
     Ok(Idle {
         percent,
-        resident_mib,
-        proportional_mib: field("Pss:")?,
-        beyond_text_mib: resident_mib - text_mib(&read(format!("/proc/{pid}/smaps").as_ref())?),
+        memory: memory(pid, image)?,
     })
 }
 
-/// What is resident of mappings that can be executed, by /proc/PID/smaps.
-fn text_mib(smaps: &str) -> f64 {
-    let mut executable = false;
-    let mut kib = 0.0;
+fn memory(pid: &str, image: &str) -> Result<Memory, String> {
+    const MIB: f64 = 1048576.0;
+    let node = memory_file(pid)? as f64 / MIB;
+    let bytes = std::fs::read(image).map_err(|e| format!("{image}: {e}"))?;
+    let node_text = text_of(&bytes).ok_or_else(|| format!("{image}: no image"))? as f64 / MIB;
+    let (keeper, keeper_text) = own(&read(format!("/proc/{pid}/smaps").as_ref())?);
+    Ok(Memory {
+        note: SHARING,
+        total_mib: round(node + keeper),
+        node_mib: round(node),
+        node_text_mib: round(node_text),
+        keeper_mib: round(keeper),
+        keeper_text_mib: round(keeper_text),
+        beyond_text_mib: round(node - node_text + keeper - keeper_text),
+    })
+}
+
+/// What a mapping's line in smaps says of a node's memory.
+const MEMORY_FILE: &str = "/memfd:ring3:";
+
+/// Bytes that the host has given to the memory of the node whose keeper this is.
+fn memory_file(pid: &str) -> Result<u64, String> {
+    let folder = format!("/proc/{pid}/fd");
+    let entries = std::fs::read_dir(&folder).map_err(|e| format!("{folder}: {e}"))?;
+    let file = entries.flatten().map(|entry| entry.path()).find(|path| {
+        std::fs::read_link(path).is_ok_and(|to| to.to_string_lossy().starts_with(MEMORY_FILE))
+    });
+    let file = file.ok_or_else(|| format!("{folder}: none is a node's memory"))?;
+    let known = std::fs::metadata(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    Ok(known.blocks() * 512)
+}
+
+/// Bytes of the pages that an image's executable segments fill: the keeper writes all of them.
+fn text_of(image: &[u8]) -> Option<u64> {
+    const PAGE: u64 = 4096;
+    let long = |at: usize| Some(u64::from_le_bytes(image.get(at..at + 8)?.try_into().ok()?));
+    let word = |at: usize| Some(u32::from_le_bytes(image.get(at..at + 4)?.try_into().ok()?));
+    let half = |at: usize| Some(u16::from_le_bytes(image.get(at..at + 2)?.try_into().ok()?));
+    // ELF64: e_phoff, e_phentsize, e_phnum; p_type, p_flags, p_vaddr, p_filesz.
+    if !image.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (first, size, count) = (long(0x20)? as usize, half(0x36)? as usize, half(0x38)?);
+    let mut bytes = 0;
+    for at in (0..count as usize).map(|n| first + n * size) {
+        let is_text = word(at)? == 1 && word(at + 4)? & 1 != 0;
+        if is_text {
+            let (address, len) = (long(at + 0x10)?, long(at + 0x20)?);
+            bytes += (address + len).next_multiple_of(PAGE) - address / PAGE * PAGE;
+        }
+    }
+    Some(bytes)
+}
+
+/// MiB of a keeper's mappings that are not its node's memory, by its share of them, and what of
+/// that is program text, by /proc/PID/smaps.
+fn own(smaps: &str) -> (f64, f64) {
+    let (mut is_own, mut is_text) = (false, false);
+    let (mut all, mut text) = (0.0, 0.0);
     for line in smaps.lines() {
-        let mut words = line.split_whitespace();
-        match (words.next(), words.next()) {
-            (Some("Rss:"), Some(size)) if executable => kib += size.parse().unwrap_or(0.0),
-            (Some(word), Some(mode)) if word.contains('-') => executable = mode.contains('x'),
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words.as_slice() {
+            ["Pss:", kib, ..] if is_own => {
+                let kib: f64 = kib.parse().unwrap_or(0.0);
+                all += kib;
+                text += if is_text { kib } else { 0.0 };
+            }
+            [range, mode, _, _, inode, ..] if range.contains('-') => {
+                is_own = !line.contains(MEMORY_FILE);
+                is_text = mode.contains('x') && *inode != "0";
+            }
             _ => {}
         }
     }
-    kib / 1024.0
+    (all / 1024.0, text / 1024.0)
 }
 
 /// Time on a processor of all threads, by the scheduler's own count.
@@ -182,12 +245,37 @@ fn cpu_ns(pid: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::text_mib;
+    use super::{own, text_of};
 
     #[test]
-    fn finds_text() {
-        let smaps = "1000-2000 r-xs 00000000 00:01 1 /a\nRss:   2048 kB\nPss: 1 kB\n\
-                     2000-3000 rw-s 00000000 00:01 1 /a\nRss:   1024 kB\n";
-        assert_eq!(text_mib(smaps), 2.0);
+    fn finds_what_is_the_keepers_own() {
+        let smaps = "1000-2000 r-xp 00000000 00:01 1 /a\nRss:   2048 kB\nPss: 1024 kB\n\
+                     2000-3000 rw-s 00000000 00:01 2 /memfd:ring3:a-b (deleted)\nPss: 4096 kB\n\
+                     3000-4000 rw-p 00000000 00:00 0 \nRss: 2048 kB\nPss: 2048 kB\nPss_Dirty: 9 kB\n\
+                     4000-5000 r-xp 00000000 00:00 0 [vdso]\nPss: 512 kB\n";
+        assert_eq!(own(smaps), (3.5, 1.0));
+    }
+
+    #[test]
+    fn finds_the_text_of_an_image() {
+        let mut image = vec![0; 0x40 + 2 * 56];
+        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put = |at: usize, value: u64, len: usize| {
+            image[at..at + len].copy_from_slice(&value.to_le_bytes()[..len]);
+        };
+        for (at, value, len) in [(0x20, 0x40, 8), (0x36, 56, 2), (0x38, 2, 2)] {
+            put(at, value, len);
+        }
+        // Readable and writable, then readable and executable from within a page on.
+        for (n, flags, address, len) in [(0, 6, 0, 0x5000), (1, 5, 0x200800, 0x1801)] {
+            let at = 0x40 + n * 56;
+            put(at, 1, 4);
+            put(at + 4, flags, 4);
+            put(at + 0x10, address, 8);
+            put(at + 0x20, len, 8);
+        }
+        assert_eq!(text_of(&image), Some(0x3000));
+        assert_eq!(text_of(&image[..0x50]), None);
+        assert_eq!(text_of(b"#!/bin/sh"), None);
     }
 }

@@ -20,6 +20,12 @@ pub fn ring3(args: &[&str]) -> Command {
     command
 }
 
+/// What `ring3 stat` knows of a node.
+pub fn stat(node: &str) -> Result<serde_json::Value, String> {
+    let text = output(&mut ring3(&["stat", node, "--json"]))?;
+    serde_json::from_str(&text).map_err(|e| format!("ring3 stat --json: {e}"))
+}
+
 /// Where everything made lies.
 pub fn build() -> PathBuf {
     std::env::var_os("RING3_BUILD").map_or_else(|| root().join("build"), PathBuf::from)

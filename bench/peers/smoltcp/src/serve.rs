@@ -8,10 +8,12 @@ use std::time::{Duration, Instant};
 /// Buffers of a connection that carries a stream, and of one that carries little.
 const LARGE: usize = 1 << 20;
 const SMALL: usize = 1 << 14;
-/// Datagrams that may wait.
-const DATAGRAMS: usize = 1024;
-/// Connections that may be open at once.
-const CLIENTS: usize = 256;
+/// Datagrams that may wait, and their bytes: what bench/load gives a socket of Linux.
+const DATAGRAMS: usize = 8192;
+const DATAGRAM_BYTES: usize = 4 << 20;
+/// Connections that may be open at once: the 64 that ask, and some that close. Each round
+/// looks at all of them.
+const CLIENTS: usize = 72;
 
 pub enum Step {
     /// Nothing to do until packets come.
@@ -82,7 +84,7 @@ fn listen(sockets: &mut SocketSet, port: u16, size: usize) -> Result<SocketHandl
 fn bind(sockets: &mut SocketSet, port: u16) -> Result<SocketHandle, String> {
     let buffer = || {
         let metadata = vec![udp::PacketMetadata::EMPTY; DATAGRAMS];
-        udp::PacketBuffer::new(metadata, vec![0; LARGE])
+        udp::PacketBuffer::new(metadata, vec![0; DATAGRAM_BYTES])
     };
     let mut socket = udp::Socket::new(buffer(), buffer());
     socket.bind(port).map_err(|e| format!("bind: {e}"))?;

@@ -6,14 +6,17 @@
  *	flood ask ADDRESS PORT SIZE SECONDS [BURST]
  *
  * Without BURST the sender sends as fast as it can, and what the receiver counts is
- * reported beside what was sent. With BURST it sends so many, lets the receiver
- * finish, and so on: the time of the sends alone is reported, undisturbed by a queue
- * that is full. A TCP connection to the same port number carries orders and counts.
+ * reported beside what was sent. With BURST it sends so many, waits until the receiver has
+ * counted them, and so on: the time of the sends alone is reported, undisturbed by a queue
+ * that is full. Where datagrams are lost then, the time is of something else, and an error.
+ * A TCP connection to the same port number carries orders and counts.
  */
 #include "wire.h"
 #include <pthread.h>
 
 #define COUNTED	200	/* bursts whose host system calls are counted */
+#define ARRIVAL	(20 * 1000 * 1000)	/* ns: what has not come by then, does not */
+#define ENOUGH	99.0	/* % of the bursts' datagrams that have to come */
 
 static char buf[65536];
 static int data;		/* the server's datagram socket */
@@ -41,6 +44,7 @@ static __attribute__((noreturn)) void serve(const char *port)
 	pthread_t thread;
 
 	data = serve_on(SOCK_DGRAM, port, 0);
+	receive_buffer(data);
 	if (pthread_create(&thread, NULL, answer, &listener))
 		die("pthread_create");
 	ready();
@@ -75,39 +79,54 @@ static void send_one(int fd, size_t size)
 		die("send");
 }
 
-/* Time of each send of a burst, in ns. */
-static double burst_of(int fd, int control, size_t size, int burst)
+/* Until the receiver has all, or nothing more comes; what it has. */
+static uint64_t arrived(int control, uint64_t wanted)
 {
-	uint64_t start = now_ns(), took;
+	uint64_t start = now_ns(), packets;
 
+	do
+		packets = ask(control).packets;
+	while (packets < wanted && now_ns() - start < ARRIVAL);
+	return packets;
+}
+
+static void send_burst(int fd, size_t size, int burst)
+{
 	for (int i = 0; i < burst; i++)
 		send_one(fd, size);
-	took = now_ns() - start;
-	ask(control);
-	return (double)took / burst;
 }
 
 static void bursts(int fd, int control, size_t size, uint64_t length, int burst)
 {
-	uint64_t start = now_ns();
-	double calls = 0, before;
+	uint64_t before = ask(control).packets, packets = before, sent = 0, start, t;
+	double calls = 0, calls_before, delivered;
 	struct sample s;
 	int counter;
 
 	sample_init(&s);
-	do
-		sample_add(&s, burst_of(fd, control, size, burst));
-	while (now_ns() - start < length);
+	start = now_ns();
+	do {
+		t = now_ns();
+		send_burst(fd, size, burst);
+		sample_add(&s, (double)(now_ns() - t) / burst);
+		sent += burst;
+		packets = arrived(control, packets + burst);
+	} while (now_ns() - start < length);
+	delivered = 100.0 * (packets - before) / sent;
+	if (delivered < ENOUGH) {
+		fprintf(stderr, "only %.1f %% of the datagrams came\n", delivered);
+		exit(1);
+	}
 	out("send_ns", sample_at(&s, 0.5));
 	out("send_p99_ns", sample_at(&s, 0.99));
+	out("delivered", delivered);
 
 	counter = host_calls_open();
 	for (int n = 0; n < COUNTED; n++) {
-		before = host_calls(counter);
-		for (int i = 0; i < burst; i++)
-			send_one(fd, size);
-		calls += host_calls(counter) - before - 1;
-		ask(control);
+		calls_before = host_calls(counter);
+		send_burst(fd, size, burst);
+		calls += host_calls(counter) - calls_before - 1;
+		packets = arrived(control, packets + burst);
 	}
 	if (counter >= 0)
 		out("host_calls", calls / burst / COUNTED);

@@ -81,6 +81,18 @@ static inline int serve_on(int type, const char *port, int backlog)
 	return fd;
 }
 
+#define RECEIVE_BUFFER	(4 << 20)	/* bytes, as the peers of bench/peers have */
+
+/* Of datagrams that may wait. The host's limit for it is none for root. */
+static inline void receive_buffer(int fd)
+{
+	int size = RECEIVE_BUFFER;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) &&
+	    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size)))
+		die("SO_RCVBUF");
+}
+
 static inline int connect_to(int type, const char *host, const char *port)
 {
 	struct sockaddr_in a = address(host, port);

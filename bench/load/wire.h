@@ -195,6 +195,18 @@ static inline double sample_at(struct sample *s, double share)
 	return s->at[(size_t)(share * (s->n - 1))];
 }
 
+#define ENOUGH_FOR_P99	1000	/* of which ten lie above */
+
+/* The 99th percentile; of fewer it would be that of a handful. */
+static inline double sample_p99(struct sample *s)
+{
+	if (s->seen < ENOUGH_FOR_P99) {
+		fprintf(stderr, "%zu samples are too few for a 99th percentile\n", s->seen);
+		exit(1);
+	}
+	return sample_at(s, 0.99);
+}
+
 /* Seconds all CPUs of the machine were busy so far; in steps of 10 ms. */
 static inline double machine_busy(void)
 {

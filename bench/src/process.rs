@@ -5,9 +5,9 @@ use crate::figure::Output;
 use crate::tool;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command, Stdio};
+use std::process::{ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a program may take beyond the seconds it was asked for.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,38 +16,54 @@ const PARTING: Duration = Duration::from_millis(500);
 
 /// A program that is ended when this is dropped: asked first, so that a node's program
 /// is not killed in the middle of kernel code.
+///
+/// A thread waits for it: who looked again and again would do so on the CPUs that are measured.
 struct Ended {
-    child: Child,
+    pid: u32,
     name: String,
+    out: Option<ChildStdout>,
+    err: Option<ChildStderr>,
+    exit: mpsc::Receiver<std::io::Result<ExitStatus>>,
+    status: Option<ExitStatus>,
 }
 
 impl Ended {
     fn start(mut command: Command, name: &str) -> Result<Ended, String> {
-        let child = command
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| format!("{name}: {e}"))?;
-        let name = name.to_string();
-        Ok(Ended { child, name })
+        let (send, exit) = mpsc::channel();
+        let ended = Ended {
+            pid: child.id(),
+            name: name.to_string(),
+            out: child.stdout.take(),
+            err: child.stderr.take(),
+            exit,
+            status: None,
+        };
+        std::thread::spawn(move || send.send(child.wait()));
+        Ok(ended)
     }
 
-    /// Whether it ended within `time`.
-    fn wait(&mut self, time: Duration) -> bool {
-        let start = Instant::now();
-        while matches!(self.child.try_wait(), Ok(None)) {
-            if start.elapsed() > time {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
+    /// How it ended, if it did within `time`.
+    fn wait(&mut self, time: Duration) -> Option<ExitStatus> {
+        if self.status.is_none() {
+            self.status = self.exit.recv_timeout(time).ok()?.ok();
         }
-        true
+        self.status
+    }
+
+    fn signal(&self, name: &str) {
+        // One that has just ended needs none.
+        let _ = tool::output(Command::new("kill").args([name, &self.pid.to_string()]));
     }
 
     fn complaint(&mut self) -> String {
         let mut text = String::new();
-        if let Some(err) = self.child.stderr.as_mut() {
+        if let Some(err) = self.err.as_mut() {
             let _ = err.read_to_string(&mut text);
         }
         text.trim().lines().last().unwrap_or("").to_string()
@@ -56,15 +72,15 @@ impl Ended {
 
 impl Drop for Ended {
     fn drop(&mut self) {
-        if self.wait(PARTING) {
+        if self.wait(PARTING).is_some() {
             return;
         }
-        let pid = self.child.id().to_string();
-        let _ = tool::output(Command::new("kill").args(["-TERM", &pid]));
-        if !self.wait(Duration::from_secs(3)) {
-            eprintln!("bench: {} (pid {pid}) did not end and is killed", self.name);
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        self.signal("-TERM");
+        if self.wait(Duration::from_secs(3)).is_none() {
+            let Ended { name, pid, .. } = self;
+            eprintln!("bench: {name} (pid {pid}) did not end and is killed");
+            self.signal("-KILL");
+            self.wait(Duration::from_secs(3));
         }
     }
 }
@@ -85,15 +101,14 @@ pub fn measure(
     };
     let mut client = Ended::start(near, "the asking end")?;
     let (send, text) = mpsc::channel();
-    let mut out = client.child.stdout.take().ok_or("no output")?;
+    let mut out = client.out.take().ok_or("no output")?;
     std::thread::spawn(move || {
         let mut text = String::new();
         let _ = out.read_to_string(&mut text).map(|_| send.send(text));
     });
-    if !client.wait(limit) {
-        return Err(format!("the asking end took over {limit:?}"));
-    }
-    let status = client.child.wait().map_err(|e| e.to_string())?;
+    let status = client
+        .wait(limit)
+        .ok_or_else(|| format!("the asking end took over {limit:?}"))?;
     if !status.success() {
         return Err(format!("the asking end: {status}: {}", client.complaint()));
     }
@@ -107,7 +122,7 @@ pub fn measure(
 /// Starts a server and waits for its first line.
 fn serve(command: Command) -> Result<Ended, String> {
     let mut server = Ended::start(command, "the serving end")?;
-    let out = server.child.stdout.take().ok_or("no output")?;
+    let out = server.out.take().ok_or("no output")?;
     let (send, first) = mpsc::channel();
     std::thread::spawn(move || {
         for line in BufReader::new(out).lines() {
@@ -123,7 +138,7 @@ fn serve(command: Command) -> Result<Ended, String> {
             Ok(server)
         }
         _ => {
-            if server.wait(PARTING) {
+            if server.wait(PARTING).is_some() {
                 return Err(format!("the serving end: {}", server.complaint()));
             }
             Err("the serving end does not get ready".into())
@@ -190,6 +205,26 @@ fn micros(word: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn waits_and_ends() {
+        let shell = |line: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", line]);
+            command
+        };
+        let run = |line: &str| measure(None, shell(line), Output::Lines, 0.1);
+        assert_eq!(run("sleep 0.1; echo p50 2").unwrap()["p50"], 2.0);
+        let why = run("echo it broke >&2; exit 3").unwrap_err();
+        assert!(why.contains("exit status: 3: it broke"), "{why}");
+        let mut slow = Ended::start(shell("exec sleep 60"), "a slow one").unwrap();
+        assert!(slow.wait(Duration::from_millis(20)).is_none());
+        slow.signal("-TERM");
+        assert!(slow.wait(Duration::from_secs(5)).is_some());
+        let serve = shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done");
+        let both = measure(Some(serve), shell("echo rate 1"), Output::Lines, 0.1);
+        assert_eq!(both.unwrap()["rate"], 1.0);
+    }
 
     #[test]
     fn reads_what_programs_print() {

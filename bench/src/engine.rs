@@ -13,20 +13,13 @@ use std::io::{IsTerminal, Write};
 
 pub struct Effort {
     pub quick: bool,
-    pub rounds: usize,
-}
-
-impl Effort {
-    pub fn new(quick: bool, rounds: Option<usize>) -> Effort {
-        Effort {
-            quick,
-            rounds: rounds.unwrap_or(5),
-        }
-    }
+    /// None: as many as the figure says.
+    pub rounds: Option<usize>,
 }
 
 pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
     let mut figure = figure::read(name)?;
+    figure.rounds = effort.rounds.unwrap_or(figure.rounds);
     let mut left_out = Vec::new();
     figure.series.retain(|series| match peer::missing(series) {
         Some(why) => {
@@ -60,7 +53,7 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         true => &figure.x.quick,
         false => &figure.x.values,
     };
-    let mut progress = Progress::new(name, xs.len() * figure.series.len() * effort.rounds);
+    let mut progress = Progress::new(name, xs.len() * figure.series.len() * figure.rounds);
     let mut beds = Vec::new();
     for series in std::mem::take(&mut figure.series) {
         match Bed::make(&series) {
@@ -82,7 +75,7 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
     for x in xs {
         vars.insert("x".into(), x.clone());
         let mut cells: Vec<Cell> = figure.series.iter().map(|_| Cell::default()).collect();
-        for _ in 0..effort.rounds {
+        for _ in 0..figure.rounds {
             for ((series, bed), cell) in figure.series.iter().zip(&beds).zip(&mut cells) {
                 progress.step(&series.name, x);
                 vars.insert("port".into(), port.to_string());
@@ -96,8 +89,9 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         });
     }
     progress.done();
+    let quick = effort.quick;
     Ok(Outcome::new(
-        name, &figure, effort, seconds, points, left_out,
+        name, &figure, quick, seconds, points, left_out,
     ))
 }
 

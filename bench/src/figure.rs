@@ -29,6 +29,9 @@ pub struct Figure {
     pub bar: Vec<Bar>,
     #[serde(default)]
     pub plot: Plot,
+    /// Unless told otherwise. With 5 of all figures but the longest, a run stays under half an hour.
+    #[serde(default = "five")]
+    pub rounds: usize,
     /// Measured by `make bench-quick` too.
     #[serde(default)]
     pub quick: bool,
@@ -79,7 +82,10 @@ pub struct Load {
     pub quick_seconds: f64,
 }
 
-/// With 5 rounds of all figures a run stays under half an hour.
+fn five() -> usize {
+    5
+}
+
 fn usual() -> f64 {
     0.7
 }

@@ -60,7 +60,7 @@ fn run(mut names: Vec<String>) -> Result<bool, String> {
         .iter()
         .any(|name| name == "--quick" || name == "quick");
     names.retain(|name| name != "--quick");
-    let effort = Effort::new(quick, rounds);
+    let effort = Effort { quick, rounds };
     match names
         .iter()
         .map(String::as_str)

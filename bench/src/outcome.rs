@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What came out of a figure: the JSON that is kept and the table that is shown.
 
-use crate::engine::Effort;
 use crate::figure::{Bar, Better, Figure};
 use crate::process::Values;
 use crate::report;
@@ -160,7 +159,7 @@ impl Outcome {
     pub fn new(
         name: &str,
         figure: &Figure,
-        effort: &Effort,
+        quick: bool,
         seconds: f64,
         points: Vec<Point>,
         left_out: Vec<String>,
@@ -196,14 +195,14 @@ impl Outcome {
             .map(|bar| {
                 let ratio = points.iter().find(|p| p.x == bar.x).and_then(|point| {
                     if bar.plain {
-                        return point.plain(place(&bar.series)?, &bar.measure, effort.rounds);
+                        return point.plain(place(&bar.series)?, &bar.measure, figure.rounds);
                     }
                     let to = if bar.to.is_empty() {
                         0
                     } else {
                         place(&bar.to)?
                     };
-                    point.ratio(place(&bar.series)?, to, &bar.measure, effort.rounds)
+                    point.ratio(place(&bar.series)?, to, &bar.measure, figure.rounds)
                 });
                 let less_is_better = less(&bar.measure);
                 let why = match ratio {
@@ -236,7 +235,7 @@ impl Outcome {
             .collect();
         let points = points
             .iter()
-            .map(|point| draw(figure, point, effort.rounds))
+            .map(|point| draw(figure, point, figure.rounds))
             .collect();
         Outcome {
             name: name.into(),
@@ -244,9 +243,9 @@ impl Outcome {
             paper: figure.paper.clone(),
             note: figure.note.trim().into(),
             x: figure.x.name.clone(),
-            rounds: effort.rounds,
+            rounds: figure.rounds,
             seconds,
-            quick: effort.quick,
+            quick,
             command: format!("bench/{name}/run"),
             when: report::now(),
             series,
@@ -498,16 +497,10 @@ mod tests {
             cells[0].add(Ok(Values::from([("p50".into(), 10.0)])));
             cells[1].add(value.map(|value| Values::from([("p50".into(), value)])));
         }
-        let (effort, cells) = (Effort::new(quick, Some(ring3.len())), cells.into());
-        let x = String::new();
-        Outcome::new(
-            "t",
-            &figure(),
-            &effort,
-            1.0,
-            vec![Point { x, cells }],
-            vec![],
-        )
+        let mut figure = figure();
+        figure.rounds = ring3.len();
+        let (x, cells) = (String::new(), cells.into());
+        Outcome::new("t", &figure, quick, 1.0, vec![Point { x, cells }], vec![])
     }
 
     #[test]

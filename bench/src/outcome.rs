@@ -92,12 +92,13 @@ impl Verdict {
         sign(self.less_is_better)
     }
 
-    /// What was found, and whether that is enough.
-    pub fn found(&self) -> (String, &'static str) {
+    /// What was found in so many rounds, and whether that is enough.
+    pub fn found(&self, rounds: usize) -> (String, &'static str) {
         match (&self.ratio, self.met) {
-            (Some(ratio), Some(true)) => (shown(ratio), "met"),
-            (Some(ratio), Some(false)) => (shown(ratio), "NOT met"),
-            _ => (format!("not measured: {}", self.why), ""),
+            (Some(ratio), Some(true)) => (shown(ratio, rounds), "met"),
+            (Some(ratio), Some(false)) => (shown(ratio, rounds), "NOT met"),
+            (Some(ratio), None) => (shown(ratio, rounds), "not measured: too few rounds"),
+            (None, _) => (format!("not measured: {}", self.why), ""),
         }
     }
 }
@@ -224,10 +225,12 @@ impl Outcome {
                     to: bar.to.clone(),
                     bar: bar.ratio,
                     less_is_better,
-                    met: ratio.map(|ratio| match less_is_better {
-                        true => ratio.median <= bar.ratio,
-                        false => ratio.median >= bar.ratio,
-                    }),
+                    met: ratio
+                        .filter(|ratio| are_enough(ratio.n, figure.rounds))
+                        .map(|ratio| match less_is_better {
+                            true => ratio.median <= bar.ratio,
+                            false => ratio.median >= bar.ratio,
+                        }),
                     ratio,
                     why,
                 }
@@ -305,19 +308,20 @@ impl Outcome {
                     out.push_str(&match found {
                         Some(f) => {
                             let [low, high] = f.spread.quartiles;
-                            format!(" {} | {}..{} |", f.spread.median, low, high)
+                            let of = of_rounds(f.spread.n, self.rounds);
+                            format!(" {}{of} | {low}..{high} |", f.spread.median)
                         }
                         None => " - | |".to_string(),
                     });
                     if !m.plain {
                         out.push_str(&match found.and_then(|f| f.ratio) {
-                            Some(ratio) => format!(" {} |", shown(&ratio)),
+                            Some(ratio) => format!(" {} |", shown(&ratio, self.rounds)),
                             None => " |".to_string(),
                         });
                     }
                     if !m.plain && !self.versus.is_empty() {
                         out.push_str(&match found.and_then(|f| f.versus) {
-                            Some(times) => format!(" {} |", shown(&times)),
+                            Some(times) => format!(" {} |", shown(&times, self.rounds)),
                             None => " |".to_string(),
                         });
                     }
@@ -347,7 +351,7 @@ impl Outcome {
             for (point, series) in &columns {
                 let found = point.series.get(*series).and_then(|s| s.get(&measure.key));
                 out.push_str(&match found {
-                    Some(figures) => format!(" {} |", shown(&figures.spread)),
+                    Some(figures) => format!(" {} |", shown(&figures.spread, self.rounds)),
                     None => " - |".to_string(),
                 });
             }
@@ -359,7 +363,7 @@ impl Outcome {
     pub fn verdicts(&self) -> String {
         let mut out = String::new();
         for bar in &self.bars {
-            let (found, word) = bar.found();
+            let (found, word) = bar.found(self.rounds);
             let word = match word {
                 "" => String::new(),
                 word => format!("{word}: "),
@@ -413,14 +417,28 @@ fn why(bar: &Bar, to: &str, is_at_x: bool, failures: &[String], left_out: &[Stri
         .unwrap_or_else(|| format!("{}: no '{}' was printed", bar.series, bar.measure))
 }
 
-pub fn shown(ratio: &Spread) -> String {
+/// Whether a median of `n` rounds stands for all of them: those that failed may be the slow ones.
+fn are_enough(n: usize, rounds: usize) -> bool {
+    n * 5 >= rounds * 4
+}
+
+/// Of how many rounds a figure is, where it is not of all.
+fn of_rounds(n: usize, rounds: usize) -> String {
+    match n == rounds {
+        true => String::new(),
+        false => format!(" [{n}/{rounds} rounds]"),
+    }
+}
+
+pub fn shown(ratio: &Spread, rounds: usize) -> String {
     let short = |v: f64| match v {
         v if v >= 1000.0 => format!("{v:.0}"),
         v if v >= 10.0 => format!("{v:.1}"),
         v => format!("{v:.2}"),
     };
     let [low, high] = ratio.quartiles.map(short);
-    format!("{} ({low}..{high})", short(ratio.median))
+    let of = of_rounds(ratio.n, rounds);
+    format!("{} ({low}..{high}){of}", short(ratio.median))
 }
 
 fn draw(figure: &Figure, point: &Point, rounds: usize) -> Drawn {
@@ -514,6 +532,20 @@ mod tests {
         let broken = outcome(&[Err("it died".into()), Err("again".into())], true);
         assert_eq!(broken.bars[0].why, "ring3: it died");
         assert!(!broken.met());
+    }
+
+    #[test]
+    fn a_median_is_of_most_rounds() {
+        let lost = || Err("lost".to_string());
+        let most = outcome(&[Ok(1.0), Ok(1.0), lost(), Ok(1.0), Ok(1.0)], false);
+        assert_eq!(most.bars[0].met, Some(true));
+        let shown = "0.10 (0.10..0.10) [4/5 rounds]".to_string();
+        assert_eq!(most.bars[0].found(5), (shown, "met"));
+        assert!(most.table().contains(" 1 [4/5 rounds] | 1..1 |"));
+        let few = outcome(&[Ok(1.0), Ok(1.0), lost(), Ok(1.0), lost()], false);
+        assert_eq!(few.bars[0].met, None);
+        assert_eq!(few.bars[0].found(5).1, "not measured: too few rounds");
+        assert!(are_enough(3, 3) && !are_enough(2, 3));
     }
 
     #[test]

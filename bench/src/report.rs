@@ -113,7 +113,7 @@ pub fn write(outcomes: &[Outcome], others: &[Other], broken: &[Broken]) -> Resul
     text.push_str("## What is promised\n\n| promise | bar | measured | |\n|---|--:|--:|---|\n");
     for outcome in outcomes {
         for bar in &outcome.bars {
-            let (found, word) = bar.found();
+            let (found, word) = bar.found(outcome.rounds);
             let word = if word == "NOT met" {
                 "**not met**"
             } else {
@@ -196,7 +196,8 @@ fn peers(text: &mut String, outcomes: &[Outcome]) {
                 for name in &names {
                     let figures = point.series.get(*name).and_then(|s| s.get(&measure.key));
                     let times = figures.and_then(|figures| figures.versus);
-                    let _ = write!(text, " {} |", times.map_or(String::new(), |t| shown(&t)));
+                    let times = times.map_or(String::new(), |t| shown(&t, outcome.rounds));
+                    let _ = write!(text, " {times} |");
                 }
                 text.push('\n');
             }

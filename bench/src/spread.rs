@@ -9,6 +9,8 @@ pub struct Spread {
     pub quartiles: [f64; 2],
     pub min: f64,
     pub max: f64,
+    /// Of so many values.
+    pub n: usize,
 }
 
 impl Spread {
@@ -26,6 +28,7 @@ impl Spread {
             quartiles: [at(0.25), at(0.75)],
             min: at(0.0),
             max: at(1.0),
+            n: values.len(),
         }
     }
 }
@@ -49,7 +52,7 @@ mod tests {
         let spread = Spread::of(&[4.0, 1.0, 2.0, 3.0]);
         assert_eq!(spread.median, 2.5);
         assert_eq!(spread.quartiles, [1.75, 3.25]);
-        assert_eq!((spread.min, spread.max), (1.0, 4.0));
+        assert_eq!((spread.min, spread.max, spread.n), (1.0, 4.0, 4));
     }
 
     /// The ratio of the medians would be 1.

@@ -3,6 +3,7 @@
 
 use crate::report::Promise;
 use crate::spread::{Spread, round};
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::Serialize;
 use std::io::{BufRead, BufReader};
@@ -34,6 +35,7 @@ struct Figures {
     beyond_text_target_mib: f64,
     promises: Vec<Promise>,
     met: bool,
+    stamp: Stamp,
 }
 
 /// What an idle node takes.
@@ -103,6 +105,7 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             beyond_text_target_mib: RESIDENT_MIB,
             promises,
             met,
+            stamp: Stamp::now(false),
         },
     )?;
     Ok(met)

@@ -7,6 +7,7 @@ use crate::figure::{self, Figure, Series};
 use crate::outcome::{Cell, Outcome, Point};
 use crate::peer;
 use crate::process::{self, Values};
+use crate::stamp::Stamp;
 use crate::tool;
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -89,9 +90,9 @@ pub fn run(name: &str, effort: &Effort) -> Result<Outcome, String> {
         });
     }
     progress.done();
-    let quick = effort.quick;
+    let stamp = Stamp::now(effort.quick);
     Ok(Outcome::new(
-        name, &figure, quick, seconds, points, left_out,
+        name, &figure, stamp, seconds, points, left_out,
     ))
 }
 

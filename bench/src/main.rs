@@ -17,11 +17,13 @@ mod process;
 mod report;
 mod spawn;
 mod spread;
+mod stamp;
 mod tool;
 
 use engine::Effort;
 use outcome::Outcome;
 use report::{Broken, Other};
+use stamp::Stamp;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list | report
@@ -75,7 +77,7 @@ fn run(mut names: Vec<String>) -> Result<bool, String> {
             let mut met = true;
             for name in some {
                 met &= match BUILTIN.iter().find(|(known, ..)| known == name) {
-                    Some((_, usual, function)) => function(rounds.unwrap_or(*usual))?,
+                    Some(known) => builtin(known, rounds)?,
                     None => figure(name, &effort)?.met(),
                 };
             }
@@ -105,7 +107,7 @@ fn kept() -> Result<bool, String> {
                 .map_err(|e| format!("{}: {e}", path.display())),
         }
     };
-    let mut run = Run::default();
+    let mut run = Run::new(false);
     for name in figure::all()? {
         match read(&name)?.map(|text| serde_json::from_str::<Outcome>(&text)) {
             Some(Ok(outcome)) => run.outcomes.push(outcome),
@@ -126,21 +128,30 @@ fn kept() -> Result<bool, String> {
 }
 
 /// What a report is made of.
-#[derive(Default)]
 struct Run {
+    stamp: Stamp,
     outcomes: Vec<Outcome>,
     others: Vec<Other>,
     broken: Vec<Broken>,
 }
 
 impl Run {
+    fn new(quick: bool) -> Run {
+        Run {
+            stamp: Stamp::now(quick),
+            outcomes: Vec::new(),
+            others: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
     fn lost(&mut self, name: &str, why: &str) {
         eprintln!("{name}: {why}");
         self.broken.push(Broken::new(name, why));
     }
 
     fn write(&self) -> Result<(), String> {
-        report::write(&self.outcomes, &self.others, &self.broken)
+        report::write(&self.stamp, &self.outcomes, &self.others, &self.broken)
     }
 
     fn count(&self) -> usize {
@@ -154,12 +165,18 @@ impl Run {
     }
 }
 
+fn builtin((name, usual, function): &Builtin, rounds: Option<usize>) -> Result<bool, String> {
+    tool::discard(name)?;
+    function(rounds.unwrap_or(*usual))
+}
+
 /// Measures one figure, shows its table and keeps it.
 fn figure(name: &str, effort: &Effort) -> Result<Outcome, String> {
     let known = figure::all()?;
     if !known.iter().any(|one| one == name) {
         return Err(format!("no figure is called '{name}'\n{USAGE}"));
     }
+    tool::discard(name)?;
     let outcome = engine::run(name, effort)?;
     println!(
         "{}\n{}{}",
@@ -176,7 +193,7 @@ fn figure(name: &str, effort: &Effort) -> Result<Outcome, String> {
 
 fn all(effort: &Effort) -> Result<bool, String> {
     let start = std::time::Instant::now();
-    let mut run = Run::default();
+    let mut run = Run::new(effort.quick);
     for name in figure::all()? {
         if effort.quick && !figure::read(&name)?.quick {
             continue;
@@ -188,8 +205,9 @@ fn all(effort: &Effort) -> Result<bool, String> {
         // After each, so that a run that is cut short leaves what it has.
         run.write()?;
     }
-    for (name, usual, function) in BUILTIN.iter().filter(|_| !effort.quick) {
-        if let Err(why) = function(*usual) {
+    for known in BUILTIN.iter().filter(|_| !effort.quick) {
+        let name = known.0;
+        if let Err(why) = builtin(known, None) {
             run.lost(name, &why);
             continue;
         }

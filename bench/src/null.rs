@@ -3,6 +3,7 @@
 
 use crate::report::Promise;
 use crate::spread::{Spread, ratios};
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::Serialize;
 use std::process::Command;
@@ -20,6 +21,7 @@ struct Figures {
     ratio: Spread,
     promises: Vec<Promise>,
     met: bool,
+    stamp: Stamp,
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
@@ -44,6 +46,7 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             ratio,
             promises,
             met,
+            stamp: Stamp::now(false),
         },
     )?;
     Ok(met)

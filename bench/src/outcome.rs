@@ -3,8 +3,8 @@
 
 use crate::figure::{Bar, Better, Figure};
 use crate::process::Values;
-use crate::report;
 use crate::spread::{Spread, round};
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -19,10 +19,8 @@ pub struct Outcome {
     pub x: String,
     pub rounds: usize,
     pub seconds: f64,
-    pub quick: bool,
     pub command: String,
-    /// Date and load when it was done.
-    pub when: String,
+    pub stamp: Stamp,
     pub series: Vec<String>,
     pub measures: Vec<Shown>,
     pub points: Vec<Drawn>,
@@ -160,7 +158,7 @@ impl Outcome {
     pub fn new(
         name: &str,
         figure: &Figure,
-        quick: bool,
+        stamp: Stamp,
         seconds: f64,
         points: Vec<Point>,
         left_out: Vec<String>,
@@ -248,9 +246,8 @@ impl Outcome {
             x: figure.x.name.clone(),
             rounds: figure.rounds,
             seconds,
-            quick,
             command: format!("bench/{name}/run"),
-            when: report::now(),
+            stamp,
             series,
             measures: figure
                 .measure
@@ -376,7 +373,7 @@ impl Outcome {
 
     /// What was not measured is not met; a quick run leaves out values of x, and their bars.
     pub fn met(&self) -> bool {
-        let met = |bar: &Verdict| bar.met.unwrap_or(self.quick);
+        let met = |bar: &Verdict| bar.met.unwrap_or(self.stamp.quick);
         self.failures.is_empty() && self.bars.iter().all(met)
     }
 
@@ -518,7 +515,14 @@ mod tests {
         let mut figure = figure();
         figure.rounds = ring3.len();
         let (x, cells) = (String::new(), cells.into());
-        Outcome::new("t", &figure, quick, 1.0, vec![Point { x, cells }], vec![])
+        let stamp = Stamp {
+            commit: String::new(),
+            image: String::new(),
+            quick,
+            date: String::new(),
+            load: String::new(),
+        };
+        Outcome::new("t", &figure, stamp, 1.0, vec![Point { x, cells }], vec![])
     }
 
     #[test]
@@ -527,7 +531,7 @@ mod tests {
         assert!(!outcome(&[Ok(3.0), Ok(3.0), Ok(3.0)], false).met());
         let mut lost = outcome(&[], false);
         assert_eq!((lost.bars[0].met, lost.met()), (None, false));
-        lost.quick = true;
+        lost.stamp.quick = true;
         assert!(lost.met());
         let broken = outcome(&[Err("it died".into()), Err("again".into())], true);
         assert_eq!(broken.bars[0].why, "ring3: it died");

@@ -3,6 +3,7 @@
 
 use crate::report::Promise;
 use crate::spread::{Spread, round};
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::Serialize;
 use std::path::Path;
@@ -30,6 +31,7 @@ struct Figures {
     dispatch_added_ns: Spread,
     promises: Vec<Promise>,
     met: bool,
+    stamp: Stamp,
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
@@ -55,6 +57,7 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             dispatch_added_ns,
             promises,
             met,
+            stamp: Stamp::now(false),
         },
     )?;
     Ok(met)

@@ -4,10 +4,10 @@
 use crate::figure::{self, Bar, Better};
 use crate::outcome::{Outcome, shown, sign};
 use crate::spread::round;
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write;
-use std::process::Command;
 
 /// A bar of a built-in benchmark.
 #[derive(Serialize, Deserialize)]
@@ -41,6 +41,7 @@ pub struct Other {
 struct Held {
     promises: Vec<Promise>,
     met: bool,
+    stamp: Stamp,
 }
 
 impl Other {
@@ -95,9 +96,14 @@ impl Broken {
     }
 }
 
-pub fn write(outcomes: &[Outcome], others: &[Other], broken: &[Broken]) -> Result<(), String> {
+pub fn write(
+    run: &Stamp,
+    outcomes: &[Outcome],
+    others: &[Other],
+    broken: &[Broken],
+) -> Result<(), String> {
     let mut text = String::from("# ring3, measured\n\n");
-    let _ = writeln!(text, "{}\n", machine());
+    let _ = writeln!(text, "{}\n", machine(run));
     text.push_str(
         "Every figure is measured on the host and on ring3 in turns, in one run; a ratio is the \
          median of the rounds' own ratios to the host's kernel (the first series), its quartiles \
@@ -146,15 +152,13 @@ pub fn write(outcomes: &[Outcome], others: &[Other], broken: &[Broken]) -> Resul
     }
     peers(&mut text, outcomes);
     for outcome in outcomes {
-        section(&mut text, outcome);
+        section(&mut text, run, outcome);
     }
     for Other { name, json, held } in others {
         let word = if held.met { "met" } else { "**not met**" };
-        let _ = writeln!(
-            text,
-            "\n## {name}\n\n`bench/run {name}`: target {word}\n\n```json\n{}\n```",
-            json.trim()
-        );
+        let _ = writeln!(text, "\n## {name}\n\n`bench/run {name}`: target {word}\n");
+        of_another(&mut text, &held.stamp, run);
+        let _ = writeln!(text, "```json\n{}\n```", json.trim());
     }
     let path = tool::root().join("bench/REPORT.md");
     std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
@@ -205,7 +209,15 @@ fn peers(text: &mut String, outcomes: &[Outcome]) {
     }
 }
 
-fn section(text: &mut String, outcome: &Outcome) {
+/// What a result is of, if not of the run that the report is of.
+fn of_another(text: &mut String, stamp: &Stamp, run: &Stamp) {
+    let differs = stamp.differs(run);
+    if !differs.is_empty() {
+        let _ = writeln!(text, "Of another run: {differs}, {}.\n", stamp.date);
+    }
+}
+
+fn section(text: &mut String, run: &Stamp, outcome: &Outcome) {
     let name = &outcome.name;
     let _ = writeln!(text, "\n## {name}\n\n**{}**", outcome.title);
     if !outcome.paper.is_empty() {
@@ -213,11 +225,13 @@ fn section(text: &mut String, outcome: &Outcome) {
     }
     let _ = writeln!(
         text,
-        "\n`{}`, {} rounds of {} s each, {}.\n\n![{}](results/{name}.png)\n\n{}",
-        outcome.command,
-        outcome.rounds,
-        outcome.seconds,
-        outcome.when,
+        "\n`{}`, {} rounds of {} s each, {}, load {}.\n",
+        outcome.command, outcome.rounds, outcome.seconds, outcome.stamp.date, outcome.stamp.load
+    );
+    of_another(text, &outcome.stamp, run);
+    let _ = writeln!(
+        text,
+        "![{}](results/{name}.png)\n\n{}",
         outcome.title,
         outcome.table()
     );
@@ -232,19 +246,8 @@ fn section(text: &mut String, outcome: &Outcome) {
     }
 }
 
-/// Date and load, for a figure: those of one report need not be of one run.
-pub fn now() -> String {
-    let date = tool::output(Command::new("date").args(["-u", "+%F %H:%M UTC"]));
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    format!(
-        "{}, load {}",
-        date.unwrap_or_else(|why| why).trim(),
-        load.split(' ').next().unwrap_or("?")
-    )
-}
-
-/// The machine, its kernel, its load and the date.
-fn machine() -> String {
+/// The machine, its kernel, and what the run was of.
+fn machine(run: &Stamp) -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let cpuinfo = read("/proc/cpuinfo");
     let model = cpuinfo
@@ -258,22 +261,16 @@ fn machine() -> String {
         .nth(1)
         .and_then(|word| word.parse().ok())
         .unwrap_or(0.0);
-    let said = |program: &str, args: &[&str]| {
-        tool::output(Command::new(program).args(args))
-            .map(|text| text.trim().to_string())
-            .unwrap_or_else(|why| why)
-    };
-    let root = tool::root().display().to_string();
     format!(
-        "{} · {cpus} CPUs, {model} · {:.0} GiB · host Linux {} · load before: {} · ring3 {}{}",
-        said("date", &["-u", "+%F %H:%M UTC"]),
+        "{} · {cpus} CPUs, {model} · {:.0} GiB · host Linux {} · load before: {} · ring3 {}, image {}{}",
+        run.date,
         kib / 1048576.0,
         read("/proc/sys/kernel/osrelease").trim(),
-        read("/proc/loadavg").split(' ').next().unwrap_or("?"),
-        said("git", &["-C", &root, "describe", "--always", "--dirty"]),
-        // See tools/profile: kernel/build uses it if it is there.
-        if tool::root().join("build/profile/sum").exists() {
-            ", its image optimized with a profile (`make profile`)"
+        run.load,
+        run.commit,
+        run.image,
+        if run.is_profiled() {
+            ", optimized with a profile (`make profile`)"
         } else {
             ""
         },

@@ -3,6 +3,7 @@
 
 use crate::report::Promise;
 use crate::spread::{Spread, ratios};
+use crate::stamp::Stamp;
 use crate::tool;
 use serde::Serialize;
 use std::process::Command;
@@ -26,6 +27,7 @@ struct Figures {
     ways: Vec<Way>,
     promises: Vec<Promise>,
     met: bool,
+    stamp: Stamp,
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
@@ -68,6 +70,7 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             ways,
             promises,
             met,
+            stamp: Stamp::now(false),
         },
     )?;
     Ok(met)

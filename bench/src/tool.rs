@@ -43,6 +43,22 @@ pub fn results() -> Result<PathBuf, String> {
     Ok(folder)
 }
 
+/// Takes away what is kept of a figure, before it is measured: a result that is there is of
+/// the run that said so last.
+pub fn discard(name: &str) -> Result<(), String> {
+    let folder = results()?;
+    for kind in ["json", "png", "svg"] {
+        let path = folder.join(format!("{name}.{kind}"));
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {e}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 /// Compiles bench/`source` and returns the program's path.
 pub fn compile(source: &str) -> Result<PathBuf, String> {
     compile_with(source, &[])

@@ -3,6 +3,7 @@
 """Draws a result of the bench: plot.py RESULT.json writes RESULT.png and RESULT.svg."""
 
 import json
+import math
 import pathlib
 import sys
 import textwrap
@@ -85,9 +86,13 @@ def draw_lines(axes, result, key):
         xs, ys, low, high = [], [], [], []
         for place, point in enumerate(result["points"]):
             s = spread(point, series, key)
-            if s is None:
-                continue
             xs.append(float(point["x"]) if numeric else place)
+            if s is None:
+                # A gap: a line across it would be a measurement.
+                for of in (ys, low, high):
+                    of.append(math.nan)
+                nothing(axes, xs[-1])
+                continue
             ys.append(s["median"])
             low.append(s["median"] - s["quartiles"][0])
             high.append(s["quartiles"][1] - s["median"])
@@ -134,6 +139,7 @@ def draw_bars(axes, result, key):
     colour = colours(result["series"])
     width = 0.8 / count
     for at, series in enumerate(result["series"]):
+        named = False
         for place, point in enumerate(result["points"]):
             s = spread(point, series, key)
             x = place + (at - (count - 1) / 2) * width
@@ -141,7 +147,8 @@ def draw_bars(axes, result, key):
                 nothing(axes, x)
                 continue
             axes.bar(x, s["median"], width * 0.92, yerr=errors(s), capsize=2,
-                     color=colour[at], label=series if place == 0 else None)
+                     color=colour[at], label=None if named else series)
+            named = True
             label(axes, x, s)
     axes.set_xticks(range(len(result["points"])))
     names = [p["x"] for p in result["points"]]
@@ -158,6 +165,7 @@ def draw_stacked(axes, result, keys):
     shades = plt.get_cmap("tab20").colors
     places, ticks = [], []
     at = 0.0
+    named = set()
     for point in result["points"]:
         for series in result["series"]:
             bottom = 0.0
@@ -166,7 +174,8 @@ def draw_stacked(axes, result, keys):
                 if s is None:
                     continue
                 axes.bar(at, s["median"], 0.75, bottom=bottom, color=shades[place],
-                         edgecolor="white", linewidth=0.4, label=name if at == 0 else None)
+                         edgecolor="white", linewidth=0.4, label=None if name in named else name)
+                named.add(name)
                 if s["median"] > 0:
                     bottom += s["median"]
             axes.annotate(number(bottom), (at, bottom), ha="center", va="bottom", fontsize=7)

@@ -130,11 +130,12 @@ impl Bed {
             }
             BedKind::Link => {
                 let port = |addr| format!("link:{tag},addr={addr}/24");
-                self.near = self.node(tag, "a", &[&port(NEAR)], series, None)?;
-                self.far = self.node(tag, "b", &[&port(FAR)], series, None)?;
+                let cpus = [&series.near_cpus, &series.far_cpus];
+                self.near = self.node(tag, "a", &[&port(NEAR)], series, cpus[0], None)?;
+                self.far = self.node(tag, "b", &[&port(FAR)], series, cpus[1], None)?;
             }
             BedKind::NodeLoopback => {
-                self.near = self.node(tag, "a", &[], series, None)?;
+                self.near = self.node(tag, "a", &[], series, &series.near_cpus, None)?;
                 self.far = self.near.clone();
                 self.addr = "127.0.0.1";
             }
@@ -143,7 +144,12 @@ impl Bed {
                 let (node, host) = if out { (NEAR, FAR) } else { (FAR, NEAR) };
                 let namespace = self.namespace(tag, "h")?;
                 let port = format!("tap:eth0,addr={node}/24,host={host}/24");
-                let node = self.node(tag, "n", &[&port], series, Some(&namespace))?;
+                let cpus = if out {
+                    &series.near_cpus
+                } else {
+                    &series.far_cpus
+                };
+                let node = self.node(tag, "n", &[&port], series, cpus, Some(&namespace))?;
                 [self.near, self.far] = if out {
                     [node, namespace]
                 } else {
@@ -164,7 +170,8 @@ impl Bed {
                      if [ {kind} = xdp ]; then ethtool -K eth0 tx off >/dev/null; fi"
                 ))?;
                 let port = format!("{kind}:eth1,addr={NEAR}/24");
-                self.near = self.node(tag, "n", &[&port], series, Some(&namespace))?;
+                let cpus = &series.near_cpus;
+                self.near = self.node(tag, "n", &[&port], series, cpus, Some(&namespace))?;
                 self.far = namespace;
             }
             BedKind::Peer => {
@@ -215,10 +222,10 @@ impl Bed {
                 let far = gw(port("r", BEYOND), MIDDLE[1]);
                 let middle = [port("l", MIDDLE[0]), port("r", MIDDLE[1])];
                 let middle = [middle[0].as_str(), middle[1].as_str()];
-                let middle = self.node(tag, "f", &middle, series, None)?;
+                let middle = self.node(tag, "f", &middle, series, "", None)?;
                 middle.shell("sysctl -qw net.ipv4.ip_forward=1")?;
-                self.near = self.node(tag, "a", &[&near], series, None)?;
-                self.far = self.node(tag, "b", &[&far], series, None)?;
+                self.near = self.node(tag, "a", &[&near], series, &series.near_cpus, None)?;
+                self.far = self.node(tag, "b", &[&far], series, &series.far_cpus, None)?;
                 self.addr = BEYOND;
             }
         }
@@ -247,7 +254,8 @@ impl Bed {
         self.addr = MIDDLE[0];
         if series.bed == BedKind::Passt {
             self.addr = SLIRP;
-            self.near = self.node(tag, "n", &["passt"], series, Some(&host))?;
+            let cpus = &series.near_cpus;
+            self.near = self.node(tag, "n", &["passt"], series, cpus, Some(&host))?;
             return Ok(());
         }
         self.near = self.namespace(tag, "i")?;
@@ -277,13 +285,15 @@ impl Bed {
         Ok(end)
     }
 
-    /// `within`: the namespace in which the node's TAP lies.
+    /// `cpus`: those of its programs; its keeper has them, too. `within`: the namespace in which
+    /// its TAP lies.
     fn node(
         &mut self,
         tag: &str,
         end: &str,
         ports: &[&str],
         series: &Series,
+        cpus: &str,
         within: Option<&End>,
     ) -> Result<End, String> {
         let name = format!("{tag}-{end}");
@@ -297,6 +307,7 @@ impl Bed {
             words.extend(["--port".to_string(), port.to_string()]);
         }
         words.extend(series.node.iter().cloned());
+        let words = pinned(cpus, &words);
         let mut command = match within {
             // Its keeper makes the TAP, and looks for it in /sys: `ip netns exec` mounts
             // the namespace's own.

@@ -121,7 +121,8 @@ pub struct Series {
     /// Shell commands run on both ends once they are up.
     #[serde(default)]
     pub setup: Vec<String>,
-    /// CPUs the ends are pinned to, as taskset -c takes them; empty: not pinned.
+    /// CPUs the ends are pinned to, keepers of nodes included, as taskset -c takes them; empty:
+    /// not pinned.
     #[serde(default)]
     pub near_cpus: String,
     #[serde(default)]

@@ -248,10 +248,13 @@ def main():
         axes.grid(axis="y", alpha=0.3)
         axes.spines[["top", "right"]].set_visible(False)
     rows = 0
-    if not single:
-        handles, labels = all_axes[0][0].get_legend_handles_labels()
-        order = sorted(range(len(labels)), key=lambda at: result["series"].index(labels[at]))
-        handles, labels = [handles[at] for at in order], [labels[at] for at in order]
+    named = {}
+    for axes in all_axes[0]:
+        for handle, name in zip(*axes.get_legend_handles_labels()):
+            named.setdefault(name, handle)
+    if named and not single:
+        labels = sorted(named, key=result["series"].index)
+        handles = [named[name] for name in labels]
         columns = min(3 if len(labels) < 5 else 4, len(labels))
         rows = -(-len(labels) // columns)
         figure.legend(handles, labels, loc="lower center", ncol=columns, fontsize=8, frameon=False)

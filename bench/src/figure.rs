@@ -255,9 +255,53 @@ pub fn path(name: &str) -> PathBuf {
 pub fn read(name: &str) -> Result<Figure, String> {
     let path = path(name);
     let text = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    let figure: Figure = toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut figure: Figure =
+        toml::from_str(&text).map_err(|e| format!("{}: {e}", path.display()))?;
     check(&figure).map_err(|e| format!("{}: {e}", path.display()))?;
+    figure.bar.extend(beside_uml(&figure));
     Ok(figure)
+}
+
+/// On the same work ring3 is to be so many times better than User-mode Linux.
+const UML_TIMES: f64 = 5.0;
+
+/// The bars of that, one for each User-mode Linux, x and measure, but for those that the figure
+/// says in words of its own.
+fn beside_uml(figure: &Figure) -> Vec<Bar> {
+    let mut bars = Vec::new();
+    let is_uml = |series: &&Series| series.peer.starts_with("uml-");
+    for uml in figure.series.iter().filter(is_uml) {
+        for x in &figure.x.values {
+            for measure in figure.measure.iter().filter(|measure| !measure.plain) {
+                let is_said = |bar: &Bar| {
+                    bar.to == uml.name
+                        && bar.series == figure.versus
+                        && bar.measure == measure.key
+                        && bar.x == *x
+                };
+                if figure.versus.is_empty() || figure.bar.iter().any(is_said) {
+                    continue;
+                }
+                let at = if x.is_empty() { "" } else { ", " };
+                bars.push(Bar {
+                    what: format!(
+                        "{}: {}{at}{x}, ring3 / {}",
+                        figure.title, measure.name, uml.name
+                    ),
+                    measure: measure.key.clone(),
+                    series: figure.versus.clone(),
+                    x: x.clone(),
+                    to: uml.name.clone(),
+                    ratio: match measure.better {
+                        Better::Less => 1.0 / UML_TIMES,
+                        Better::More => UML_TIMES,
+                    },
+                    plain: false,
+                });
+            }
+        }
+    }
+    bars
 }
 
 fn check(figure: &Figure) -> Result<(), String> {
@@ -323,6 +367,23 @@ mod tests {
         assert_eq!(fill("a{x}b{x}", &vars), Ok("a64b64".into()));
         assert!(fill("{y}", &vars).is_err());
         assert!(fill("{x", &vars).is_err());
+    }
+
+    #[test]
+    fn each_line_beside_uml_has_a_bar() {
+        let figure = read("peers-stream").unwrap();
+        for uml in ["UML 6.1", "UML 6.12"] {
+            for (measure, ratio) in [("gbit", 5.0), ("cpu_ns_per_kib", 0.2)] {
+                for x in ["to", "back"] {
+                    let is_it = |bar: &&Bar| bar.to == uml && bar.measure == measure && bar.x == x;
+                    let found: Vec<_> = figure.bar.iter().filter(is_it).collect();
+                    assert_eq!(found.len(), 1, "{uml} {measure} {x}");
+                    assert_eq!((found[0].ratio, &*found[0].series), (ratio, "ring3, tap"));
+                }
+            }
+        }
+        assert_eq!(figure.bar.len(), 8);
+        assert!(read("peers-slirp-rr").unwrap().bar.is_empty());
     }
 
     #[test]

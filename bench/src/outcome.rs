@@ -90,6 +90,11 @@ impl Verdict {
         sign(self.less_is_better)
     }
 
+    /// Whether it is one of the bars beside User-mode Linux.
+    pub fn is_beside_uml(&self) -> bool {
+        self.to.starts_with("UML")
+    }
+
     /// What was found in so many rounds, and whether that is enough.
     pub fn found(&self, rounds: usize) -> (String, &'static str) {
         match (&self.ratio, self.met) {

@@ -2,7 +2,7 @@
 //! bench/REPORT.md: what is promised and what was measured, figure by figure.
 
 use crate::figure::{self, Bar, Better};
-use crate::outcome::{Outcome, shown, sign};
+use crate::outcome::{Outcome, Verdict, shown, sign};
 use crate::spread::round;
 use crate::stamp::Stamp;
 use crate::tool;
@@ -116,27 +116,8 @@ pub fn write(
         let names: Vec<&str> = broken.iter().map(|one| one.name.as_str()).collect();
         let _ = writeln!(text, "Not measured at all: {}.\n", names.join(", "));
     }
-    text.push_str("## What is promised\n\n| promise | bar | measured | |\n|---|--:|--:|---|\n");
-    for outcome in outcomes {
-        for bar in &outcome.bars {
-            let (found, word) = bar.found(outcome.rounds);
-            let word = if word == "NOT met" {
-                "**not met**"
-            } else {
-                word
-            };
-            let anchor = &outcome.name;
-            let _ = writeln!(
-                text,
-                "| [{}](#{}) | {} {} | {} | {word} |",
-                bar.what,
-                anchor.to_lowercase(),
-                bar.sign(),
-                bar.bar,
-                found.replace('|', "/")
-            );
-        }
-    }
+    let _ = writeln!(text, "## What is promised\n\n{HEAD}");
+    verdicts(&mut text, outcomes, |bar| !bar.is_beside_uml());
     for other in others {
         let name = &other.name;
         for promise in &other.held.promises {
@@ -150,6 +131,7 @@ pub fn write(
     for one in broken {
         one.lines(&mut text);
     }
+    beside_uml(&mut text, outcomes);
     peers(&mut text, outcomes);
     for outcome in outcomes {
         section(&mut text, run, outcome);
@@ -162,6 +144,52 @@ pub fn write(
     }
     let path = tool::root().join("bench/REPORT.md");
     std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+const HEAD: &str = "| promise | bar | measured | |\n|---|--:|--:|---|";
+
+/// A line for each of these bars.
+fn verdicts(text: &mut String, outcomes: &[Outcome], are_wanted: fn(&Verdict) -> bool) {
+    for outcome in outcomes {
+        for bar in outcome.bars.iter().filter(|bar| are_wanted(bar)) {
+            let (found, word) = bar.found(outcome.rounds);
+            let word = if word == "NOT met" {
+                "**not met**"
+            } else {
+                word
+            };
+            let _ = writeln!(
+                text,
+                "| [{}](#{}) | {} {} | {} | {word} |",
+                bar.what,
+                outcome.name.to_lowercase(),
+                bar.sign(),
+                bar.bar,
+                found.replace('|', "/")
+            );
+        }
+    }
+}
+
+/// Five times better on the same work: every line of it, met or not.
+fn beside_uml(text: &mut String, outcomes: &[Outcome]) {
+    let bars = || {
+        let all = outcomes.iter().flat_map(|outcome| &outcome.bars);
+        all.filter(|bar| bar.is_beside_uml())
+    };
+    if bars().next().is_none() {
+        return;
+    }
+    let met = bars().filter(|bar| bar.met == Some(true)).count();
+    let lost = bars().filter(|bar| bar.met.is_none()).count();
+    let _ = writeln!(
+        text,
+        "\n## Beside User-mode Linux, on the same work\n\nPromised are five times in each line: {met} of {} are met, \
+         {} are not, {lost} were not measured.\n\n{HEAD}",
+        bars().count(),
+        bars().count() - met - lost
+    );
+    verdicts(text, outcomes, Verdict::is_beside_uml);
 }
 
 /// Every measure of every peer, by how much ring3 is better: a column for each peer.

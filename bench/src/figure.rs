@@ -219,6 +219,13 @@ pub struct Bar {
     pub plain: bool,
 }
 
+impl Bar {
+    /// Whether it is one of those for five times what a User-mode Linux does.
+    pub fn is_beside_uml(&self) -> bool {
+        self.to.starts_with("UML")
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plot {

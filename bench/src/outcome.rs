@@ -76,6 +76,7 @@ pub struct Verdict {
     pub x: String,
     /// The series it is compared with.
     pub to: String,
+    pub is_beside_uml: bool,
     pub bar: f64,
     pub less_is_better: bool,
     pub ratio: Option<Spread>,
@@ -88,11 +89,6 @@ impl Verdict {
     /// As a line of a table or a list.
     pub fn sign(&self) -> &'static str {
         sign(self.less_is_better)
-    }
-
-    /// Whether it is one of the bars beside User-mode Linux.
-    pub fn is_beside_uml(&self) -> bool {
-        self.to.starts_with("UML")
     }
 
     /// What was found in so many rounds, and whether that is enough.
@@ -226,6 +222,7 @@ impl Outcome {
                     series: bar.series.clone(),
                     x: bar.x.clone(),
                     to: bar.to.clone(),
+                    is_beside_uml: bar.is_beside_uml(),
                     bar: bar.ratio,
                     less_is_better,
                     met: ratio

@@ -61,20 +61,32 @@ impl Other {
 pub struct Broken {
     pub name: String,
     why: String,
-    /// Each with what it promises.
-    bars: Vec<(String, String)>,
+    bars: Vec<LostBar>,
+    /// A built-in one says its bars only when it is measured.
+    is_builtin: bool,
+}
+
+struct LostBar {
+    what: String,
+    bar: String,
+    is_beside_uml: bool,
 }
 
 impl Broken {
     pub fn new(name: &str, why: &str) -> Broken {
-        // A figure that cannot be read has been said to be so; a built-in one has none to read.
-        let bars = figure::read(name).map_or(Vec::new(), |figure| {
+        let figure = figure::read(name);
+        let is_builtin = figure.is_err();
+        let bars = figure.map_or(Vec::new(), |figure| {
             let bar = |bar: &Bar| {
                 let is_less = figure
                     .measure
                     .iter()
                     .any(|m| m.key == bar.measure && m.better == Better::Less);
-                (format!("{} {}", sign(is_less), bar.ratio), bar.what.clone())
+                LostBar {
+                    what: bar.what.clone(),
+                    bar: format!("{} {}", sign(is_less), bar.ratio),
+                    is_beside_uml: bar.is_beside_uml(),
+                }
             };
             figure.bar.iter().map(bar).collect()
         });
@@ -82,15 +94,18 @@ impl Broken {
             name: name.into(),
             why: why.lines().next().unwrap_or("").replace('|', "/"),
             bars,
+            is_builtin,
         }
     }
 
-    fn lines(&self, text: &mut String) {
-        let Broken { name, why, bars } = self;
-        for (bar, what) in bars {
+    /// Of its bars, those beside User-mode Linux or the others.
+    fn lines(&self, text: &mut String, beside_uml: bool) {
+        let Broken { name, why, .. } = self;
+        for bar in self.bars.iter().filter(|b| b.is_beside_uml == beside_uml) {
+            let LostBar { what, bar, .. } = bar;
             let _ = writeln!(text, "| {what} ({name}) | {bar} | not measured: {why} | |");
         }
-        if bars.is_empty() {
+        if self.is_builtin && !beside_uml {
             let _ = writeln!(text, "| {name} | | not measured: {why} | |");
         }
     }
@@ -117,7 +132,7 @@ pub fn write(
         let _ = writeln!(text, "Not measured at all: {}.\n", names.join(", "));
     }
     let _ = writeln!(text, "## What is promised\n\n{HEAD}");
-    verdicts(&mut text, outcomes, |bar| !bar.is_beside_uml());
+    verdicts(&mut text, outcomes, |bar| !bar.is_beside_uml);
     for other in others {
         let name = &other.name;
         for promise in &other.held.promises {
@@ -129,9 +144,9 @@ pub fn write(
         }
     }
     for one in broken {
-        one.lines(&mut text);
+        one.lines(&mut text, false);
     }
-    beside_uml(&mut text, outcomes);
+    beside_uml(&mut text, outcomes, broken);
     peers(&mut text, outcomes);
     for outcome in outcomes {
         section(&mut text, run, outcome);
@@ -172,24 +187,29 @@ fn verdicts(text: &mut String, outcomes: &[Outcome], are_wanted: fn(&Verdict) ->
 }
 
 /// Five times better on the same work: every line of it, met or not.
-fn beside_uml(text: &mut String, outcomes: &[Outcome]) {
+fn beside_uml(text: &mut String, outcomes: &[Outcome], broken: &[Broken]) {
     let bars = || {
         let all = outcomes.iter().flat_map(|outcome| &outcome.bars);
-        all.filter(|bar| bar.is_beside_uml())
+        all.filter(|bar| bar.is_beside_uml)
     };
-    if bars().next().is_none() {
+    let lost = broken.iter().flat_map(|one| &one.bars);
+    let lost = lost.filter(|bar| bar.is_beside_uml).count();
+    let all = bars().count() + lost;
+    if all == 0 {
         return;
     }
     let met = bars().filter(|bar| bar.met == Some(true)).count();
-    let lost = bars().filter(|bar| bar.met.is_none()).count();
+    let lost = lost + bars().filter(|bar| bar.met.is_none()).count();
     let _ = writeln!(
         text,
-        "\n## Beside User-mode Linux, on the same work\n\nPromised are five times in each line: {met} of {} are met, \
+        "\n## Beside User-mode Linux, on the same work\n\nPromised are five times in each line: {met} of {all} are met, \
          {} are not, {lost} were not measured.\n\n{HEAD}",
-        bars().count(),
-        bars().count() - met - lost
+        all - met - lost
     );
-    verdicts(text, outcomes, Verdict::is_beside_uml);
+    verdicts(text, outcomes, |bar| bar.is_beside_uml);
+    for one in broken {
+        one.lines(text, true);
+    }
 }
 
 /// Every measure of every peer, by how much ring3 is better: a column for each peer.

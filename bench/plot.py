@@ -66,9 +66,9 @@ def label(axes, x, s):
                   bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8})
 
 
-def nothing(axes, x):
+def nothing(axes, x, colour="#a00000"):
     axes.annotate("not measured", (x, 0.02), xycoords=("data", "axes fraction"), rotation=90,
-                  ha="center", va="bottom", fontsize=7, color="#a00000")
+                  ha="center", va="bottom", fontsize=7, color=colour)
 
 
 def is_number(text):
@@ -91,7 +91,7 @@ def draw_lines(axes, result, key):
                 # A gap: a line across it would be a measurement.
                 for of in (ys, low, high):
                     of.append(math.nan)
-                nothing(axes, xs[-1])
+                nothing(axes, xs[-1], colour[at])
                 continue
             ys.append(s["median"])
             low.append(s["median"] - s["quartiles"][0])

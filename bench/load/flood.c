@@ -8,7 +8,8 @@
  * Without BURST the sender sends as fast as it can, and what the receiver counts is
  * reported beside what was sent. With BURST it sends so many, waits until the receiver has
  * counted them, and so on: the time of the sends alone is reported, undisturbed by a queue
- * that is full. Where datagrams are lost then, the time is of something else, and an error.
+ * that is full. A receiver that has all may sleep, and the first of the next burst wakes it:
+ * that is a part of what sending costs. Where datagrams are lost then, the time is of something else, and an error.
  * A TCP connection to the same port number carries orders and counts.
  */
 #include "wire.h"

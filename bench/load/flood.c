@@ -6,10 +6,9 @@
  *	flood ask ADDRESS PORT SIZE SECONDS [BURST]
  *
  * Without BURST the sender sends as fast as it can, and what the receiver counts is
- * reported beside what was sent. With BURST it sends so many, waits until the receiver has
- * counted them, and so on: the time of the sends alone is reported, undisturbed by a queue
- * that is full. A receiver that has all may sleep, and the first of the next burst wakes it:
- * that is a part of what sending costs. Where datagrams are lost then, the time is of something else, and an error.
+ * reported beside what was sent. With BURST it sends so many, asks how many have come, and so
+ * on: the time of the sends alone is reported, undisturbed by a queue that is full. To wait until all
+ * have come would measure whether the receiver sleeps by then. Where datagrams are lost in the end, the time is of something else: an error.
  * A TCP connection to the same port number carries orders and counts.
  */
 #include "wire.h"
@@ -99,7 +98,7 @@ static void send_burst(int fd, size_t size, int burst)
 
 static void bursts(int fd, int control, size_t size, uint64_t length, int burst)
 {
-	uint64_t before = ask(control).packets, packets = before, sent = 0, start, t;
+	uint64_t before = ask(control).packets, sent = 0, start, t;
 	double calls = 0, calls_before, delivered;
 	struct sample s;
 	int counter;
@@ -111,9 +110,9 @@ static void bursts(int fd, int control, size_t size, uint64_t length, int burst)
 		send_burst(fd, size, burst);
 		sample_add(&s, (double)(now_ns() - t) / burst);
 		sent += burst;
-		packets = arrived(control, packets + burst);
+		ask(control);
 	} while (now_ns() - start < length);
-	delivered = 100.0 * (packets - before) / sent;
+	delivered = 100.0 * (arrived(control, before + sent) - before) / sent;
 	if (delivered < ENOUGH) {
 		fprintf(stderr, "only %.1f %% of the datagrams came\n", delivered);
 		exit(1);
@@ -127,7 +126,7 @@ static void bursts(int fd, int control, size_t size, uint64_t length, int burst)
 		calls_before = host_calls(counter);
 		send_burst(fd, size, burst);
 		calls += host_calls(counter) - calls_before - 1;
-		packets = arrived(control, packets + burst);
+		ask(control);
 	}
 	if (counter >= 0)
 		out("host_calls", calls / burst / COUNTED);

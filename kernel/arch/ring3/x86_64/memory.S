@@ -6,8 +6,14 @@
  * movsb` (ERMS), newer ones for short counts too (FSRM). Small sizes are
  * done with moves, since ERMS alone starts slowly. KASAN has its own of these names,
  * which end up in those with the underscores.
+ *
+ * Where the destination lies 1 to 15 bytes behind the source modulo 4096, AMD's processors (seen on
+ * Zen 4) take ten to twenty times as long for `rep movsb`: 9.4 us for 32 KiB instead of 0.6, and a connection's
+ * data may lie so for as long as it lives. There moves take 1.1.
  */
 #include <linux/linkage.h>
+
+#include "copy.h"
 
 	.text
 
@@ -17,8 +23,24 @@ SYM_FUNC_START(__memcpy)
 	movq	%rdx, %rcx
 	cmpq	$32, %rdx
 	jbe	.Lsmall
+.Lforward:
+	JUMP_IF_ALIASED .Laliased
 	rep movsb
 	ret
+.Laliased:
+	movq	(%rsi), %r8
+	movq	8(%rsi), %r9
+	movq	16(%rsi), %r10
+	movq	24(%rsi), %r11
+	movq	%r8, (%rdi)
+	movq	%r9, 8(%rdi)
+	movq	%r10, 16(%rdi)
+	movq	%r11, 24(%rdi)
+	addq	$32, %rsi
+	addq	$32, %rdi
+	subq	$32, %rcx
+	cmpq	$32, %rcx
+	jae	.Laliased
 	/* Loads before stores throughout, so this serves overlaps too. */
 .Lsmall:
 	cmpl	$16, %ecx
@@ -69,9 +91,7 @@ SYM_FUNC_START(__memmove)
 	movq	%rdi, %r8
 	subq	%rsi, %r8
 	cmpq	%rdx, %r8		/* unsigned: forward is safe unless 0 < to - from < n */
-	jb	.Lbackward
-	rep movsb
-	ret
+	jae	.Lforward
 .Lbackward:
 	/* Eight bytes at a time from the end; the head's rest is done last. */
 	cmpq	$8, %rcx

@@ -32,6 +32,7 @@ struct gate_filter;		/* seccomp.c */
 
 struct gate_sighand {
 	struct gate_mutex lock;
+	u32 shared;		/* processes have it in common (CLONE_SIGHAND without CLONE_THREAD): see host_action() */
 	struct host_sigaction action[SIGNALS + 1];	/* as the program asked */
 };
 
@@ -63,7 +64,7 @@ struct gate_tcb {
 	struct gate_sighand *sighand;
 	struct gate_filter *filters;	/* seccomp, newest first */
 	u32 strict;		/* SECCOMP_MODE_STRICT */
-	u32 borrowed;		/* a vfork child: the memory is its parent's; 2: so are the dispositions */
+	u32 borrowed;		/* a vfork child: the memory is its parent's */
 	u32 traceme;		/* ... that wants to be traced from its exec on */
 	u32 lent;		/* a vfork child: its parent takes this area back */
 	u32 tid;		/* of the host; 0: has not begun */
@@ -294,6 +295,7 @@ void sud_call(struct ucontext *uc);	/* handles the call that uc is at the end of
 /* signal.c */
 void signal_start(void);
 void signal_install(struct gate_sighand *sh);	/* all host dispositions from sh */
+void signal_share(struct gate_sighand *sh);	/* another process is about to have them in common with us */
 struct exit_action gate_exit_work(struct gate_regs *r, long ret);
 struct exit_action gate_call(struct gate_regs *r);
 /* Pending signals onto a context of the program. */

@@ -26,6 +26,10 @@
  *
  * SIGSYS and those that instructions raise are never blocked on the host (SIG_FORCED); what
  * the program thinks of them is kept in forced_mask.
+ *
+ * Processes that have their handlers in common (CLONE_SIGHAND without CLONE_THREAD) have them in common in here only,
+ * for the default of one must not be set on the host while another may be in kernel code. Which of them is told what
+ * on the host is not known when one asks for something: so each catches all signals there, and finds here what to do.
  */
 #include "signals.h"
 #include <linux/audit.h>
@@ -160,11 +164,28 @@ static void hide_eintr(struct sigcontext *sc)
 		patch_hide_eintr(sc);
 }
 
+/* Is it ignored? Not if it is blocked, which those that the host never blocks may be here. */
+static bool ignored(struct gate_sighand *sh, int sig)
+{
+	u64 handler = sh->action[sig].handler;
+
+	return handler == (u64)SIG_IGN ||
+	       (handler == (u64)SIG_DFL && !default_is_death(sig) && !default_is_stop(sig));
+}
+
 static void handle(const siginfo_t *info, struct ucontext *uc)
 {
+	struct gate_sighand *sh = gate_tcb()->sighand;
 	int sig = info->si_signo;
 
-	if (default_is_stop(sig) && gate_tcb()->sighand->action[sig].handler == (u64)SIG_DFL)
+	if (unlikely(sh->shared)) {
+		signal_host_install(sh, sig);	/* with the flags that another process has asked for since */
+		if (!(SIGBIT(sig) & SIG_FORCED) && ignored(sh, sig)) {
+			hide_eintr(&uc->uc_mcontext);
+			return;
+		}
+	}
+	if (default_is_stop(sig) && sh->action[sig].handler == (u64)SIG_DFL)
 		hide_eintr(&uc->uc_mcontext);
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
@@ -349,8 +370,8 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 /* ---- dispositions ---- */
 
-/* What the host is told where the program wants *want. */
-static struct host_sigaction host_action(const struct host_sigaction *want, int sig)
+/* What the host is told where the program wants *want, which processes may have in common. */
+static struct host_sigaction host_action(const struct host_sigaction *want, int sig, bool shared)
 {
 	struct host_sigaction act = {
 		.handler = (u64)on_signal,
@@ -369,6 +390,13 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 	} else if (want->handler == (u64)SIG_IGN ||
 		   (want->handler == (u64)SIG_DFL && !default_is_death(sig) &&
 		    !default_is_stop(sig))) {
+		if (shared) {
+			/* The next one may be wanted, by who is not told on the host. */
+			act.flags |= SA_RESTART;
+			if (sig == SIGCHLD && want->handler == (u64)SIG_IGN)
+				act.flags |= SA_NOCLDWAIT;
+			return act;
+		}
 		act.handler = want->handler;
 		act.flags &= SA_KEPT;
 		act.mask = 0;
@@ -380,7 +408,7 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 
 u64 signal_host_install(struct gate_sighand *sh, int sig)
 {
-	struct host_sigaction act = host_action(&sh->action[sig], sig), old = { 0 };
+	struct host_sigaction act = host_action(&sh->action[sig], sig, sh->shared), old = { 0 };
 
 	host_syscall4(__NR_rt_sigaction, sig, (long)&act, (long)&old, 8);
 	return old.handler;
@@ -392,7 +420,7 @@ u64 signal_host_install(struct gate_sighand *sh, int sig)
  */
 bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig)
 {
-	struct host_sigaction x = host_action(a, sig), y = host_action(b, sig);
+	struct host_sigaction x = host_action(a, sig, false), y = host_action(b, sig, false);
 
 	return x.handler > (u64)SIG_IGN && !memcmp(&x, &y, sizeof(x));
 }
@@ -406,9 +434,23 @@ void signal_install(struct gate_sighand *sh)
 			signal_host_install(sh, sig);
 }
 
+void signal_share(struct gate_sighand *sh)
+{
+	int sig;
+
+	gate_lock(&sh->lock);
+	if (!sh->shared) {
+		sh->shared = 1;
+		for (sig = 1; sig <= SIGNALS; sig++)
+			if (ignored(sh, sig) && sig != SIGKILL && sig != SIGSTOP)
+				signal_host_install(sh, sig);
+	}
+	gate_unlock(&sh->lock);
+}
+
 /*
  * Before exec the host is told which of the forced signals the program ignores and has blocked, for the new program to
- * inherit; after one that failed, that the gate wants them all.
+ * inherit, and of all signals where it does not know that from before; after one that failed, that the gate wants them.
  */
 void signal_exec(bool begins)
 {
@@ -418,7 +460,7 @@ void signal_exec(bool begins)
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++) {
-		if (!(SIGBIT(sig) & SIG_FORCED) || tcb->borrowed == 2 ||
+		if ((!(SIGBIT(sig) & SIG_FORCED) && !tcb->sighand->shared) ||
 		    tcb->sighand->action[sig].handler != (u64)SIG_IGN)
 			continue;
 		if (begins)

@@ -412,7 +412,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
 	ctcb->forced_mask = tcb->forced_mask;
-	ctcb->borrowed = flags & CLONE_THREAD ? 0 : flags & CLONE_SIGHAND ? 2 : 1;
+	ctcb->borrowed = !(flags & CLONE_THREAD);
 	ctcb->lent = !!(flags & CLONE_VFORK);
 	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)
@@ -485,6 +485,17 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 	return wanted;
 }
 
+/* Processes have handlers in common among their gates only, see signal.c. What Linux refuses is left to it. */
+static u64 host_flags(u64 flags)
+{
+	u64 those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
+
+	if (likely(those != (CLONE_VM | CLONE_SIGHAND)))
+		return flags;
+	signal_share(gate_tcb()->sighand);
+	return flags & ~(u64)CLONE_SIGHAND;
+}
+
 long gate_clone(struct gate_regs *r)
 {
 	long a[5] = { r->a[0], r->a[1], r->a[2], r->a[3], r->a[4] };
@@ -539,11 +550,11 @@ long gate_clone(struct gate_regs *r)
 	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
-		req.args.flags = flags;
+		req.args.flags = host_flags(flags);
 		a[0] = (long)&req;
 	} else {
 		wanted = own_parent_tid(t, &flags, (u64 *)&a[2], true);
-		a[0] = flags;
+		a[0] = host_flags(flags);
 	}
 	if (flags & CLONE_VM)
 		ret = clone_shared(r, t, flags, stack, a, &req, numbers);

@@ -448,9 +448,23 @@ void signal_share(struct gate_sighand *sh)
 	gate_unlock(&sh->lock);
 }
 
+/* Forced signals that are blocked and pending on the host become what they are in here: that of tcb->forced_pending. */
+static void take_forced(struct gate_tcb *tcb, u64 set)
+{
+	struct timespec none = { 0 };
+	siginfo_t info;
+	long sig;
+
+	while ((sig = host_syscall4(__NR_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, 8)) > 0) {
+		tcb->forced_info[forced_index(sig)] = info;
+		tcb->forced_pending |= SIGBIT(sig);
+	}
+}
+
 /*
  * Before exec the host is told which of the forced signals the program ignores and has blocked, for the new program to
- * inherit, and of all signals where it does not know that from before; after one that failed, that the gate wants them.
+ * inherit, and of all signals where it does not know that from before; it gets those that are pending, too. After one
+ * that failed, that the gate wants them.
  */
 void signal_exec(bool begins)
 {
@@ -468,8 +482,17 @@ void signal_exec(bool begins)
 		else
 			signal_host_install(tcb->sighand, sig);
 	}
-	if (blocked)
-		host_syscall4(__NR_rt_sigprocmask, begins ? SIG_BLOCK : SIG_UNBLOCK, (long)&blocked, 0, 8);
+	if (!blocked)
+		return;
+	if (begins) {
+		host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, (long)&blocked, 0, 8);
+		for (sig = 1; sig <= SIGNALS; sig++)
+			if (tcb->forced_pending & blocked & SIGBIT(sig))
+				raise_info(&tcb->forced_info[forced_index(sig)]);
+	} else {
+		take_forced(tcb, blocked);
+		host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&blocked, 0, 8);
+	}
 }
 
 /* After the host's exec: dispositions are default or ignored. */
@@ -477,14 +500,21 @@ void signal_start(void)
 {
 	struct gate_sighand *sh = &first_sighand;
 	struct gate_tcb *tcb = gate_tcb();
-	u64 mask = 0, set = SIG_FORCED;
+	u64 mask = 0, set;
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++) {
+		struct host_sigaction old = { 0 };
 		u64 was;
 
 		if (sig == SIGKILL || sig == SIGSTOP)
 			continue;
+		if (ignored(sh, sig)) {
+			/* Is as it has to be, and to be told so would make the host forget those that are pending. */
+			host_syscall4(__NR_rt_sigaction, sig, 0, (long)&old, 8);
+			sh->action[sig].handler = old.handler;
+			continue;
+		}
 		was = signal_host_install(sh, sig);
 		if (was == (u64)SIG_IGN) {
 			sh->action[sig].handler = was;
@@ -493,7 +523,11 @@ void signal_start(void)
 	}
 	tcb->sighand = sh;
 	tcb->alt.ss_flags = SS_DISABLE;
-	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&mask, 8);
-	tcb->forced_mask = mask & SIG_FORCED;
+	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, 8);
+	set = tcb->forced_mask = mask & SIG_FORCED;
+	if (unlikely(set)) {
+		take_forced(tcb, set);
+		host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, 0, 8);
+	}
 }
 

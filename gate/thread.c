@@ -378,7 +378,10 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	areas_forget(tcb);
 	stop_forked();
 	tcb->npending = 0;
+	tcb->forced_pending = 0;
 	tcb->lent = 0;
+	tcb->borrowed = 0;	/* the memory is its own */
+	tcb->traceme = 0;
 	fork_hook(GATE_FORK_CHILD);
 	if (!(flags & CLONE_FILES))
 		policy_inherit(numbers);

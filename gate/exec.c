@@ -157,6 +157,14 @@ bool gate_path_is_self_exe(const char *path)
 	return !strcmp(p, "exe");
 }
 
+/* /proc/PID/exe of another process of a node, which is the gate on the host. A frame of its own: see gate_execve(). */
+static long __attribute__((noinline)) open_exe_of_other(const char *path)
+{
+	char exe[sizeof(gate_exe)];
+
+	return gate_open_for_exec(AT_FDCWD, policy_exe_of_other(path, exe) ? exe : path, OPEN_PROGRAM);
+}
+
 /* Opens what execve(at) names; fills in the path that the new program is told. */
 static long open_target(struct gate_regs *r, char *path, size_t size)
 {
@@ -181,6 +189,8 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	}
 	if (gate_path_is_self_exe(path))
 		return gate_open_for_exec(AT_FDCWD, gate_exe_file(link, sizeof(link)), OPEN_PROGRAM);
+	if (unlikely(!strncmp(path, "/proc/", 6)) && !(flags & AT_SYMLINK_NOFOLLOW))
+		return open_exe_of_other(path);
 	fd = gate_open_for_exec(dir, path, OPEN_PROGRAM |
 				(flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
 	if (dir != AT_FDCWD && path[0] != '/') {

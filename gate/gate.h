@@ -90,6 +90,7 @@ void policy_inherit(u64 numbers);	/* in a child with descriptors of its own: pol
 void policy_exec(bool begins);	/* all other threads are stopped; false: it has failed */
 void policy_shared(void);	/* another process is about to have our descriptors */
 bool policy_refuses_ns(u64 flags);	/* CLONE_NEW*: has said why */
+bool policy_exe_of_other(const char *path, char *exe);	/* /proc/PID/exe: its program's path, as long as gate_exe */
 
 /*
  * Called once before the program starts; `fresh` on joining, not on exec.

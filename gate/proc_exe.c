@@ -93,6 +93,11 @@ bool proc_exe_path(u64 user_path, char *exe)
 	       !memcmp(link, gate_file, gate_file_length()) && program_of(pid, exe);
 }
 
+bool policy_exe_of_other(const char *path, char *exe)
+{
+	return proc_exe_path((u64)path, exe);
+}
+
 /* The host's readlink has put ret bytes into user: mends them where they name the gate. */
 long proc_exe_link(u64 user_path, u64 user, u64 size, long ret)
 {

@@ -126,6 +126,11 @@ void policy_shared(void)
 {
 }
 
+bool policy_exe_of_other(const char *path, char *exe)
+{
+	return false;
+}
+
 bool policy_refuses_ns(u64 flags)
 {
 	(void)flags;

@@ -332,12 +332,6 @@ static void areas_forget(struct gate_tcb *own)
 	gate.threads = 1;
 }
 
-/* fork and vfork are clone with flags that we need to add to. */
-static long host_nr(const struct gate_regs *r)
-{
-	return r->nr == __NR_clone3 ? __NR_clone3 : __NR_clone;
-}
-
 /* Before anybody can have it from us. */
 static void number_child(struct ring3_thread *t)
 {
@@ -346,7 +340,7 @@ static void number_child(struct ring3_thread *t)
 }
 
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-		       long a[5], u32 stamp, u64 numbers)
+		       long nr, long a[5], u32 stamp, u64 numbers)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
@@ -361,7 +355,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		return -ERESTARTNOINTR;
 	}
 	mask = signal_block_all();
-	ret = gate_clone_raw(host_nr(r), a[0], a[1], a[2], a[3], a[4], NULL);
+	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], NULL);
 	if (ret) {
 		fork_hook(GATE_FORK_PARENT);
 		if (ret < 0)
@@ -396,7 +390,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 }
 
 static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-			 long a[5], struct clone_request *req, u64 numbers)
+			 long nr, long a[5], struct clone_request *req, u64 numbers)
 {
 	struct gate_tcb *tcb = gate_tcb(), *ctcb;
 	struct gate_sighand *sh = NULL;
@@ -436,7 +430,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	/* The child starts on its gate stack; struct child goes there, since ours moves on. */
 	there = (struct child *)((u64)(ctcb->stack_top - sizeof(child)) & ~15UL);
 	*there = child;
-	if (r->nr == __NR_clone3) {
+	if (nr == __NR_clone3) {
 		req->args.stack = page_start(there) - GATE_PAGE;
 		req->args.stack_size = (u64)there - req->args.stack;
 	} else {
@@ -448,7 +442,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
-	ret = gate_clone_raw(host_nr(r), a[0], a[1], a[2], a[3], a[4], there);
+	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there);
 	WRITE_ONCE(tcb->parked, 0);
 	if (ret < 0) {
 		task_undo(t);
@@ -479,13 +473,33 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 	if (*flags & CLONE_THREAD)
 		return 0;
 	if (legacy && (*flags & CLONE_PIDFD)) {
-		/* The same argument is the pidfd's address: the child says it. */
+		/* The same argument is the pidfd's address, and there is no clone3() here: the child says it. */
 		WRITE_ONCE(proc_of(t)->creator, 0);
 		return 0;
 	}
 	*flags |= CLONE_PARENT_SETTID;
 	*parent_tid = (u64)&proc_of(t)->pid;
 	return wanted;
+}
+
+/*
+ * clone() has one argument for the pidfd's address and for CLONE_PARENT_SETTID's, which we need (own_parent_tid()): so it
+ * becomes a clone3(). Not where that would make something work that Linux refuses, nor where the host's is out of
+ * reach (a container's filter).
+ */
+static bool clone_anew(struct clone_request *req, u64 flags, const long a[5])
+{
+	flags = (u32)flags;
+	if (likely(!(flags & CLONE_PIDFD)) || (flags & (CLONE_PARENT_SETTID | CLONE_DETACHED | CLONE_THREAD)) ||
+	    host_syscall2(__NR_clone3, 0, 0) == -ENOSYS)
+		return false;
+	req->args.flags = flags & ~(u64)CSIGNAL;
+	req->args.pidfd = a[2];
+	req->args.child_tid = a[3];
+	/* Who has its parent's parent tells of its end by the signal that the parent has. */
+	req->args.exit_signal = flags & CLONE_PARENT ? 0 : flags & CSIGNAL;
+	req->args.tls = a[4];
+	return true;
 }
 
 /* Processes have handlers in common among their gates only, see signal.c. What Linux refuses is left to it. */
@@ -505,11 +519,12 @@ long gate_clone(struct gate_regs *r)
 	struct clone_request req = { 0 };
 	u64 flags, stack = 0, wanted;
 	bool new_args = r->nr == __NR_clone3;
+	size_t size = sizeof(req.args);
 	struct ring3_thread *t;
 	u64 numbers;
 	u32 stamp;
 	s32 pid;
-	long ret;
+	long ret, nr;
 
 	switch (r->nr) {
 	case __NR_fork:
@@ -518,16 +533,18 @@ long gate_clone(struct gate_regs *r)
 		a[1] = a[2] = a[3] = a[4] = 0;
 		break;
 	case __NR_clone:
-		flags = r->a[0];
+		flags = (u32)r->a[0];
 		stack = r->a[1];
 		a[1] = 0;
+		new_args = clone_anew(&req, flags, a);
 		break;
 	default:
-		if (r->a[1] < CLONE_ARGS_SIZE_VER0)
+		size = r->a[1];
+		if (size < CLONE_ARGS_SIZE_VER0)
 			return -EINVAL;
-		if (r->a[1] > sizeof(req))
+		if (size > sizeof(req))
 			return -E2BIG;
-		if (gate_copy_in(&req, (void *)r->a[0], r->a[1]))
+		if (gate_copy_in(&req, (void *)r->a[0], size))
 			return -EFAULT;
 		flags = req.args.flags;
 		if (!req.args.stack != !req.args.stack_size)
@@ -553,16 +570,18 @@ long gate_clone(struct gate_regs *r)
 	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
-		req.args.flags = host_flags(flags);
+		req.args.flags = host_flags(flags) & ~(r->nr == __NR_clone3 ? 0 : (u64)CSIGNAL);
 		a[0] = (long)&req;
+		a[1] = size;
 	} else {
 		wanted = own_parent_tid(t, &flags, (u64 *)&a[2], true);
 		a[0] = host_flags(flags);
 	}
+	nr = new_args ? __NR_clone3 : __NR_clone;	/* fork and vfork are clone with flags that we add to */
 	if (flags & CLONE_VM)
-		ret = clone_shared(r, t, flags, stack, a, &req, numbers);
+		ret = clone_shared(r, t, flags, stack, nr, a, &req, numbers);
 	else
-		ret = clone_fork(r, t, flags, stack, a, stamp, numbers);
+		ret = clone_fork(r, t, flags, stack, nr, a, stamp, numbers);
 	if (ret > 0 && wanted) {
 		pid = ret;
 		gate_copy_out((void *)wanted, &pid, sizeof(pid));

@@ -44,6 +44,8 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
+	if (unlikely(is_init()) && (sig == SIGSYS || sig == SIGTRAP))
+		host_syscall1(__NR_exit_group, 128 + sig);	/* what it raises itself does nothing */
 	if (from_outside(info) || sig == SIGSYS || sig == SIGTRAP || !(SIGBIT(sig) & SIG_FORCED))
 		raise_info(&copy);
 	/* A fault of the program's happens again on return. */
@@ -159,6 +161,8 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 	if (act.handler == (u64)SIG_IGN && !forced)
 		return;
 	if (act.handler <= (u64)SIG_IGN) {
+		if (!forced && unlikely(is_init()))
+			return;
 		if (default_is_death(sig))
 			fatal(info, uc);
 		else if (default_is_stop(sig))
@@ -169,6 +173,8 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 		siginfo_t segv = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
 
 		fatal(&segv, uc);
+		if (unlikely(is_init()))
+			host_syscall1(__NR_exit_group, 128 + SIGSEGV);
 		raise_plain(SIGSEGV);
 		return;
 	}

@@ -185,6 +185,11 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 			return;
 		}
 	}
+	if (sh->action[sig].handler == (u64)SIG_DFL && !(SIGBIT(sig) & SIG_FORCED & gate_tcb()->forced_mask) &&
+	    (from_outside(info) || !(SIGBIT(sig) & SIG_FORCED)) && unlikely(is_init())) {
+		hide_eintr(&uc->uc_mcontext);
+		return;
+	}
 	if (default_is_stop(sig) && sh->action[sig].handler == (u64)SIG_DFL)
 		hide_eintr(&uc->uc_mcontext);
 	patch_leave(uc);

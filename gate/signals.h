@@ -36,6 +36,15 @@ static inline bool from_outside(const siginfo_t *info)
 	return info->si_code <= 0;
 }
 
+/*
+ * The first process of a pid namespace gets no signal that it has no handler for, unless an instruction raises it. The
+ * host would see to that if the gate did not have handlers.
+ */
+static inline bool is_init(void)
+{
+	return host_syscall0(__NR_getpid) == 1;
+}
+
 static inline u32 forced_index(int sig)
 {
 	return __builtin_popcountl(SIG_FORCED & (SIGBIT(sig) - 1));

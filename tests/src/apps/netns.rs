@@ -108,6 +108,7 @@ pub fn trials() -> Vec<Trial> {
         .chain([
             trial("netns_vrf".into(), vrf),
             trial("netns_pids_refused".into(), pids_refused),
+            trial("netns_first_process".into(), first_process),
         ])
         .collect()
 }
@@ -165,6 +166,31 @@ fn pids_refused() -> Checked {
     ensure(node.exec(&["ss", "-tln"])?.ok(), || {
         "the node does not serve".into()
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// What Linux ignores for the first process of a pid namespace: signals that it has no handler for, whoever sends them.
+const FIRST: &str = "
+    echo $$; kill -TERM $$; kill -TSTP $$; kill -SEGV $$; kill -ALRM $$; echo lives
+    (sleep 0.2; kill -TERM 1; kill -HUP 1) & wait; echo waited
+    trap 'echo caught' USR1; kill -USR1 $$; (kill -TERM $$); sh -c 'kill -TERM $$'; echo $?
+    ss -tln >/dev/null && echo serves; exit 7";
+
+/// The program is the first process of the pid namespace that its node is in, as in a container.
+fn first_process() -> Checked {
+    let run = |script: &str| {
+        let mut command = unshare("-pf");
+        let runtime = Scratch::in_memory()?;
+        command.args(["--mount-proc", "--kill-child", "bash", "-c", script, "bash"]);
+        command.arg(FIRST).arg(paths::ring3());
+        command.env("XDG_RUNTIME_DIR", runtime.path());
+        exec::run(&mut command, LIMIT)
+    };
+    let host = run("exec bash -c \"$1\"")?;
+    let node = run("\"$2\" up first >/dev/null && exec \"$2\" exec first -- bash -c \"$1\"")?;
+    let expected = "1\nlives\nwaited\ncaught\n143\nserves\n";
+    ensure(host.stdout == expected, || format!("host: {}", host.report()))?;
+    ensure(node.stdout == expected, || format!("node: {}", node.report()))?;
     Ok(Verdict::Passed)
 }
 

@@ -63,8 +63,10 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 		signal_drain_node();
 	if (unlikely(ret == -EIO))
 		complain();
-	if (unlikely(ret == -ERESTART_RESTARTBLOCK))
+	if (unlikely(ret == -ERESTART_RESTARTBLOCK)) {
 		gate_tcb()->restart_node = 1;
+		gate_tcb()->restart.go_on = NULL;
+	}
 	return ret;
 }
 
@@ -78,7 +80,12 @@ long image_call_as(struct ring3_thread *t, long nr, long a)
 long gate_restart_syscall(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();
+	struct gate_restart wait = tcb->restart;
 
+	if (wait.go_on) {
+		tcb->restart.go_on = NULL;
+		return wait.go_on(r, &wait);
+	}
 	if (!tcb->restart_node)		/* of a call that a stub made directly, or of none */
 		return gate_host_regs(r);
 	tcb->restart_node = 0;

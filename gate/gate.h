@@ -141,6 +141,19 @@ long gate_prctl(struct gate_regs *r);		/* prctl: refuses what would unarm us */
 long gate_seccomp(struct gate_regs *r);		/* seccomp */
 long gate_arch_prctl(struct gate_regs *r);	/* arch_prctl: refuses ARCH_SET_GS */
 
+/* ---- waits for a length of time (sleep.c) ---- */
+
+/* What restart_syscall goes on with: see there. */
+struct gate_restart {
+	long (*go_on)(struct gate_regs *r, const struct gate_restart *wait);	/* NULL: there is none */
+	u64 nr;			/* the call that it was; its arguments are still there */
+	u64 until;		/* ns */
+	s32 clock;		/* of the host's, where that matters */
+};
+long gate_restart_later(const struct gate_restart *wait);	/* what the call has to return */
+long gate_nanosleep(struct gate_regs *r);	/* nanosleep clock_nanosleep */
+long gate_poll(struct gate_regs *r);		/* poll, of descriptors of the host */
+
 /* ---- threads (thread.c) ---- */
 
 static inline struct ring3_thread *gate_thread(void)

@@ -29,6 +29,7 @@ struct host_sigaction {
 };
 
 struct gate_filter;		/* seccomp.c */
+u64 gate_clock_ns(s32 clock);	/* sleep.c: the host's */
 
 struct gate_sighand {
 	struct gate_mutex lock;
@@ -59,6 +60,7 @@ struct gate_tcb {
 	u32 stop;		/* stop.c: park on the way out */
 	u32 parked;		/* stop.c: does so */
 	u32 restart_node;	/* restart_syscall belongs to the node */
+	struct gate_restart restart;	/* ... or to this */
 	stack_t alt;		/* the program's sigaltstack */
 	struct ucontext *uctx;	/* of the call that the SIGSYS handler runs, for trace.c */
 	struct gate_sighand *sighand;

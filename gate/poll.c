@@ -5,6 +5,7 @@
 #include "policy.h"
 
 #define FEW		32	/* entries */
+#define MSEC		1000000ull	/* ns */
 
 static u32 owners(const struct pollfd *fds, u32 n)
 {
@@ -40,12 +41,24 @@ static long poll_on_host(struct gate_regs *r)
 {
 	long ret;
 
-	if (r->nr != __NR_ppoll || !r->a[3])
+	if (r->nr == __NR_poll)
+		return gate_poll(r);
+	if (!r->a[3])
 		return gate_host_regs(r);
 	gate_hostmask_begin(r->a[3]);
 	ret = gate_host_regs(r);
 	gate_hostmask_end(ret);
 	return ret;
+}
+
+/* Goes on with poll_mixed(). */
+static long poll_again(struct gate_regs *r, const struct gate_restart *wait)
+{
+	struct gate_regs plain = *r;
+
+	plain.nr = __NR_poll;
+	plain.a[2] = (wait_left(wait->until) + MSEC - 1) / MSEC;
+	return do_poll(&plain);
 }
 
 static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
@@ -58,14 +71,19 @@ static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 	if (timed)
 		ret = wait_from_timespec(r->a[2], &deadline);
 	else if (ms >= 0)
-		deadline = ms ? wait_until_ns(ms * 1000000ull) : 0;
+		deadline = ms ? wait_until_ns(ms * MSEC) : 0;
 	if (!ret && timed)
 		ret = mixed_mask_begin(r->a[3], r->a[4], &masked);
 	if (ret)
 		return ret;
 	ret = mask_end(masked, mixed_wait(fds, fds + n, n, NULL, deadline));
-	if (timed)
+	if (timed) {
 		wait_give_back(r->a[2], deadline);
+	} else if (ret == -ERESTARTNOHAND && deadline && deadline != WAIT_FOREVER) {
+		struct gate_restart wait = { .go_on = poll_again, .until = deadline };
+
+		return gate_restart_later(&wait);
+	}
 	if (ret >= 0 && put_revents(r->a[0], fds, n))
 		ret = -EFAULT;
 	return ret;

@@ -178,6 +178,9 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 		raise_plain(SIGSEGV);
 		return;
 	}
+	/* The handler has ended the call, if there was one. */
+	tcb->restart_node = 0;
+	tcb->restart.go_on = NULL;
 	/* As Linux: it goes back to the mask before the call that it ends, and has that of the call itself. */
 	if (unlikely(tcb->temp_noted)) {
 		uc->uc_sigmask = tcb->temp_set & ~SIG_FORCED;

@@ -47,14 +47,6 @@ u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody 
 static u64 stop_process;	/* ... and its process, as in struct gate_tcb */
 static u64 stop_tid_word;	/* what the host was to clear at its end before; 1: nothing is changed */
 
-static u64 clock_ns(void)
-{
-	struct timespec ts;
-
-	host_syscall2(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)&ts);
-	return ts.tv_sec * 1000000000UL + ts.tv_nsec;
-}
-
 static void nap(long ns)
 {
 	struct timespec ts = { .tv_nsec = ns };
@@ -234,7 +226,7 @@ void stop_others(void)
 	clear_at_end();
 	mark_all();
 	fence();
-	for (start = marked = now = clock_ns(); !quiet(now - marked > AGAIN_NS); now = clock_ns()) {
+	for (start = marked = now = gate_clock_ns(CLOCK_MONOTONIC); !quiet(now - marked > AGAIN_NS); now = gate_clock_ns(CLOCK_MONOTONIC)) {
 		if (now - marked > AGAIN_NS)
 			marked = now;
 		if (now - start > LIMIT_NS) {

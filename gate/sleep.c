@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sleep.c - waits of the host for a length of time, which begin again
+ *
+ * Linux goes on with such a wait where it was when nothing but a stop, or a signal without a handler, has cut it short
+ * (ERESTART_RESTARTBLOCK). The gate catches what stops, so its handler ends the host's wait: to make the call
+ * again would wait the whole time once more. So the end is what counts here, and is kept for restart_syscall, which
+ * call.c makes of -ERESTART_RESTARTBLOCK where no handler of the program's runs.
+ */
+#include "internal.h"
+#include <linux/time_types.h>
+
+#define NSEC		1000000000UL
+#define SECONDS_MAX	4000000000L	/* so that no sum overflows; what is beyond may begin again */
+#define MSEC		1000000UL
+
+u64 gate_clock_ns(s32 clock)
+{
+	struct __kernel_timespec ts = { 0 };
+
+	host_syscall2(__NR_clock_gettime, clock, (long)&ts);
+	return ts.tv_sec * NSEC + ts.tv_nsec;
+}
+
+static bool cut_short(long ret)
+{
+	return ret == -EINTR || ret == -ERESTARTNOINTR;
+}
+
+long gate_restart_later(const struct gate_restart *wait)
+{
+	gate_tcb()->restart_node = 0;
+	gate_tcb()->restart = *wait;
+	return -ERESTART_RESTARTBLOCK;
+}
+
+static long sleep_on(struct gate_regs *r, const struct gate_restart *wait)
+{
+	struct __kernel_timespec ts = { .tv_sec = wait->until / NSEC, .tv_nsec = wait->until % NSEC };
+	u64 rem = wait->nr == __NR_nanosleep ? r->a[1] : r->a[3], now;
+	long ret = gate_host(__NR_clock_nanosleep, wait->clock, TIMER_ABSTIME, (long)&ts, 0, 0, 0);
+
+	if (!cut_short(ret))
+		return ret;
+	now = gate_clock_ns(wait->clock);
+	if (now >= wait->until)
+		return 0;
+	ts.tv_sec = (wait->until - now) / NSEC;
+	ts.tv_nsec = (wait->until - now) % NSEC;
+	if (rem && gate_copy_out((void *)rem, &ts, sizeof(ts)))
+		return -EFAULT;
+	return gate_restart_later(wait);
+}
+
+static long poll_on(struct gate_regs *r, const struct gate_restart *wait)
+{
+	u64 now = gate_clock_ns(wait->clock);
+	u64 left = now < wait->until ? (wait->until - now + MSEC - 1) / MSEC : 0;
+	long ret = gate_host(__NR_poll, r->a[0], r->a[1], left, 0, 0, 0);
+
+	return cut_short(ret) ? gate_restart_later(wait) : ret;
+}
+
+static bool relative(const struct gate_regs *r, s32 *clock, struct __kernel_timespec *ts)
+{
+	u64 from = r->a[0];
+
+	*clock = CLOCK_MONOTONIC;
+	if (r->nr == __NR_clock_nanosleep) {
+		/* As Linux: the time of day may be set meanwhile, which is nothing to this. */
+		if (r->a[1] & TIMER_ABSTIME)
+			return false;
+		if ((s32)r->a[0] == CLOCK_BOOTTIME)
+			*clock = CLOCK_BOOTTIME;
+		else if ((s32)r->a[0] != CLOCK_REALTIME && (s32)r->a[0] != CLOCK_MONOTONIC)
+			return false;
+		from = r->a[2];
+	}
+	return !gate_copy_in(ts, (void *)from, sizeof(*ts)) && ts->tv_sec >= 0 && ts->tv_sec < SECONDS_MAX &&
+	       (u64)ts->tv_nsec < NSEC;
+}
+
+/* Other clocks, and what is wrong, are the host's to judge. */
+long gate_nanosleep(struct gate_regs *r)
+{
+	struct gate_restart wait = { .nr = r->nr, .go_on = sleep_on };
+	struct __kernel_timespec ts;
+
+	if (!relative(r, &wait.clock, &ts))
+		return gate_host_regs(r);
+	gate_thread()->gate[RING3_STAT_PASSED]++;
+	wait.until = gate_clock_ns(wait.clock) + ts.tv_sec * NSEC + ts.tv_nsec;
+	return sleep_on(r, &wait);
+}
+
+/* poll() of descriptors of the host. */
+long gate_poll(struct gate_regs *r)
+{
+	struct gate_restart wait = { .nr = r->nr, .clock = CLOCK_MONOTONIC, .go_on = poll_on };
+	s32 ms = r->a[2];
+
+	if (ms <= 0)
+		return gate_host_regs(r);
+	gate_thread()->gate[RING3_STAT_PASSED]++;
+	wait.until = gate_clock_ns(wait.clock) + ms * MSEC;
+	return poll_on(r, &wait);
+}

@@ -91,20 +91,23 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	struct gate_tcb *tcb = gate_tcb();
 	struct sigcontext *sc = &uc->uc_mcontext;
 	char *fp = (char *)sc->fpstate;
+	bool alt = signal_on_altstack(tcb, sc->rsp);
 	u64 fp_size = 0, sp, fp_at, at;
 	struct sigframe frame;
 
-	if ((act->flags & SA_ONSTACK) && tcb->alt.ss_size && !signal_on_altstack(tcb, sc->rsp))
+	if ((act->flags & SA_ONSTACK) && tcb->alt.ss_size && !alt) {
+		alt = true;
 		sp = (u64)tcb->alt.ss_sp + tcb->alt.ss_size;
-	else
+	} else {
 		sp = sc->rsp - RED_ZONE;
+	}
 
 	if (fp)
 		fp_size = *(u32 *)(fp + FP_SW_MAGIC) == FP_MAGIC1 ? *(u32 *)(fp + FP_SW_SIZE) : 512;
 	fp_at = (sp - fp_size) & ~63UL;
 	at = ((fp_at - sizeof(frame)) & ~15UL) - 8;
-	if (signal_on_altstack(tcb, sc->rsp) && at <= (u64)tcb->alt.ss_sp)
-		return -EFAULT;		/* the program's altstack is full */
+	if (alt && at <= (u64)tcb->alt.ss_sp)
+		return -EFAULT;		/* the program's altstack is full, or too small at all */
 
 	frame.pretcode = act->restorer;
 	frame.uc = *uc;

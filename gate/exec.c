@@ -241,6 +241,16 @@ static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW
 	return 0;
 }
 
+/* Does the path of execveat() lead through a descriptor that the exec closes? */
+static bool path_closes(const struct gate_regs *r)
+{
+	char first = 0;
+
+	return r->nr == __NR_execveat && (int)r->a[0] != AT_FDCWD &&
+	       !gate_copy_in(&first, (void *)r->a[1], 1) && first != '/' &&
+	       host_syscall2(__NR_fcntl, (int)r->a[0], F_GETFD) == FD_CLOEXEC;
+}
+
 /* `variable' has BEFORE_PATH bytes and then room for a path. */
 static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 {
@@ -256,7 +266,7 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	fd = open_target(r, path, size_of_path);
 	if (fd < 0)
 		return fd;
-	ret = program_probe(fd, path, why);
+	ret = program_probe(fd, path, path_closes(r), why);
 	if (ret) {
 		host_syscall1(__NR_close, fd);
 		if (why[0])

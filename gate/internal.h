@@ -212,9 +212,12 @@ struct program {
 };
 
 /* loader.c */
-/* Opens and checks what execve(path) would run; -errno, with a reason in why[] where it is ours. */
+/*
+ * Checks what execve(path) would run; -errno, with a reason in why[] where it is ours. `closes': the path leads through
+ * a descriptor that the exec closes.
+ */
 #define WHY_BYTES	160
-long program_probe(int fd, const char *path, char why[WHY_BYTES]);
+long program_probe(int fd, const char *path, bool closes, char why[WHY_BYTES]);
 /* Follows #! lines and reads the head of what is to be mapped; may change argv. */
 long program_resolve(struct program *p, bool probed, char why[WHY_BYTES]);
 void program_map(struct program *p);

@@ -226,7 +226,7 @@ static long probe_program(int fd, const char *path, struct image_file *f, char w
 	return ret;
 }
 
-static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth)
+static long probe_depth(int fd, const char *path, bool closes, char why[WHY_BYTES], int depth)
 {
 	long ret = probe_file(fd, path, why);
 	char *interp, *arg;
@@ -241,22 +241,24 @@ static long probe_depth(int fd, const char *path, char why[WHY_BYTES], int depth
 		ret = parse_script(first_line(&f), &interp, &arg);
 		if (ret)
 			return ret;
+		if (closes)
+			return -ENOENT;		/* as Linux: its interpreter could not read it */
 		if (depth == SCRIPT_DEPTH)
 			return -ELOOP;
 		sub = open_program(interp);
 		if (sub < 0)
 			return sub;
-		ret = probe_depth(sub, interp, why, depth + 1);
+		ret = probe_depth(sub, interp, false, why, depth + 1);
 		host_syscall1(__NR_close, sub);
 		return ret;
 	}
 	return probe_program(fd, path, &f, why);
 }
 
-long program_probe(int fd, const char *path, char why[WHY_BYTES])
+long program_probe(int fd, const char *path, bool closes, char why[WHY_BYTES])
 {
 	why[0] = 0;
-	return probe_depth(fd, path, why, 0);
+	return probe_depth(fd, path, closes, why, 0);
 }
 
 static char *copy_string(const char *s)
@@ -271,7 +273,7 @@ static char *copy_string(const char *s)
 /* probed: program_probe() has been happy with it a moment ago. */
 long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 {
-	long ret = probed ? 0 : program_probe(p->fd, p->path, why);
+	long ret = probed ? 0 : program_probe(p->fd, p->path, false, why);
 	char *interp, *arg, **argv;
 
 	if (ret)

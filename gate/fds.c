@@ -64,14 +64,17 @@ long gate_fd_keep(int fd, int slot)
 	return ret;
 }
 
-/* Opens what exec needs, for which Linux takes none of the program's numbers: their limit does not count. */
+/*
+ * Opens what exec needs, for which Linux takes none of the program's numbers: their limit does not count. Sockets and
+ * devices that nobody serves can't be opened; for exec they are like other files that are no programs.
+ */
 long gate_open_for_exec(int dir, const char *path, int flags)
 {
 	struct rlimit64 lim, wide;
 	long fd = host_syscall4(__NR_openat, dir, (long)path, flags, 0);
 
 	if (likely(fd != -EMFILE))
-		return fd;
+		return fd == -ENXIO || fd == -ENODEV ? -EACCES : fd;
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 	wide = lim;
 	wide.rlim_cur = lim.rlim_max;

@@ -156,9 +156,10 @@ static long read_elf(int fd, const char *path, struct image_file *f, char why[WH
 	return ret ? ret : look_at_elf(fd, path, f, why);
 }
 
+/* O_NONBLOCK: a FIFO is refused, not waited for. */
 static int open_program(const char *path)
 {
-	return gate_open_for_exec(AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	return gate_open_for_exec(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
 /* Splits "#! interp arg" in line; arg is "" where there is none. */
@@ -198,16 +199,37 @@ static char *first_line(struct image_file *f)
 	return f->head;
 }
 
-static long may_open(const char *path)
+/* With the errors of load_elf_binary(). Who it is run for does not matter: set-id bits mean nothing here. */
+static long probe_interpreter_at(int fd)
 {
-	long ret = host_syscall4(__NR_faccessat2, AT_FDCWD, (long)path, 4 /* R_OK */, AT_EACCESS);
+	char why[WHY_BYTES];
+	Elf64_Ehdr eh;
+	struct stat st;
+	long ret = host_syscall2(__NR_fstat, fd, (long)&st);
 
-	if (ret != -ENOSYS)
+	if (ret)
 		return ret;
-	ret = open_program(path);
-	if (ret < 0)
+	if ((st.st_mode & 0170000) != 0100000)
+		return -EACCES;
+	ret = host_syscall4(__NR_pread64, fd, (long)&eh, sizeof(eh), 0);
+	if (ret != sizeof(eh))
+		return ret < 0 ? ret : -EIO;
+	return memcmp(eh.e_ident, ELFMAG, SELFMAG) || probe_elf(fd, "", &eh, why) ? -ELIBBAD : 0;
+}
+
+static long probe_interpreter(const char *path)
+{
+	long ret = host_syscall4(__NR_faccessat2, AT_FDCWD, (long)path, 5 /* R_OK | X_OK */, AT_EACCESS);
+	int fd;
+
+	if (ret && ret != -ENOSYS)
 		return ret;
-	return host_syscall1(__NR_close, ret);
+	fd = open_program(path);
+	if (fd < 0)
+		return fd;
+	ret = probe_interpreter_at(fd);
+	host_syscall1(__NR_close, fd);
+	return ret;
 }
 
 static long probe_program(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
@@ -217,9 +239,9 @@ static long probe_program(int fd, const char *path, struct image_file *f, char w
 	if (ret)
 		return ret;
 	if (f->interp) {
-		ret = may_open(f->interp);
+		ret = probe_interpreter(f->interp);
 		if (ret)
-			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be opened",
+			gate_format(why, WHY_BYTES, "%s needs the interpreter %s, which cannot be run",
 				    path, f->interp);
 	}
 	forget_elf(f);

@@ -187,6 +187,7 @@ struct child {
 	struct ucontext *uc;
 	u64 flags;
 	u64 numbers;		/* policy_numbers() before the image made its task */
+	u64 wanted;		/* where the program wants its number, or 0: see own_parent_tid() */
 };
 
 /* struct clone_args with room for what later kernels add. */
@@ -268,6 +269,13 @@ static void clear_sighand(struct gate_sighand *sh)
 	signal_install(sh);
 }
 
+/* CLONE_PARENT_SETTID's word. As Linux: what can't be written is not. */
+static void put_tid(u64 wanted, s32 tid)
+{
+	if (unlikely(wanted))
+		gate_copy_out((void *)wanted, &tid, sizeof(tid));
+}
+
 /* A child that shares our memory starts here, on its gate stack, all signals blocked. */
 void gate_child_start(void *arg)
 {
@@ -281,6 +289,7 @@ void gate_child_start(void *arg)
 	stop_park();
 	if (!(child->flags & CLONE_THREAD))
 		proc_started(t);
+	put_tid(child->wanted, t->tid);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
 	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
@@ -390,7 +399,8 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 }
 
 static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
-			 long nr, long a[5], struct clone_request *req, u64 numbers)
+			 long nr, long a[5], struct clone_request *req, u64 numbers,
+			 u64 wanted)
 {
 	struct gate_tcb *tcb = gate_tcb(), *ctcb;
 	struct gate_sighand *sh = NULL;
@@ -404,7 +414,8 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 		task_undo(t);
 		return -EAGAIN;
 	}
-	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags, .numbers = numbers };
+	child = (struct child){ .thread = t, .tcb = ctcb, .flags = flags, .numbers = numbers,
+				.wanted = wanted };
 	child.uc = context_copy(r->uctx, ctcb);
 	if (stack)
 		child.uc->uc_mcontext.rsp = stack;
@@ -464,7 +475,7 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 /*
  * A new process's pid has to be in its ring3_proc before it runs (and may die): by then
  * the host has stored CLONE_PARENT_SETTID's word, so that is pointed there. Returns where
- * the program wanted it, to be filled in later, or 0.
+ * the program wanted it, to be filled in later (put_tid()), or 0.
  */
 static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, bool legacy)
 {
@@ -523,7 +534,6 @@ long gate_clone(struct gate_regs *r)
 	struct ring3_thread *t;
 	u64 numbers;
 	u32 stamp;
-	s32 pid;
 	long ret, nr;
 
 	switch (r->nr) {
@@ -579,13 +589,12 @@ long gate_clone(struct gate_regs *r)
 	}
 	nr = new_args ? __NR_clone3 : __NR_clone;	/* fork and vfork are clone with flags that we add to */
 	if (flags & CLONE_VM)
-		ret = clone_shared(r, t, flags, stack, nr, a, &req, numbers);
+		ret = clone_shared(r, t, flags, stack, nr, a, &req, numbers, wanted);
 	else
 		ret = clone_fork(r, t, flags, stack, nr, a, stamp, numbers);
-	if (ret > 0 && wanted) {
-		pid = ret;
-		gate_copy_out((void *)wanted, &pid, sizeof(pid));
-	}
+	/* A child that has our memory has done so; what one that we waited for has put there since stays. */
+	if (ret > 0 && (flags & (CLONE_VM | CLONE_VFORK)) != (CLONE_VM | CLONE_VFORK))
+		put_tid(wanted, ret);
 	/* If we are killed before we get here, the keeper looks because of that. */
 	if (ret > 0 && !(flags & CLONE_THREAD))
 		procs_changed();

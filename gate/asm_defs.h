@@ -20,6 +20,7 @@
 #define WORD_ENTER		2	/* address of the image's enter */
 #define WORD_RESUME		3	/* where gate_trap_* has to go on */
 #define WORD_TCB		4	/* struct gate_tcb * */
+#define WORD_VFORK		10	/* of a process's first thread: who waits for its exec or end, see vfork_wait() */
 #define WORD_DIRECT		RING3_STAT_DIRECT
 #define WORD_STRAIGHT		RING3_STAT_STRAIGHT
 

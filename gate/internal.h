@@ -236,6 +236,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);
 struct gate_tcb *tcb_first(struct ring3_thread *t);
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt);
 void gate_child_start(void *child) __attribute__((noreturn));
+void vfork_done(struct ring3_thread *t);	/* who waits for it in CLONE_VFORK need not any more */
 struct ring3_thread *null_thread_new(void);	/* node-less test build */
 long image_call_as(struct ring3_thread *t, long nr, long a);
 

@@ -40,6 +40,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	int sig = info->si_signo;
 
 	stop_others();
+	vfork_done(gate_thread());
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);		/* a fault in the image leaves uc alone */
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);

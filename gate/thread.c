@@ -15,6 +15,7 @@
 #include "ring3_cred.h"
 #include <linux/futex.h>
 #include <linux/prctl.h>
+#include <linux/wait.h>
 
 #define AREA_BYTES	(256UL << 10)
 #define TCB_BYTES	(2 * GATE_PAGE)
@@ -348,14 +349,55 @@ static void number_child(struct ring3_thread *t)
 		image_call1(RING3_NR_NUMBER, t);
 }
 
+/*
+ * CLONE_VFORK of a child with memory of its own. The host would hold this thread, with all the locks that a fork takes,
+ * for as long as the child neither executes a program nor ends; so it is not asked to. The child's gate takes our number
+ * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. Who is killed
+ * can't, and is looked after.
+ */
+#define LOOK_NS	20000000L
+
+static bool child_gone(s32 pid)
+{
+	siginfo_t info = { 0 };
+	long ret;
+
+	ret = host_syscall5(__NR_waitid, 1 /* P_PID */, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+	if (ret == -ECHILD)	/* another's (CLONE_PARENT), or nobody is asked for it */
+		return host_syscall2(__NR_kill, pid, 0) == -ESRCH;
+	return !ret && info.si_pid;
+}
+
+static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
+{
+	const struct timespec look = { .tv_nsec = LOOK_NS };
+	u64 *word = &t->gate[WORD_VFORK];
+
+	/* All signals that can be are blocked, as Linux does not look at them here. */
+	while (READ_ONCE(*word) == own) {
+		if (host_syscall4(__NR_futex, (long)word, FUTEX_WAIT, own, (long)&look) == -ETIMEDOUT &&
+		    child_gone(pid))
+			break;
+	}
+}
+
+void vfork_done(struct ring3_thread *t)
+{
+	if (likely(!t->gate[WORD_VFORK]))
+		return;
+	WRITE_ONCE(t->gate[WORD_VFORK], 0);
+	host_syscall3(__NR_futex, (long)&t->gate[WORD_VFORK], FUTEX_WAKE, 1);
+}
+
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
 		       long nr, long a[5], u32 stamp, u64 numbers)
 {
 	struct gate_tcb *tcb = gate_tcb();
+	u64 mask, waits = gate.region && (flags & CLONE_VFORK) ? gate_thread()->tid : 0;
 	bool late;
-	u64 mask;
 	long ret;
 
+	WRITE_ONCE(t->gate[WORD_VFORK], waits);
 	fork_hook(GATE_FORK_PREPARE);
 	if (unlikely(policy_stamp() != stamp)) {
 		/* Another thread has mapped something since the image made the child's task: once more. */
@@ -371,11 +413,16 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 			task_undo(t);
 		else
 			number_child(t);
+		if (ret > 0 && waits) {
+			procs_changed();
+			vfork_wait(ret, t, waits);
+		}
 		signal_set_mask(mask);
 		return ret;
 	}
 	tcb->thread = t;
 	memset(t->gate, 0, sizeof(t->gate));
+	t->gate[WORD_VFORK] = waits;
 	thread_adopt(t, tcb, tcb_call_altstack(tcb));
 	late = proc_started(t);
 	areas_forget(tcb);
@@ -516,7 +563,11 @@ static bool clone_anew(struct clone_request *req, u64 flags, const long a[5])
 /* Processes have handlers in common among their gates only, see signal.c. What Linux refuses is left to it. */
 static u64 host_flags(u64 flags)
 {
-	u64 those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
+	u64 those;
+
+	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)
+		flags &= ~(u64)CLONE_VFORK;	/* see vfork_wait() */
+	those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
 
 	if (likely(those != (CLONE_VM | CLONE_SIGHAND)))
 		return flags;
@@ -608,6 +659,7 @@ void gate_exit_task(struct gate_regs *r)
 {
 	signal_block_all();
 	stat_flush();
+	vfork_done(gate_thread());
 	image_call1(RING3_NR_EXIT, r->a[0]);
 }
 
@@ -650,6 +702,7 @@ long gate_exit_group(struct gate_regs *r)
 		counts_print();
 	stat_flush();
 	stop_others();
+	vfork_done(t);
 	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0]);
 	if (!ret && gate.region)
 		proc_give_back(t, proc);

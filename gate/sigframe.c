@@ -53,17 +53,37 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 }
 
 /*
+ * One that is to stop us has come, and we block it for now: it is raised again at once, so that it is pending on the host
+ * until all threads are out of the node. SIGCONT takes it away meanwhile, as on Linux; one that has come before this (and
+ * after the first, which took away what there was) would be taken away itself.
+ */
+void signal_stop_raise(int sig)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	u64 pending = 0;
+
+	if (tcb->stop_again == (u32)sig)
+		return;
+	tcb->stop_again = sig;
+	host_syscall2(__NR_rt_sigpending, (long)&pending, 8);
+	if (!(pending & SIGBIT(SIGCONT)))
+		raise_plain(sig);
+}
+
+/*
  * The default of SIGTSTP and its like: all threads stop, none of them inside the node.
- * Comes back after SIGCONT.
+ * Comes back after SIGCONT, which may have come already.
  */
 void signal_stop_process(int sig)
 {
-	struct gate_sighand *sh = gate_tcb()->sighand;
+	struct gate_tcb *tcb = gate_tcb();
+	struct gate_sighand *sh = tcb->sighand;
 	u64 set = SIGBIT(sig), old;
 
+	signal_stop_raise(sig);		/* with a handler when it came */
+	tcb->stop_again = 0;
 	stop_others();
 	host_default(sig);
-	raise_plain(sig);
 	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
 	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
 	signal_host_install(sh, sig);

@@ -190,8 +190,11 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 		hide_eintr(&uc->uc_mcontext);
 		return;
 	}
-	if (default_is_stop(sig) && sh->action[sig].handler == (u64)SIG_DFL)
+	if (default_is_stop(sig) && sh->action[sig].handler == (u64)SIG_DFL) {
 		hide_eintr(&uc->uc_mcontext);
+		gate_tcb()->stop_again = 0;
+		signal_stop_raise(sig);
+	}
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
 		leave_windows(uc);

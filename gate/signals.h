@@ -79,6 +79,7 @@ void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
 /* Context uc is the program's: runs its handler there, or does what the default is. */
 void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);
 void signal_stop_process(int sig);
+void signal_stop_raise(int sig);
 bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp);
 
 #endif /* GATE_SIGNALS_H */

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/* SIGCONT soon after SIGTSTP: the process goes on, whatever its threads were about. */
+#include "oracle.h"
+
+#define THREADS	12
+#define ROUNDS	40
+
+static volatile long *turns;
+
+static void *calls(void *arg)
+{
+	int fd = must(socket(AF_INET, SOCK_DGRAM, 0));
+
+	for (;;) {
+		fcntl(fd, F_GETFL);
+		setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ 65536 }, sizeof(int));
+		if (arg)
+			__atomic_fetch_add(turns, 1, __ATOMIC_SEQ_CST);
+	}
+	return NULL;
+}
+
+static bool goes_on(void)
+{
+	long before = *turns;
+
+	for (int i = 0; i < 1000; i++) {
+		if (*turns > before + 1)
+			return true;
+		sleep_ms(10);
+	}
+	return false;
+}
+
+int main(void)
+{
+	int s, stuck = 0;
+	pid_t pid;
+
+	alarm(60);
+	turns = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	need(turns != MAP_FAILED);
+	pid = must(fork());
+	if (!pid) {
+		must(setpgid(0, 0));	/* not one of an orphaned group, where SIGTSTP is ignored */
+		for (int i = 1; i < THREADS; i++)
+			spawn(calls, NULL);
+		calls("");
+	}
+	need(goes_on());
+	must(kill(pid, SIGTSTP));
+	must(waitpid(pid, &s, WUNTRACED));
+	N(WIFSTOPPED(s) ? WSTOPSIG(s) : -1);
+	must(kill(pid, SIGCONT));
+	N(goes_on());
+	for (int i = 0; i < ROUNDS && !stuck; i++) {
+		must(kill(pid, SIGTSTP));
+		usleep(200 + i * 20);
+		must(kill(pid, SIGCONT));
+		stuck = !goes_on();
+	}
+	N(stuck);
+	must(kill(pid, SIGKILL));
+	must(waitpid(pid, &s, 0));
+	N(WTERMSIG(s));
+	return 0;
+}

@@ -189,8 +189,12 @@ fn first_process() -> Checked {
     let host = run("exec bash -c \"$1\"")?;
     let node = run("\"$2\" up first >/dev/null && exec \"$2\" exec first -- bash -c \"$1\"")?;
     let expected = "1\nlives\nwaited\ncaught\n143\nserves\n";
-    ensure(host.stdout == expected, || format!("host: {}", host.report()))?;
-    ensure(node.stdout == expected, || format!("node: {}", node.report()))?;
+    ensure(host.stdout == expected, || {
+        format!("host: {}", host.report())
+    })?;
+    ensure(node.stdout == expected, || {
+        format!("node: {}", node.report())
+    })?;
     Ok(Verdict::Passed)
 }
 

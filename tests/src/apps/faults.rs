@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_folder_removed".into(), folder_removed),
         trial("fault_clock_step".into(), clock_step),
         trial("fault_clock_other".into(), clock_other),
+        trial("fault_keeper_late".into(), keeper_late),
     ]
 }
 
@@ -63,6 +64,36 @@ fn stopped() -> Checked {
     ensure(down.ok(), || {
         format!("down beside a stopped program: {}", down.report())
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// The keeper has no CPU while a program makes calls that do not wait, so that no timer interrupt comes; then the
+/// program waits for 200 ms, of which nothing has passed.
+fn keeper_late() -> Checked {
+    let node = Node::up(&[])?;
+    let keeper = stat(&node)?["pid"].to_string();
+    let script = "
+import os, signal, socket, struct, subprocess, sys, time
+keeper = int(sys.argv[1])
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((\"127.0.0.1\", 0))
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack(\"ll\", 0, 200000))
+later = subprocess.Popen([\"sh\", \"-c\", f\"sleep 0.8; kill -CONT {keeper}\"])
+time.sleep(0.1)
+os.kill(keeper, signal.SIGSTOP)
+start = time.monotonic()
+while time.monotonic() < start + 0.4:
+    s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+start = time.monotonic()
+try:
+    s.recv(1)
+except BlockingIOError:
+    print(time.monotonic() - start)
+later.wait()
+";
+    let took = node.output(&["python3", "-c", script, &keeper])?;
+    let took: f64 = took.trim().parse().map_err(|e| format!("{took}: {e}"))?;
+    ensure(took >= 0.2, || format!("200 ms were over after {took} s"))?;
     Ok(Verdict::Passed)
 }
 

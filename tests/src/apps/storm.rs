@@ -356,18 +356,12 @@ impl Storm {
             let moved = until(PATIENCE, || {
                 watch.ticks() >= before + 2 || watch.ended().is_some()
             });
-            if watch.ended().is_some() {
-                if !watch.words().iter().any(|word| word == "poisoned") {
-                    after = After::Hung(format!("the watcher ended: {:?}", watch.words()));
-                } else if let Err(what) = self.everybody_ends(number) {
-                    after = After::Hung(what);
-                } else if matches!(after, After::Serving) {
-                    after = After::Poisoned;
+            // The watcher may have its turns on another vCPU than that whose holder is dead, until that is found.
+            if watch.ended().is_some() || self.somebody_says_poisoned(number) {
+                after = self.bury(number, after)?;
+                if matches!(after, After::Corrupted(_)) {
+                    return Ok(after);
                 }
-                if let Some(what) = self.corruption() {
-                    return Ok(After::Corrupted(what));
-                }
-                self.restart(number)?;
                 continue;
             }
             if !moved {
@@ -375,6 +369,7 @@ impl Storm {
                 self.restart(number)?;
                 continue;
             }
+            let mut poisoned = false;
             for participant in self.sides[number].all() {
                 let idle = participant.role[0] == "kill";
                 if participant.ended().is_none() && !idle && participant.still() > STANDSTILL {
@@ -382,6 +377,10 @@ impl Storm {
                 }
                 if participant.ended().is_some_and(|end| end != End::Signal(9)) {
                     let words = participant.words();
+                    if words.iter().any(|word| word == "poisoned") {
+                        poisoned = true; // since the look above
+                        break;
+                    }
                     after = After::Hung(format!(
                         "{:?} ended by itself: {:?} {words:?}",
                         participant.role, participant.ended
@@ -391,9 +390,45 @@ impl Storm {
             if let Some(what) = self.corruption() {
                 return Ok(After::Corrupted(what));
             }
+            if poisoned {
+                after = self.bury(number, after)?;
+                continue;
+            }
             self.sides[number].revive()?;
         }
         Ok(after)
+    }
+
+    fn somebody_says_poisoned(&mut self, number: usize) -> bool {
+        self.sides[number].all().any(|participant| {
+            participant.ended().is_some()
+                && participant.words().iter().any(|word| word == "poisoned")
+        })
+    }
+
+    /// A poisoned node: what came of the kill, if that was `after` by the other node. Another takes its place.
+    fn bury(&mut self, number: usize, after: After) -> Result<After, String> {
+        let after = match self.after_poison(number) {
+            Err(what) => After::Hung(what),
+            Ok(()) if matches!(after, After::Serving) => After::Poisoned,
+            Ok(()) => after,
+        };
+        if let Some(what) = self.corruption() {
+            return Ok(After::Corrupted(what));
+        }
+        self.restart(number)?;
+        Ok(after)
+    }
+
+    /// Somebody has seen the node poisoned: so do all others.
+    fn after_poison(&mut self, number: usize) -> Result<(), String> {
+        let watch = &mut self.sides[number].watch;
+        until(PATIENCE, || watch.ended().is_some());
+        let words = watch.words();
+        ensure(words.iter().any(|word| word == "poisoned"), || {
+            format!("the watcher of a poisoned node: {words:?}")
+        })?;
+        self.everybody_ends(number)
     }
 
     /// The node is poisoned: nothing on it may go on waiting.

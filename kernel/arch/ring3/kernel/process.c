@@ -307,6 +307,9 @@ static void exit_poll(void)
 	u64 now = ring3_clock(), end;
 	u32 ready;
 
+	/* KEEP may have no CPU to say so; the clock has been read anyway. */
+	if (now >= READ_ONCE(ring3_this_vcpu->deadline))
+		host_or(&ring3_pending, RING3_IRQ_TIMER);
 	if (now < cpu->next_poll)
 		return;
 	ready = ring3_poll_ready();

@@ -20,6 +20,7 @@
 #include <linux/timekeeping.h>
 #include <linux/workqueue.h>
 #include <asm/ring3.h>
+#include <asm/ring3_time.h>
 #include <asm/switch_to.h>
 #include <asm/timex.h>
 #include <asm/unistd.h>
@@ -282,6 +283,15 @@ void ring3_timer_irq(void)
 	    r3t_call(tb) == R3_CALL_DONE)
 		WRITE_ONCE(*ring3_yield_word(), 1);
 	evt->event_handler(evt);
+}
+
+/* KEEP raises the interrupt, as long as it has a CPU: nothing else does while a program computes, and makes calls. */
+void ring3_time_passed(void)
+{
+	if (ring3_clock() < READ_ONCE(ring3_this_vcpu->deadline) || arch_irqs_disabled())
+		return;
+	host_or(&ring3_pending, RING3_IRQ_TIMER);
+	ring3_irq_run();
 }
 
 void ring3_timer_start(void)

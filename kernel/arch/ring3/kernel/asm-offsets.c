@@ -21,6 +21,8 @@ int main(void)
 	DEFINE(REGION_SIZE, sizeof(struct ring3_region));
 	DEFINE(REGION_VERSION, offsetof(struct ring3_region, version));
 	DEFINE(REGION_BASE, offsetof(struct ring3_region, base));
+	DEFINE(REGION_STATE, offsetof(struct ring3_region, state));
+	DEFINE(POISONED, RING3_POISONED);
 	DEFINE(REGION_PENDING, offsetof(struct ring3_region, pending));
 	DEFINE(REGION_VCPU, offsetof(struct ring3_region, vcpu[0]));
 	DEFINE(V_OWNER, offsetof(struct ring3_vcpu, owner));

@@ -637,6 +637,9 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		tb->ret = -EINVAL;
 		return owned ? ring3_host_leave(tb) : 0;
 	}
+	/* Who died has one vCPU; the others would go on. */
+	if (IS_ENABLED(CONFIG_SMP) && !owned && host_load(&ring3_region.state) == RING3_POISONED)
+		return fail(tb);
 	if (!owned && host_acquire(tb, 0) != 1)
 		return fail(tb);
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);

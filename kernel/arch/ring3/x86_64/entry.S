@@ -139,6 +139,11 @@ SYM_FUNC_START(ring3_enter)
 	movq	%rax, T_NR(%r10)
 	cmpq	$NR_LINUX_CALLS, %rax
 	jae	.Lslow
+#ifdef CONFIG_SMP
+	/* With one vCPU it stays with whom the node died of. */
+	cmpl	$POISONED, REGION(REGION_STATE)
+	je	.Lslow
+#endif
 	xorl	%eax, %eax
 	TAKE
 	jne	SLOW

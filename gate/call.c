@@ -77,6 +77,15 @@ long image_call_as(struct ring3_thread *t, long nr, long a)
 	return image_enter(nr, a, 0, 0, 0, 0, 0, t);
 }
 
+/*
+ * Was the call cut short by nothing that the program would see: a stop that was taken back, or a signal without
+ * a handler? Then one that holds what it might not get a second time keeps that, and is made again at once.
+ */
+bool gate_call_goes_on(long ret)
+{
+	return unlikely(ret == -ERESTARTSYS || ret == -ERESTARTNOINTR) && !signal_pending(gate_tcb());
+}
+
 long gate_restart_syscall(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();

@@ -242,7 +242,8 @@ long fd_placeholder(bool cloexec)
 
 /*
  * Makes a node descriptor at a number that the host has just given us and
- * owns nothing else; closes that number when the node says no.
+ * owns nothing else; closes that number when the node says no. An accept() that another thread's exec
+ * has stopped, and failed, has the number that it had: Linux's exec fails before it touches other threads.
  */
 long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 {
@@ -250,10 +251,13 @@ long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 
 	if (fd < 0)
 		return fd;
-	if (fd >= RING3_FDS_MAX)
+	if (fd >= RING3_FDS_MAX) {
 		ret = -EMFILE;
-	else
-		ret = image_call(RING3_NR_AT, fd, nr, a0, a1, a2, a3);
+	} else {
+		do
+			ret = image_call(RING3_NR_AT, fd, nr, a0, a1, a2, a3);
+		while (gate_call_goes_on(ret));
+	}
 	if (ret < 0) {
 		host_syscall1(__NR_close, fd);
 		return ret;

@@ -117,6 +117,7 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f);
 #define image_call2(nr, a, b)		image_call(nr, (long)(a), (long)(b), 0, 0, 0, 0)
 #define image_call3(nr, a, b, c)	\
 	image_call(nr, (long)(a), (long)(b), (long)(c), 0, 0, 0)
+bool gate_call_goes_on(long ret);	/* it has been cut short for nothing: see there */
 
 /*
  * A host call that may wait. Returns -ERESTARTNOINTR, with nothing done, when

@@ -449,21 +449,18 @@ static pthread_t spawn(void *(*run)(void *), void *arg)
 }
 
 /*
- * Waits until a thread of this process sleeps and goes on sleeping, since a fixed time is
- * too short on a busy machine. Gives up after ten seconds.
+ * Waits until a thread of this process, whose /proc/self/task/TID/stat is open at fd, sleeps and goes on
+ * sleeping, since a fixed time is too short on a busy machine. Gives up after ten seconds.
  */
-static void wait_until_asleep(pid_t tid)
+static void wait_until_asleep_by(int fd)
 {
-	char path[64], text[512];
+	char text[512];
 	int in_a_row = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
 	for (int i = 0; i < 1000 && in_a_row < 4; i++) {
-		int fd = open(path, O_RDONLY);
-		ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+		ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 		char *state;
 
-		close(fd);
 		if (n <= 0)
 			return;
 		text[n] = 0;
@@ -471,6 +468,20 @@ static void wait_until_asleep(pid_t tid)
 		in_a_row = state && state[2] == 'S' ? in_a_row + 1 : 0;
 		sleep_ms(10);
 	}
+}
+
+/* As that. Where numbers of descriptors count, the one it takes may be in another thread's way. */
+static void wait_until_asleep(pid_t tid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return;
+	wait_until_asleep_by(fd);
+	close(fd);
 }
 
 /* Fills a socket until it stays full: queues grow while they are being used. */

@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <linux/if_ether.h>
+#include <linux/if_packet.h>
 #include <linux/virtio_net.h>
 
 #include "ring3.h"
@@ -38,6 +39,7 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
 typedef unsigned int gfp_t;
+typedef struct { u64 counter; } atomic64_t;
 
 #define __force
 #define __user
@@ -45,6 +47,8 @@ typedef unsigned int gfp_t;
 #define unlikely(x)		(x)
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, v)	((x) = (v))
+#define atomic64_add(n, v)	((void)((v)->counter += (n)))
+#define atomic64_read(v)	((v)->counter)
 #define BUILD_BUG_ON(x)		((void)sizeof(char[1 - 2 * !!(x)]))
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define ALIGN(n, to)		(((n) + (to) - 1) / (to) * (to))

@@ -3,15 +3,17 @@
  * port_fd.c - TAP and packet ports against whatever a host's device may say, coverage-guided
  *
  * Compiles the driver's fdport.c, rx.c and hostio.c. An input is a list of steps: polls,
- * sends, ups and downs; and what the host answers to each read and write in them: frames of
+ * sends, ups, downs and looks at what was missed; and what the host answers to each read and write in them: frames of
  * all lengths with all headers, errors, short ones. kernel.h and port_fuzz.h check the rest.
  */
 #include "port_fuzz.h"
 #include "fdport.c"
 
 static bool gone;	/* the host has said so */
+static bool opening;	/* what is read now came while the interface was down */
 static u32 sent, sending;
 static u32 sending_len;
+static u64 missed;	/* what the host has said, in all */
 
 static void must_have_arrived(void)
 {
@@ -43,8 +45,14 @@ static long host_read(const struct iovec *iov, u32 n)
 		return -EAGAIN;
 	if (how % 8 == 1) {
 		err = errors[how / 8 % ARRAY_SIZE(errors)];
-		gone = err == EBADFD || err == ENODEV;
+		gone = !opening && (err == EBADFD || err == ENODEV);
 		return -err;
+	}
+	if (opening) {
+		CHECK(n == 1 && iov->iov_len);
+		frame_new(some_len(), false);
+		memset(iov->iov_base, 0xab, 1);
+		return 1;
 	}
 	if (how % 8 == 2)
 		return fill(iov, n, (u8 *)&hdr, how / 8 % hdr_len, 0, 0);
@@ -76,10 +84,28 @@ static long host_write(const struct iovec *iov, u32 n)
 	return hdr_len + at;
 }
 
+/* Frames lost since the last look, or what a socket says that has lost its interface. */
+static long host_statistics(struct tpacket_stats *stats, u32 *len)
+{
+	u32 how = byte();
+
+	CHECK(*len == sizeof(*stats));
+	if (how % 4 == 1)
+		return -ENETDOWN;
+	stats->tp_packets = how;
+	stats->tp_drops = how / 4;
+	missed += how / 4;
+	return 0;
+}
+
 static long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {
-	(void)a3, (void)a4, (void)a5;
+	(void)a5;
 	CHECK(a0 == THE_FD);
+	if (nr == SYS_getsockopt) {
+		CHECK(a1 == SOL_PACKET && a2 == PACKET_STATISTICS);
+		return host_statistics((void *)a3, (void *)a4);
+	}
 	if (nr == SYS_readv)
 		return host_read((void *)a1, (u32)a2);
 	CHECK(nr == SYS_writev);
@@ -99,6 +125,13 @@ static void transmit(struct ring3_port *port)
 	port->ops->xmit(port, skb, byte() % 2);
 }
 
+static void up(struct ring3_port *port)
+{
+	opening = true;
+	CHECK(!port->ops->open(port) && dev.carrier);
+	opening = false;
+}
+
 static void fuzz_one(const uint8_t *input, size_t len)
 {
 	struct ring3_port *port;
@@ -107,10 +140,12 @@ static void fuzz_one(const uint8_t *input, size_t len)
 	step = input;
 	left = len;
 	gone = false;
+	missed = 0;
 	packet = byte() % 2;
 	port = port_new(packet ? &ring3_packet_ops : &ring3_tap_ops,
 			packet ? RING3_PORT_PACKET : RING3_PORT_TAP);
 	CHECK(to_fdport(port)->hdr_len == (packet ? 10 : 12));
+	up(port);
 	while (left) {
 		u32 how = byte(), budget = 1 + how / 8 % 16;
 
@@ -133,12 +168,14 @@ static void fuzz_one(const uint8_t *input, size_t len)
 				kept_drop();
 			break;
 		default:
-			if (how & 8)
+			if (how & 8) {
+				CHECK(!packet || port->ops->missed(port) == missed);
 				break;
+			}
 			port->ops->stop(port);
 			the_queue.stopped = false;
 			gone = false;
-			CHECK(!port->ops->open(port));
+			up(port);
 		}
 	}
 	port_end(port);

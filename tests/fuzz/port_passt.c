@@ -5,7 +5,8 @@
  * Compiles the driver's passt.c, rx.c and hostio.c. An input is a list of steps: polls,
  * sends, ups and downs; and how much of the stream each read and write moves. The stream in is
  * made here, frame by frame, until a length that none has, an end or an error; the stream out is
- * taken apart again: frames in their order, whole, and after an error nothing.
+ * taken apart again: frames in their order, whole, and after an error nothing. What is whole in
+ * the stream when the interface comes up must not arrive.
  */
 #include "port_fuzz.h"
 #include "passt.c"
@@ -80,6 +81,8 @@ static long host_recv(u8 *buf, size_t room)
 		in.over = true;
 		return how == 255 ? 0 : -errors[byte() % 3];
 	}
+	if (how == 253 || how == 252)
+		return how == 253 ? -ENOMEM : -ENOBUFS;
 	want = how % 8 < 3 ? 1 + how / 8 : how % 8 < 6 ? 1 + byte() * 64 : ~0u;
 	for (n = 0; n < want && n < room;) {
 		if (in.at == ~0u) {
@@ -147,6 +150,8 @@ static long host_send(const struct user_msghdr *msg)
 		out.over = true;
 		return -EPIPE;
 	}
+	if (how == 252 || how == 248)
+		return how == 252 ? -ENOMEM : -ENOBUFS;
 	for (i = 0; i < msg->msg_iovlen; i++)
 		all += msg->msg_iov[i].iov_len;
 	CHECK(all);
@@ -179,6 +184,17 @@ static void transmit(struct ring3_port *port, bool more)
 	port->ops->xmit(port, skb, more);
 }
 
+/* Up: what came whole before does not arrive any more; what has begun does. */
+static void opened(struct ring3_port *port, int err)
+{
+	u32 end = in.at == ~0u || in.bad ? made + 1 : in.seq, i;
+
+	CHECK(!err == !to_passt(port)->down);
+	CHECK(err || dev.carrier);
+	for (i = 1; i <= FRAMES && i < end; i++)
+		frames[(end - i) % FRAMES].must = false;
+}
+
 static void fuzz_one(const uint8_t *input, size_t len)
 {
 	struct ring3_port *port;
@@ -190,6 +206,7 @@ static void fuzz_one(const uint8_t *input, size_t len)
 	memset(&out, 0, sizeof(out));
 	numbered = 0;
 	port = port_new(&ring3_passt_ops, RING3_PORT_PASST);
+	opened(port, port->ops->open(port));
 	while (left) {
 		u32 how = byte(), budget = 1 + how / 8 % 16;
 
@@ -211,7 +228,7 @@ static void fuzz_one(const uint8_t *input, size_t len)
 				break;
 			port->ops->stop(port);
 			the_queue.stopped = false;
-			port->ops->open(port);
+			opened(port, port->ops->open(port));
 		}
 	}
 	port_end(port);

@@ -9,10 +9,12 @@
  */
 #include "policy.h"
 
+#include "ring3_xfer.h"
 #include <linux/stat.h>
 
-#define BOUNCE		65536u
+#define BOUNCE		RING3_SENDFILE_MAX
 #define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
+#define DIRECT_MIN	4096u			/* less is copied for less than a page costs */
 #define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
@@ -73,21 +75,41 @@ static bool has_more(u32 in, s64 pos)
 	return host_syscall4(__NR_pread64, in, (long)&byte, 1, pos) > 0;
 }
 
+/*
+ * The next bytes of a host file, at most n of them, into a node descriptor: *got were read, how many were sent is
+ * returned. *direct: the host reads them into the socket's own pages, where that can be.
+ */
+static long send_some(u32 out, u32 in, char *buf, s64 pos, u64 n, bool last, s64 *got, bool *direct)
+{
+	long ret;
+	bool more;
+
+	if (*direct && n >= DIRECT_MIN) {
+		more = !last && has_more(in, pos + n);
+		ret = image_call(RING3_NR_SENDFILE, out, in, pos, n, more ? MSG_MORE : 0, (long)got);
+		*direct = ret != -EOPNOTSUPP && *got == (s64)n;
+		if (ret != -EOPNOTSUPP)
+			return ret;
+	}
+	*got = host_syscall4(__NR_pread64, in, (long)buf, n, pos);
+	if (*got <= 0)
+		return *got;
+	more = !last && (u64)*got == n && has_more(in, pos + *got);
+	return node_put(out, buf, *got, more ? MSG_MORE : 0);
+}
+
 /* From a host file into a node descriptor. */
 static long send_host_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 {
-	long total = 0, got, put = 0;
-	bool more;
+	bool direct = true;
+	long total = 0, put = 0;
+	s64 got = 0;
 	u64 n;
 
 	while ((u64)total < count) {
 		n = count - total < BOUNCE ? count - total : BOUNCE;
-		got = host_syscall4(__NR_pread64, in, (long)buf, n, *pos);
-		if (got <= 0)
-			return total ? total : got;
-		more = (u64)total + got < count && (u64)got == n && has_more(in, *pos + got);
-		put = node_put(out, buf, got, more ? MSG_MORE : 0);
-		if (put < 0)
+		put = send_some(out, in, buf, *pos, n, (u64)total + n == count, &got, &direct);
+		if (put <= 0)
 			break;
 		total += put;
 		*pos += put;

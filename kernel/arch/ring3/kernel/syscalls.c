@@ -5,7 +5,9 @@
 #include <linux/linkage.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
+#include <ring3/ring3_xfer.h>
 #include <asm/ring3.h>
+#include <asm/ring3_sendfile.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #include "cred.h"
@@ -108,6 +110,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_newuser();
 	case RING3_NR_NUMBER:
 		return ring3_sys_number((struct ring3_thread *)a[0]);
+	case RING3_NR_SENDFILE:
+		return ring3_sys_sendfile(a[0], a[1], a[2], a[3], a[4], (s64 __user *)a[5]);
 	case RING3_NR_IDS:
 		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}

@@ -15,6 +15,7 @@
 #define RING3_SKB_IOV	(MAX_SKB_FRAGS + 2)
 
 long ring3_host_readv(int fd, const struct iovec *iov, unsigned int n);
+long ring3_host_preadv_now(int fd, const struct iovec *iov, unsigned int n, s64 pos);
 long ring3_host_writev(int fd, const struct iovec *iov, unsigned int n);
 long ring3_host_sendv(int fd, const struct iovec *iov, unsigned int n);
 long ring3_host_recv(int fd, void *buf, size_t len);

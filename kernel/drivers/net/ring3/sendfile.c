@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * sendfile.c - a file of the host's goes into a TCP socket without a copy of ours
+ *
+ * Theory of operation
+ * -------------------
+ * The two kernels share no pages, so sendfile() can't hand a page of the host's page cache to the socket. But
+ * the host can be asked to read the file into pages of the node's, and the stack takes these as it
+ * takes those of a file of its own (MSG_SPLICE_PAGES). So a byte is copied once on its way into
+ * the socket, by the host.
+ *
+ * The vCPU is held meanwhile. So the host is asked for what it has in memory (RWF_NOWAIT), and where that
+ * is nothing the gate reads, and waits, as before. Small files go that way too: to copy them costs
+ * less than a page.
+ */
+#include <linux/bvec.h>
+#include <linux/file.h>
+#include <linux/mm.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+#include <net/sock.h>
+
+#include <ring3/ring3_xfer.h>
+#include <asm/ring3_sendfile.h>
+
+#include "hostio.h"
+
+#define CHUNK_ORDER	2U
+#define CHUNK_BYTES	(PAGE_SIZE << CHUNK_ORDER)
+#define CHUNKS		(RING3_SENDFILE_MAX / CHUNK_BYTES)
+
+struct chunks {
+	struct bio_vec bv[CHUNKS];
+	unsigned int n;
+};
+
+static void chunks_put(struct chunks *c)
+{
+	while (c->n)
+		put_page(c->bv[--c->n].bv_page);
+}
+
+static bool chunks_get(struct chunks *c, u64 count)
+{
+	for (c->n = 0; count; c->n++) {
+		u32 len = min_t(u64, count, CHUNK_BYTES);
+		struct page *page = alloc_pages(GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY,
+						get_order(len));
+
+		if (!page) {
+			chunks_put(c);
+			return false;
+		}
+		bvec_set_page(&c->bv[c->n], page, len, 0);
+		count -= len;
+	}
+	return true;
+}
+
+static long chunks_read(const struct chunks *c, int fd, s64 pos)
+{
+	struct iovec iov[CHUNKS];
+	unsigned int i;
+
+	for (i = 0; i < c->n; i++) {
+		iov[i].iov_base = (void __force __user *)page_address(c->bv[i].bv_page);
+		iov[i].iov_len = c->bv[i].bv_len;
+	}
+	return ring3_host_preadv_now(fd, iov, c->n, pos);
+}
+
+static bool may_splice(const struct socket *sock)
+{
+	const struct sock *sk = sock->sk;
+
+	return sk && sk_is_tcp(sk) && (sk->sk_route_caps & NETIF_F_SG);
+}
+
+long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __user *ugot)
+{
+	struct msghdr msg = { .msg_flags = (flags & MSG_MORE) | MSG_SPLICE_PAGES };
+	struct chunks chunks;
+	struct socket *sock;
+	long got, ret;
+	s64 read = 0;
+
+	if (!count || count > RING3_SENDFILE_MAX)
+		return -EINVAL;
+	CLASS(fd, f)(out);
+	if (fd_empty(f))
+		return -EBADF;
+	sock = sock_from_file(fd_file(f));
+	if (!sock || !may_splice(sock) || !chunks_get(&chunks, count))
+		return -EOPNOTSUPP;
+
+	got = chunks_read(&chunks, in, pos);
+	/* Nothing in memory, nothing at all, or an error: the gate's turn. */
+	if (got <= 0) {
+		ret = -EOPNOTSUPP;
+		goto put;
+	}
+	if (fd_file(f)->f_flags & O_NONBLOCK)
+		msg.msg_flags |= MSG_DONTWAIT;
+	iov_iter_bvec(&msg.msg_iter, ITER_SOURCE, chunks.bv, chunks.n, got);
+	ret = sock_sendmsg(sock, &msg);
+	read = got;
+put:
+	chunks_put(&chunks);
+	if (copy_to_user(ugot, &read, sizeof(read)))
+		return -EFAULT;
+	return ret;
+}

@@ -60,7 +60,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 	unsigned long host_sp = tb->host_sp;
 	struct __kernel_timespec ts;
 	u64 now, deadline, at, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
-	u32 kick, ready, owner, held_by = 0;
+	u32 kick, ready, owner, held_by = 0, taken = 0, before_that;
 	s64 late;
 	int i, n = 0;
 
@@ -80,13 +80,30 @@ long ring3_host_keep(struct ring3_thread *tb)
 			seen = now;
 		exits = host_load(&vcpu->polled) & R3_EXIT_POLL;
 		cpu->keep_watches = links && (seen == now || (exits && now - seen < KEEP_SEEN_NS));
+		/*
+		 * A program that makes calls, and one that polls, sees to the time itself. To come at
+		 * each tick, only to find that, would take a CPU from it or its peer a thousand times a
+		 * second. It has stopped if we come so late and the time has not been seen to.
+		 */
+		if (exits && seen == now && cpu->keep_watches && deadline != U64_MAX)
+			deadline += KEEP_WATCH_NS;
 		ready = links ? ring3_poll_check() : 0;
+		before_that = taken;
+		taken = links ? ring3_poll_taken() : 0;
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
 		if (host_xchg(&cpu->drive_wanted, 0)) {
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
 			continue;
+		}
+		/* It has taken packets since we came last: what is there now is the next of them. */
+		if (exits && cpu->keep_watches && taken != before_that && !(ready & RING3_IRQ_TIMER) &&
+		    !host_load(vcpu_pending(vcpu))) {
+			asked = false;
+			deadline = min(deadline, now + KEEP_WATCH_NS);
+			again = KEEP_AGAIN_NS;
+			goto sleep;
 		}
 		if (ready || host_load(vcpu_pending(vcpu))) {
 			u32 before;

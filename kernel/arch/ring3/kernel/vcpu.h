@@ -213,6 +213,8 @@ static inline void ring3_deadline_check(void)
 
 void ring3_timer_start(void);	/* of this vCPU */
 bool ring3_poll_unarmed(void);
+/* A number that is another one when packets of peers have been taken since. */
+u32 ring3_poll_taken(void);
 bool ring3_poll_beside_peer(void);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);

@@ -38,8 +38,13 @@ typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
 typedef int32_t s32;
+typedef int64_t s64;
 typedef unsigned int gfp_t;
 typedef struct { u64 counter; } atomic64_t;
+struct kvec {
+	void *iov_base;
+	size_t iov_len;
+};
 
 #define __force
 #define __user

@@ -35,5 +35,9 @@ try 'a record over the end' 's/if (rx->record > avail || rx->record > contiguous
 try 'a skip past the head' 's/if (!at || contiguous > avail)/if (!at)/' "$@"
 try 'a tail before the ring' 's/if (tx->head - tx->tail > tx->size) {/if (0) {/' "$@"
 try 'a length that is read twice' 's/\t\t\*len = n;/\t\t*len = link_load(\&r->len);/' "$@"
+try 'a piece that starts outside' 's/if (to\[i\].offset > RING3_ARENA_BYTES || /if (/' "$@"
+try 'a piece that ends outside' 's/to\[i\].len > RING3_ARENA_BYTES - to\[i\].offset/0/' "$@"
+try 'pieces without end' 's/n > RING3_PIECES_MAX || //' "$@"
+try 'a piece that is read twice' 's/\t\t\*frame += to\[i\].len;/\t\tto[i].len = link_load(\&from[i].len); *frame += to[i].len;/' "$@"
 rm -rf "$out/planted" "$out/link_fuzz_planted" "$out/link_fuzz_planted.input"
 exit $failed

@@ -8,6 +8,7 @@
 //! | [`programs`] | one server, one client |
 //! | [`web`] | web servers with workers, reloaded under load |
 //! | [`stores`] | databases and caches |
+//! | [`transfer`] | files by sendfile() |
 //! | [`languages`] | Node.js, Go, Java, musl |
 //! | [`clients`] | static programs, shells, names, captures |
 //! | [`ssh`] | OpenSSH |
@@ -56,6 +57,7 @@ mod stores;
 mod storm;
 mod topology;
 mod trace;
+mod transfer;
 mod usage;
 mod web;
 
@@ -73,6 +75,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     programs::SCENARIOS,
     web::SCENARIOS,
     stores::SCENARIOS,
+    transfer::SCENARIOS,
     languages::SCENARIOS,
     clients::SCENARIOS,
     ssh::SCENARIOS,

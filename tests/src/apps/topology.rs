@@ -117,6 +117,7 @@ impl Place {
 pub struct Pair {
     // Declared in the order of taking down.
     pub client: Place,
+    pub topology: Topology,
     pub server: Place,
     pub server4: String,
     pub server6: String,
@@ -165,6 +166,7 @@ impl Pair {
             }
         };
         Ok(Pair {
+            topology,
             client,
             server,
             server4,

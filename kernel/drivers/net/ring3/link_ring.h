@@ -191,6 +191,7 @@ static inline struct ring3_record *link_tx_reserve(struct link_tx *tx, r3_u32 le
 		rec = (struct ring3_record *)tx->data;
 	}
 	link_store(&rec->len, len);
+	rec->pieces = 0;
 	return rec;
 }
 
@@ -251,6 +252,48 @@ static inline enum link_status link_rx_peek(struct link_rx *rx, struct ring3_rec
 	}
 	rx->broken = true;
 	return LINK_BROKEN;
+}
+
+/*
+ * What a record of len bytes with n pieces says: the pieces, which lie in the arena, are copied to `to`, since
+ * the far side can change them. Returns the bytes of the frame's beginning, which are behind them in the
+ * record, *frame is the whole frame's; -1: that makes no sense.
+ */
+static inline long link_rx_pieces(struct ring3_record *rec, r3_u32 len, r3_u32 n,
+				  struct ring3_piece *to, r3_u32 *frame)
+{
+	struct ring3_piece *from = (struct ring3_piece *)(rec + 1);
+	r3_u32 head, i;
+
+	if (n > RING3_PIECES_MAX || n * sizeof(*from) > len)
+		return -1;
+	head = len - (r3_u32)(n * sizeof(*from));
+	*frame = head;
+	if (n && head > LINK_FRAME_MAX)
+		return -1;
+	for (i = 0; i < n; i++) {
+		to[i].offset = link_load(&from[i].offset);
+		to[i].len = link_load(&from[i].len);
+		if (to[i].offset > RING3_ARENA_BYTES || to[i].len > RING3_ARENA_BYTES - to[i].offset ||
+		    to[i].len > LINK_FRAME_MAX - *frame)
+			return -1;
+		*frame += to[i].len;
+	}
+	return head;
+}
+
+/* The consumer's position, as the producer may rely on; the last one if the new one makes no sense. */
+static inline r3_u32 link_tx_consumed(struct link_tx *tx)
+{
+	r3_u32 tail = link_load_acquire(&tx->ring->tail);
+
+	if (tx->broken)
+		return tx->tail;
+	if (tx->head - tail > tx->size)
+		tx->broken = true;
+	else
+		tx->tail = tail;
+	return tx->tail;
 }
 
 static inline void link_rx_consume(struct link_rx *rx)

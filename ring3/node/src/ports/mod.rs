@@ -91,8 +91,10 @@ impl Port {
         port.ifindex = init
             .port_add(&config)
             .map_err(Error::node(format!("make interface {}", port.ifname)))?;
-        if let Host::Xdp(xdp) = &mut port.host {
-            xdp.attach()?;
+        match &mut port.host {
+            Host::Xdp(xdp) => xdp.attach()?,
+            Host::Link(link) => region.map_arena(index, link.memory())?,
+            _ => {}
         }
         Ok(port)
     }

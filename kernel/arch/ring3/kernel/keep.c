@@ -80,16 +80,16 @@ long ring3_host_keep(struct ring3_thread *tb)
 			seen = now;
 		exits = host_load(&vcpu->polled) & R3_EXIT_POLL;
 		cpu->keep_watches = links && (seen == now || (exits && now - seen < KEEP_SEEN_NS));
-		/*
-		 * A program that makes calls, and one that polls, sees to the time itself. To come at
-		 * each tick, only to find that, would take a CPU from it or its peer a thousand times a
-		 * second. It has stopped if we come so late and the time has not been seen to.
-		 */
-		if (exits && seen == now && cpu->keep_watches && deadline != U64_MAX)
-			deadline += KEEP_WATCH_NS;
-		ready = links ? ring3_poll_check() : 0;
 		before_that = taken;
 		taken = links ? ring3_poll_taken() : 0;
+		/*
+		 * A program that takes packets sees to the time too, on the way out of its calls or while it
+		 * polls. To come at each tick, only to find that, would take a CPU from it or its peer a
+		 * thousand times a second. It has stopped if we come so late and nobody has seen to it.
+		 */
+		if (exits && seen == now && cpu->keep_watches && taken != before_that && deadline != U64_MAX)
+			deadline += KEEP_WATCH_NS;
+		ready = links ? ring3_poll_check() : 0;
 		if (now >= deadline)
 			ready |= RING3_IRQ_TIMER;
 		if (host_xchg(&cpu->drive_wanted, 0)) {

@@ -45,6 +45,7 @@
 
 struct link_arena {
 	struct page *pages;
+	bool split;		/* each page has its reference */
 	u8 *start;
 	spinlock_t lock;
 	unsigned int n;		/* in free[] */
@@ -80,7 +81,6 @@ struct link_arena *link_arena_new(const struct ring3_port_config *cfg)
 		kfree(arena);
 		return NULL;
 	}
-	split_page(arena->pages, order);
 	arena->start = page_address(arena->pages);
 	spin_lock_init(&arena->lock);
 	said->file_page = (RING3_LINK_RINGS + cfg->side * RING3_ARENA_BYTES) >> PAGE_SHIFT;
@@ -114,6 +114,11 @@ struct page *link_arena_chunk(struct link_arena *arena)
 	struct page *page = NULL;
 
 	spin_lock_bh(&arena->lock);
+	/* Not before somebody sends a file: that touches all of their struct pages, 56 KiB. */
+	if (unlikely(!arena->split)) {
+		split_page(arena->pages, get_order(RING3_ARENA_BYTES));
+		arena->split = true;
+	}
 	if (!arena->n && !arena->rest--)
 		arena_look(arena);
 	if (arena->n) {

@@ -12,8 +12,9 @@
  *
  * A record is struct ring3_record followed by `len` bytes: `pieces` times struct ring3_piece, then the
  * beginning of an Ethernet frame, or with no pieces all of it; the pieces are the rest, in their order. They stay
- * as they are until the consumer's tail is past the record. Records are padded to 64 bytes. A record never wraps: where it would, the producer writes
- * a record with len = RING3_RECORD_SKIP and starts again at offset 0.
+ * as they are until the consumer's tail is past the record. Records are padded to 64 bytes. A record never
+ * wraps: where it would, the producer writes a record with len = RING3_RECORD_SKIP and starts again at
+ * offset 0.
  *
  * The far side is not trusted: a consumer reads each field once, checks it
  * against the ring's size and never follows anything else. A record that makes no sense

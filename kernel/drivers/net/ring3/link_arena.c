@@ -13,7 +13,8 @@
  *
  * Who makes data for a socket that sends through the link asks for a chunk (sendfile.c). When the packet
  * comes to xmit its fragments may lie in the arena; then the record says where, and the skb is held, with its
- * pages, until the consumer's tail has passed the record. The consumer copies it out as it would out of
+ * pages, until the consumer's tail has passed the record, also while the interface is down: what is in the ring is
+ * read by whoever comes next. The consumer copies it out as it would out of
  * the ring. A chunk is free again when all of its pages have only our reference: the peer has acknowledged
  * the data, and nobody else has them.
  *

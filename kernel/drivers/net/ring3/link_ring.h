@@ -157,6 +157,19 @@ static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
 	return need <= contiguous ? need : contiguous + need;
 }
 
+/* The consumer's position as of now; the last good one if what is there makes no sense. */
+static inline r3_u32 link_tx_consumed(struct link_tx *tx)
+{
+	r3_u32 tail = link_load_acquire(&tx->ring->tail);
+
+	if (tx->head - tail > tx->size) {
+		tx->broken = true;
+		return tx->tail;
+	}
+	tx->tail = tail;
+	return tail;
+}
+
 /* Is there room for a frame of len bytes (at most LINK_FRAME_MAX)? */
 static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 {
@@ -167,11 +180,9 @@ static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 	if (tx->size - (tx->head - tx->tail) >= cost)
 		return LINK_OK;
 
-	tx->tail = link_load_acquire(&tx->ring->tail);
-	if (tx->head - tx->tail > tx->size) {
-		tx->broken = true;
+	link_tx_consumed(tx);
+	if (tx->broken)
 		return LINK_BROKEN;
-	}
 	return tx->size - (tx->head - tx->tail) >= cost ? LINK_OK : LINK_EMPTY;
 }
 
@@ -280,20 +291,6 @@ static inline long link_rx_pieces(struct ring3_record *rec, r3_u32 len, r3_u32 n
 		*frame += to[i].len;
 	}
 	return head;
-}
-
-/* The consumer's position, as the producer may rely on; the last one if the new one makes no sense. */
-static inline r3_u32 link_tx_consumed(struct link_tx *tx)
-{
-	r3_u32 tail = link_load_acquire(&tx->ring->tail);
-
-	if (tx->broken)
-		return tx->tail;
-	if (tx->head - tail > tx->size)
-		tx->broken = true;
-	else
-		tx->tail = tail;
-	return tx->tail;
 }
 
 static inline void link_rx_consume(struct link_rx *rx)

@@ -10,8 +10,8 @@
  * the socket, by the host. Where the socket sends through a link these pages are of the link's arena.
  *
  * The vCPU is held meanwhile. So the host is asked for what it has in memory (RWF_NOWAIT), and where that
- * is nothing the gate reads, and waits, as before. Small files go that way too: to copy them costs
- * less than a page.
+ * is nothing the gate reads into a buffer, waits, and sends that. So do small files go: to copy them
+ * costs less than a page.
  */
 #include <linux/bvec.h>
 #include <linux/file.h>

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stopped),
+        trial("fault_watcher_stopped".into(), watcher_stopped),
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
         trial("fault_suspended".into(), suspended),
@@ -64,6 +65,107 @@ fn stopped() -> Checked {
     ensure(down.ok(), || {
         format!("down beside a stopped program: {}", down.report())
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// A thread that waits for its node's packets and time is stopped, in the end killed, just after it
+/// began to: the node's other programs get theirs.
+fn watcher_stopped() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let server = "
+import os, select, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print(os.getpid(), flush=True)
+late = 0
+poll = select.poll()
+poll.register(s, select.POLLIN)
+while True:
+    start = time.monotonic()
+    if not poll.poll(int(sys.argv[3])):
+        late = max(late, time.monotonic() - start - int(sys.argv[3]) / 1000)
+        continue
+    data, peer = s.recvfrom(100)
+    s.sendto(b'%f' % late, peer)
+    late = 0
+";
+    let folder = Scratch::in_memory()?;
+    let mut servers = Vec::new();
+    let mut start = |n: u16, patience: &str| -> Result<[String; 2], String> {
+        let port = pair.port(n).to_string();
+        let said = folder.file(&port);
+        let run = format!(
+            "exec python3 -c \"$0\" {} {port} {patience} > {}",
+            pair.server4,
+            said.display()
+        );
+        servers.push(pair.server.start(&["sh", "-c", &run, server])?);
+        let there = until(SHORT, || {
+            std::fs::read_to_string(&said).is_ok_and(|text| text.ends_with('\n'))
+        });
+        ensure(there, || "a server does not start".into())?;
+        let pid = std::fs::read_to_string(&said).map_err(|e| e.to_string())?;
+        Ok([port, pid.trim().to_string()])
+    };
+    let client = "
+import os, signal, socket, sys, time
+host, a, b, pid, rest, last = [sys.argv[1]] + [float(it) for it in sys.argv[2:]]
+a, b, pid = int(a), int(b), int(pid)
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(1)
+def ask(port):
+    start = time.monotonic()
+    s.sendto(b'x', (host, port))
+    late = float(s.recv(100))
+    return max(late, time.monotonic() - start)
+worst = held = 0
+usual = []
+ask(b)
+for turn in range(12):
+    for _ in range(40):
+        usual.append(ask(a))
+        time.sleep(0.0005)
+    os.kill(pid, signal.SIGKILL if last and turn == 11 else signal.SIGSTOP)
+    time.sleep(rest)
+    try:
+        worst = max(worst, ask(b))
+    except TimeoutError:
+        # Maybe it was stopped while it had the vCPU.
+        held += 1
+        os.kill(pid, signal.SIGCONT)
+        s.recv(100)
+        continue
+    if not last or turn < 11:
+        os.kill(pid, signal.SIGCONT)
+print(worst, held / 12, 20 * sorted(usual)[len(usual) // 2])
+";
+    let [stops, pid] = start(0, "100000")?;
+    // KEEP went away 1 or 2 ms after the stop. Packets of one that has no time-out; time-outs of one that has.
+    for (n, patience, rest, last) in [(1, "100000", "0.003", "0"), (2, "30", "0.2", "1")] {
+        let [port, _] = start(n, patience)?;
+        let said = pair.client.must(
+            &[
+                "python3",
+                "-c",
+                client,
+                &pair.server4,
+                &stops,
+                &port,
+                &pid,
+                rest,
+                last,
+            ],
+            Duration::from_secs(60),
+        )?;
+        let said: Vec<f64> = said
+            .split_whitespace()
+            .filter_map(|it| it.parse().ok())
+            .collect();
+        // KEEP is away for 20 ms at most; the rest is a busy machine's. Who watches itself has no such wait.
+        ensure(said.len() == 3 && said.iter().all(|it| *it < 0.2), || {
+            format!("the latest, in seconds; how often it had the vCPU; usual, times 20: {said:?}")
+        })?;
+    }
     Ok(Verdict::Passed)
 }
 

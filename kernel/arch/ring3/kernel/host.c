@@ -38,6 +38,17 @@ long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns)
 	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, value, (long)&ts, 0, 0);
 }
 
+/* Sleeps until a word is not as it was, or the host's CLOCK_MONOTONIC is `at`, as this process sees it. */
+long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at)
+{
+	struct __kernel_timespec ts = {
+		.tv_sec = at / NSEC_PER_SEC,
+		.tv_nsec = at % NSEC_PER_SEC,
+	};
+
+	return ring3_host_syscall(__NR_futex_waitv, (long)wv, n, 0, (long)&ts, 1 /* CLOCK_MONOTONIC */, 0);
+}
+
 int ring3_port_fd(unsigned int index)
 {
 	/* A flood on such a port is received without a switch in between. */

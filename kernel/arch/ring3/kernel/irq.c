@@ -288,6 +288,22 @@ u32 ring3_poll_check(void)
 	return ring3_poll_ready();
 }
 
+/*
+ * For a thread that watches (watch.c). Nobody may be about to arm what was rung: it does so itself
+ * while nobody drives, and else asks who drives to look from then on.
+ */
+u32 ring3_poll_watched(void)
+{
+	struct ring3_vcpu *vcpu = &ring3_region.vcpu[0];
+	u32 owner = host_load(&vcpu->owner);
+
+	if (owner & RING3_OWNER_POLLING)
+		return 0;
+	if ((READ_ONCE(vcpu->polled) & R3_EXIT_POLL) || !ring3_poll_unarmed())
+		return ring3_poll_ready();
+	return owner ? ring3_poll_ready() | RING3_IRQ_WORK : ring3_poll_arm();
+}
+
 int ring3_poll_doorbells(u32 **words, u32 *values, int max)
 {
 	u32 i, n = host_load(&polls_max);

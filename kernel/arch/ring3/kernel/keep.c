@@ -9,6 +9,7 @@
  * leaves to the poller. ring3-ports (in the keeper's Rust) waits for the host's descriptors of
  * ports and comes in by RING3_NR_DRIVE; ring3_host_rest() keeps it away from the host for as long as
  * others look at them.
+ * While threads watch (watch.c) it is away.
  *
  * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has the
  * deadline's protocol.
@@ -18,7 +19,6 @@
 #include <linux/kernel.h>
 #include <linux/kstrtox.h>
 #include <linux/time64.h>
-#include <uapi/linux/futex.h>
 #include <asm/ring3.h>
 #include <asm/ring3_poll.h>
 #include <asm/timex.h>
@@ -28,6 +28,7 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
 #define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
 #define KEEP_SEEN_NS		4000000ULL	/* one that made some so lately only waits for its CPU */
+#define AWAY_NS			20000000ULL	/* one that watches may be stopped; then doorbells wait so long */
 #define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
 #define LATE_NS			1000000LL	/* a time-out that came so late, or */
 #define EARLY_NS		50000LL		/* so early: is it by the right clock? */
@@ -39,11 +40,6 @@ static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
 /* The host's CLOCK_MONOTONIC, as the keeper has it, minus our clock. 0: as it was at boot. */
 static u64 host_ahead;
 
-struct waitv {			/* struct futex_waitv of <linux/futex.h> */
-	u64 val, uaddr;
-	u32 flags, reserved;
-};
-
 /*
  * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
  * kick word and the links' doorbells, with the next deadline as its time-out.
@@ -54,13 +50,13 @@ long ring3_host_keep(struct ring3_thread *tb)
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	u32 *kick_word = vcpu_kick_word(vcpu);
 	bool links = vcpu == &ring3_region.vcpu[0], exits, asked = false;
-	struct waitv wv[1 + RING3_PORTS_MAX];
+	struct ring3_waitv wv[1 + RING3_PORTS_MAX];
 	u32 *words[RING3_PORTS_MAX];
 	u32 values[RING3_PORTS_MAX];
 	unsigned long host_sp = tb->host_sp;
-	struct __kernel_timespec ts;
 	u64 now, deadline, at, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
-	u32 kick, ready, owner, held_by = 0, taken = 0, before_that;
+	u32 kick, ready, owner, held_by = 0, taken = 0, before_that, watches = 0, watcher;
+	bool away;
 	s64 late;
 	int i, n = 0;
 
@@ -70,6 +66,10 @@ long ring3_host_keep(struct ring3_thread *tb)
 			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
 			ring3_take_inbox();
 		}
+		/* Others began to watch since we came last: watch.c. */
+		away = host_load(&cpu->watches) != watches && !host_xchg(&cpu->watch_lost, 0);
+		watches = host_load(&cpu->watches);
+		host_xchg(&cpu->away, away);
 		deadline = host_load(&vcpu->deadline);
 		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
 		if (host_load(&vcpu->deadline) < deadline)
@@ -87,11 +87,17 @@ long ring3_host_keep(struct ring3_thread *tb)
 		 * polls. To come at each tick, only to find that, would take a CPU from it or its peer a
 		 * thousand times a second. It has stopped if we come so late and nobody has seen to it.
 		 */
-		if (exits && seen == now && cpu->keep_watches && taken != before_that && deadline != U64_MAX)
+		watcher = host_load(&cpu->watch);
+		if (deadline != U64_MAX &&
+		    (watcher ||
+		     (exits && seen == now && cpu->keep_watches && taken != before_that)))
 			deadline += KEEP_WATCH_NS;
 		ready = links ? ring3_poll_check() : 0;
-		if (now >= deadline)
+		if (now >= deadline) {
 			ready |= RING3_IRQ_TIMER;
+			/* Who watches does not: it was stopped, or died. */
+			host_cas(&cpu->watch, watcher, 0);
+		}
 		if (host_xchg(&cpu->drive_wanted, 0)) {
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
@@ -152,16 +158,14 @@ long ring3_host_keep(struct ring3_thread *tb)
 		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
 			deadline = min(deadline, now + KEEP_WATCH_NS);
 sleep:
-		wv[0] = (struct waitv) { kick, (u64)kick_word, FUTEX2_SIZE_U32, 0 };
+		wv[0] = ring3_waitv(kick_word, kick);
 		for (i = 0; i < n; i++)
-			wv[1 + i] = (struct waitv) { values[i], (u64)words[i],
-						     FUTEX2_SIZE_U32, 0 };
+			wv[1 + i] = ring3_waitv(words[i], values[i]);
+		if (away)
+			deadline = min(deadline, now + AWAY_NS);
 		deadline = min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
 		at = (READ_ONCE(host_ahead) ?: ring3_region.boot_monotonic_ns) + deadline;
-		ts.tv_sec = at / NSEC_PER_SEC;
-		ts.tv_nsec = at % NSEC_PER_SEC;
-		if (ring3_host_syscall(__NR_futex_waitv, (long)wv, 1 + n, 0, (long)&ts,
-				       1 /* CLOCK_MONOTONIC */, 0) != -ETIMEDOUT)
+		if (ring3_host_waitv(wv, away ? 1 : 1 + n, at) != -ETIMEDOUT)
 			continue;
 		/*
 		 * Our clock is continuous; the host's stands still where the machine does, and

@@ -19,7 +19,8 @@
  *	drives		owner == tid; it is on a task's stack, not here
  *	polls		owner == tid | POLLING; here, in host_poll()
  *	acquires	wants the vCPU; here, in host_acquire(), sleeps on vcpu.owner
- *	waits		its call is in other hands; here, in host_wait(), sleeps on tb->word
+ *	waits		its call is in other hands; here, in host_wait(), sleeps on tb->word;
+ *			one that let an idle vCPU go waits for time and peers too (watch.c)
  *
  * Every function that ends a state returns 1 (this thread holds the vCPU and resumes
  * the current task) or 0 (its call is over, the result is in tb->ret).
@@ -135,9 +136,12 @@ static bool somebody_comes(struct ring3_cpu *cpu)
 	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
 }
 
-static void release(struct ring3_vcpu *vcpu, bool idle)
+/* `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. */
+static void release(struct ring3_vcpu *vcpu, bool watched)
 {
-	ring3_settle(vcpu, idle);
+	if (watched && host_load(&vcpu_cpu(vcpu)->away))
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
+	ring3_settle(vcpu, watched);
 	if (host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
 	ring3_ports_call();
@@ -154,6 +158,11 @@ static bool try_acquire(struct ring3_thread *tb, u32 waiters)
 		return false;
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	return true;
+}
+
+bool ring3_try_acquire(struct ring3_thread *tb)
+{
+	return try_acquire(tb, 0);
 }
 
 /* The vCPU was handed to this thread, or is being handed. */
@@ -285,11 +294,35 @@ static bool keeper_is_gone(void)
 }
 
 /*
+ * The thread waited with its own call in other hands, and has the vCPU again. Maybe the call
+ * was finished meanwhile, between release and acquire: then it is the driver's to go home,
+ * and nothing may be left of DONE, which the next call would take for its own. Nor of an offer
+ * by one who died before it could hand over, for who has one is taken to have run nothing.
+ */
+static int drive_again(struct ring3_thread *tb)
+{
+	u32 w = host_load(&tb->word);
+
+	if (w & (RING3_WORD_DONE | RING3_WORD_OFFERED))
+		host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_OFFERED);
+	if (w & RING3_WORD_DONE)
+		r3t_call(tb) = R3_CALL_DONE;
+	return 1;
+}
+
+/* How a thread comes to wait for what others do with its call. */
+enum waits {
+	CALLED,		/* they had it already */
+	POLLED,		/* until now it polled */
+	WATCHES,	/* it let an idle vCPU go: watch.c */
+};
+
+/*
  * The thread's call is in other hands. One that polled until now stays awake for a moment even
  * where the vCPU is free: who took it over had something to do, as the other end of what
  * we wait for has just before it answers.
  */
-static int host_wait(struct ring3_thread *tb, bool polled)
+static int wait_for_it(struct ring3_thread *tb, enum waits how)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	int spin = SPIN_WAIT;
@@ -333,14 +366,19 @@ static int host_wait(struct ring3_thread *tb, bool polled)
 		}
 		if (ring3_poisoned())
 			return fail(tb);
-		if (spin > 0 && (polled || host_load(&vcpu->owner))) {
+		if (spin > 0 && (how == POLLED || host_load(&vcpu->owner))) {
 			spin--;
 			host_pause();
 			continue;
 		}
 		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
 			continue;
-		ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		if (how != WATCHES)
+			ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		else if (ring3_watch(tb, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS, &ret)) {
+			host_andnot(&tb->word, RING3_WORD_SLEEPING);
+			return drive_again(tb);
+		}
 		host_andnot(&tb->word, RING3_WORD_SLEEPING);
 		if (ret != -ETIMEDOUT)
 			continue;
@@ -350,6 +388,18 @@ static int host_wait(struct ring3_thread *tb, bool polled)
 			ring3_poison("the node's keeper (process %d) is gone",
 				     ring3_region.keeper_pid);
 	}
+}
+
+static int host_wait(struct ring3_thread *tb, enum waits how)
+{
+	int drives;
+
+	if (how != WATCHES)
+		return wait_for_it(tb, how);
+	ring3_watch_begin(tb);
+	drives = wait_for_it(tb, how);
+	ring3_watch_over(tb);
+	return drives;
 }
 
 /* The thread's call is over: let go and go home, unless something is left to do. */
@@ -399,23 +449,6 @@ static u32 fd_ports_ready(struct pollfd *fds, const u32 *bits, int n)
 }
 
 /*
- * The thread waited with its own call in other hands, and has the vCPU again. Maybe the call
- * was finished meanwhile, between release and acquire: then it is the driver's to go home,
- * and nothing may be left of DONE, which the next call would take for its own. Nor of an offer
- * by one who died before it could hand over, for who has one is taken to have run nothing.
- */
-static int drive_again(struct ring3_thread *tb)
-{
-	u32 w = host_load(&tb->word);
-
-	if (w & (RING3_WORD_DONE | RING3_WORD_OFFERED))
-		host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_OFFERED);
-	if (w & RING3_WORD_DONE)
-		r3t_call(tb) = R3_CALL_DONE;
-	return 1;
-}
-
-/*
  * The idle task is parked and this thread's call waits: look at what memory
  * shows, without a system call. Returns as host_wait(); 1 also when it gives up.
  */
@@ -462,7 +495,7 @@ static int host_poll(struct ring3_thread *tb)
 		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine) {
 			cpu->patience = yielded ? 0 : COMES_NS;
-			return host_wait(tb, true);
+			return host_wait(tb, POLLED);
 		}
 		yielded = false;
 		if (host_load(vcpu_pending(vcpu)) ||
@@ -513,7 +546,7 @@ static int host_poll(struct ring3_thread *tb)
 	do {
 		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != mine)
-			return host_wait(tb, true);
+			return host_wait(tb, POLLED);
 	} while (!host_cas(&vcpu->owner, o, o & ~RING3_OWNER_POLLING));
 
 	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
@@ -546,7 +579,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		release(vcpu, true);
 		if (host_load(vcpu_pending(vcpu)) && try_acquire(tb, 0))
 			return drive_again(tb);
-		return host_wait(tb, false);
+		return host_wait(tb, WATCHES);
 
 	case R3_PARK_HANDOVER:
 		WRITE_ONCE(vcpu->driver, (unsigned long)to);
@@ -560,7 +593,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}
-		return host_wait(tb, false);
+		return host_wait(tb, CALLED);
 
 	case R3_PARK_YIELD:
 		release(vcpu, false);
@@ -573,7 +606,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		}
 		got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 		if (got < 0)
-			return host_wait(tb, false);
+			return host_wait(tb, CALLED);
 		return got ? drive_again(tb) : fail(tb);
 	}
 	return 0;
@@ -581,19 +614,21 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 
 /*
  * A process died, maybe while it polled: then it has not seen what other vCPUs asked of its own, nor does
- * anybody until that one's next deadline, which an idle one may not have.
+ * anybody until that one's next deadline, which an idle one may not have. Or while it watched.
  */
 static void look_after_dead(void)
 {
-#ifdef CONFIG_SMP
 	struct ring3_vcpu *vcpu;
 
 	for_each_vcpu(vcpu) {
-		ring3_take_from_dead(vcpu);
-		host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
-		ring3_kick(vcpu);
+		host_store(&vcpu_cpu(vcpu)->watch_lost, 1);
+		if (IS_ENABLED(CONFIG_SMP)) {
+			ring3_take_from_dead(vcpu);
+			host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
+		}
+		if (IS_ENABLED(CONFIG_SMP) || host_load(&vcpu_cpu(vcpu)->away))
+			ring3_kick(vcpu);
 	}
-#endif
 }
 
 /* A call that is not on the fast path. `owned`: the vCPU is taken already. */

@@ -8,6 +8,7 @@
 
 #include <linux/cache.h>
 #include <linux/threads.h>
+#include <uapi/linux/futex.h>
 #include <asm/ring3.h>
 #include <ring3/ring3_smp.h>
 
@@ -57,6 +58,10 @@ struct ring3_cpu {
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
+	u32 watch;		/* who waits for what KEEP waits for, its tid: watch.c */
+	u32 watches;		/* counts them */
+	u32 away;		/* KEEP leaves doorbells and deadlines to them, for a while */
+	u32 watch_lost;		/* one may have died */
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
 	u64 gave_up;		/* when the last spin found nothing; 0: it did */
 	u64 crowded_until;	/* others want the CPU below: spinning keeps them off it */
@@ -192,6 +197,17 @@ static inline struct ring3_thread *vcpu_keeper(struct ring3_vcpu *vcpu)
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern struct mutex ring3_blocks;
 
+struct ring3_waitv {		/* struct futex_waitv of <linux/futex.h> */
+	u64 val, uaddr;
+	u32 flags, reserved;
+};
+
+static inline struct ring3_waitv ring3_waitv(u32 *word, u32 value)
+{
+	/* Shared: who wakes us may be another process. */
+	return (struct ring3_waitv) { value, (u64)word, FUTEX2_SIZE_U32, 0 };
+}
+
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_thread_call(struct ring3_thread *tb);
 bool ring3_clock_sync_now(void);
@@ -213,9 +229,15 @@ static inline void ring3_deadline_check(void)
 
 void ring3_timer_start(void);	/* of this vCPU */
 bool ring3_poll_unarmed(void);
+u32 ring3_poll_watched(void);
 /* A number that is another one when packets of peers have been taken since. */
 u32 ring3_poll_taken(void);
 bool ring3_poll_beside_peer(void);
+long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at);
+void ring3_watch_begin(struct ring3_thread *tb);
+bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret);
+void ring3_watch_over(struct ring3_thread *tb);
+bool ring3_try_acquire(struct ring3_thread *tb);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 bool ring3_take_from_dead(struct ring3_vcpu *vcpu);

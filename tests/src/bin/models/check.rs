@@ -26,7 +26,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Shared words of a model, its threads at most, and registers of a thread.
 pub const WORDS: usize = 12;
 const THREADS: usize = 4;
-const REGISTERS: usize = 4;
+const REGISTERS: usize = 5;
 /// Beside the signals that wait: they come before the thread's next step.
 const DUE: u8 = 0x80;
 /// More states than that, and the model is too large to be of use.
@@ -42,7 +42,8 @@ struct Store {
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Sleep {
-    word: u8,
+    /// A bit for each word it sleeps on.
+    words: u16,
     limited: bool,
     /// A store went over the word that says that somebody sleeps.
     overlooked: bool,
@@ -64,7 +65,7 @@ struct Thread {
 impl Thread {
     fn sleeps_on(&self, word: usize) -> bool {
         self.asleep
-            .is_some_and(|sleep| usize::from(sleep.word) == word)
+            .is_some_and(|sleep| sleep.words & 1 << word != 0)
     }
 }
 
@@ -178,22 +179,30 @@ impl Cpu<'_> {
     }
 
     pub fn futex_wait(&mut self, word: usize, value: u8) {
-        self.sleep(word, value, false);
+        self.sleep(&[(word, value)], false);
+    }
+
+    /// futex_waitv(): until one of them has not the value that was named.
+    pub fn futex_wait_any(&mut self, words: &[(usize, u8)]) {
+        self.sleep(words, false);
     }
 
     /// For a while only.
     pub fn futex_wait_limited(&mut self, word: usize, value: u8) {
-        self.sleep(word, value, true);
+        self.sleep(&[(word, value)], true);
     }
 
-    fn sleep(&mut self, word: usize, value: u8, limited: bool) {
+    fn sleep(&mut self, words: &[(usize, u8)], limited: bool) {
         self.fence();
         let own = &mut self.state.threads[self.me].signals;
         if *own != 0 {
             *own |= DUE;
-        } else if self.state.words[word] == value {
+        } else if words
+            .iter()
+            .all(|&(word, value)| self.state.words[word] == value)
+        {
             self.state.threads[self.me].asleep = Some(Sleep {
-                word: word as u8,
+                words: words.iter().fold(0, |bits, (word, _)| bits | 1 << word),
                 limited,
                 overlooked: false,
             });
@@ -471,7 +480,7 @@ fn arrive(state: &State, thread: usize, store: Store) -> Next {
     let now = &mut state.words[usize::from(word)];
     if over.is_some_and(|over| over != *now) {
         let sleeps = state.threads.iter_mut().filter_map(|t| t.asleep.as_mut());
-        for sleep in sleeps.filter(|sleep| sleep.word == word) {
+        for sleep in sleeps.filter(|sleep| sleep.words & 1 << word != 0) {
             sleep.overlooked = true;
         }
     }

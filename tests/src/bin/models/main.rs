@@ -10,6 +10,7 @@ mod deadline;
 mod link;
 mod stop;
 mod vcpu;
+mod watch;
 
 use check::{Fault, Model, check};
 use std::process::ExitCode;
@@ -26,6 +27,7 @@ fn cases() -> Vec<Case> {
     use link::Plant as L;
     use stop::Plant as S;
     use vcpu::Plant as V;
+    use watch::Plant as W;
     let (stop, vcpu) = (stop::model, vcpu::model);
     vec![
         (
@@ -81,6 +83,16 @@ fn cases() -> Vec<Case> {
         (
             "link: three records, room for one",
             link::model(L::Nothing),
+            true,
+        ),
+        (
+            "watch: packets, another calls, KEEP is away",
+            watch::model(false, W::Nothing),
+            true,
+        ),
+        (
+            "watch: packets, KEEP is there too",
+            watch::model(true, W::Nothing),
             true,
         ),
         (
@@ -266,6 +278,31 @@ fn cases() -> Vec<Case> {
         (
             "planted: a doorbell read late",
             link::model(L::LateBell),
+            false,
+        ),
+        (
+            "planted: a ring while another drives is dropped",
+            watch::model(false, W::Dropped),
+            false,
+        ),
+        (
+            "planted: nobody arms what was rung while another drove",
+            watch::model(false, W::Unarmed),
+            false,
+        ),
+        (
+            "planted: a doorbell read after the look at the ring",
+            watch::model(false, W::LateBell),
+            false,
+        ),
+        (
+            "planted: nobody looks at what came while armed",
+            watch::model(false, W::NoLook),
+            false,
+        ),
+        (
+            "planted: who watches goes to sleep for its own word alone",
+            watch::model(false, W::WordOnly),
             false,
         ),
         (

@@ -50,12 +50,23 @@ static void go_inside(void)
 	} while (unlikely(READ_ONCE(gate_stopper)) && stop_entering(t));
 }
 
+/*
+ * What the gate does may take several calls. The node asks once for each signal that its task stops to wait; one that came
+ * in a call which does not wait has been asked for in vain, but is noted still.
+ */
+static void ask_again(struct ring3_thread *t)
+{
+	if (unlikely(READ_ONCE(t->sigpending)))
+		__atomic_fetch_or(&t->word, RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+}
+
 long image_call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	struct ring3_thread *t = gate_thread();
 	long ret;
 
 	go_inside();
+	ask_again(t);
 	ret = image_enter(nr, a, b, c, d, e, f, t);
 	if (unlikely(READ_ONCE(gate_tcb()->stop)))
 		stop_park();

@@ -5,6 +5,9 @@
  */
 #include "waiting.h"
 
+/* ms: the sender waits until the other is asleep, which looks from time to time, and may lack a CPU. */
+#define PATIENCE	20000
+
 static pthread_t waiter;
 static pid_t waiter_tid;
 static int sfd, udp[2];
@@ -34,7 +37,7 @@ static void by_poll(const char *what, void *(*sender)(void *), int fd)
 {
 	struct pollfd f[2] = { { fd, POLLIN }, { udp[0], POLLIN } };
 	pthread_t t = spawn(sender, NULL);
-	int n = poll(f, 2, 2000);
+	int n = poll(f, 2, PATIENCE);
 
 	say("poll, %s: %d %s %s", what, n, events(f[0].revents), events(f[1].revents));
 	join(t);
@@ -45,7 +48,7 @@ static void by_epoll(const char *what, void *(*sender)(void *), int e)
 {
 	pthread_t t = spawn(sender, NULL);
 
-	waited(what, e, 2000);
+	waited(what, e, PATIENCE);
 	join(t);
 	taken();
 }
@@ -53,7 +56,7 @@ static void by_epoll(const char *what, void *(*sender)(void *), int e)
 int main(void)
 {
 	int e = must(epoll_create1(0)), copy, other;
-	struct timeval tv = { 2, 0 };
+	struct timeval tv = { PATIENCE / 1000, 0 };
 	sigset_t set;
 	pthread_t t;
 	fd_set r;

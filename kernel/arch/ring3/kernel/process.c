@@ -265,6 +265,9 @@ static void take_signals(struct ring3_thread *tb, bool inside)
 		clear_notify_signal();
 		if (task_work_pending(current))
 			task_work_run();
+		/* It may have come for a call that has not begun yet. */
+		if (READ_ONCE(tb->sigpending))
+			host_or(&tb->word, RING3_WORD_SIGNAL);
 	}
 	if (test_thread_flag(TIF_SIGPENDING)) {
 		forward_signals(tb, inside);

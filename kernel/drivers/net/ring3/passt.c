@@ -102,6 +102,14 @@ static void passt_down(struct ring3_port *port, struct passt_port *passt, const 
 	netdev_err(port->dev, "%s (%ld): port down; remove it and add it again\n", why, n);
 }
 
+/* The host has refused a call on the socket. One that ended with frames unread resets it. */
+static void passt_refused(struct ring3_port *port, struct passt_port *passt, const char *why, long err)
+{
+	if (err == -ECONNRESET || err == -EPIPE)
+		why = "passt has closed its end, error";
+	passt_down(port, passt, why, -err);
+}
+
 /* Send */
 
 static u32 passt_bytes(const struct sk_buff *skb)
@@ -172,7 +180,7 @@ static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 		}
 		if (ret <= 0) {
 			ring3_count(port, RING3_TX_HOST_ERRORS);
-			passt_down(port, passt, "passt does not take frames any more, error", -ret);
+			passt_refused(port, passt, "passt does not take frames any more, error", ret);
 			passt_drop_queue(port, passt);
 			return true;
 		}
@@ -248,8 +256,7 @@ static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 		return false;
 	}
 	if (n <= 0) {
-		passt_down(port, passt, n ? "reading from passt failed, error" :
-			   "passt has closed its end, error", -n);
+		passt_refused(port, passt, "reading from passt failed, error", n ?: -EPIPE);
 		return false;
 	}
 	passt->have += n;

@@ -17,8 +17,12 @@ struct Call {
     call: String,
     host_ns: Spread,
     node_ns: Spread,
-    /// Of each round's two figures, measured one after the other.
+    /// Of each round's figures, measured one after the other.
     added_ns: Spread,
+    /// What the host's kernel adds where a process does no more than arm Syscall User Dispatch with everything
+    /// exempt: the backstop's price, whoever arms it. The rest of `added_ns` is ring3's own.
+    dispatch_added_ns: Spread,
+    own_ns: Spread,
 }
 
 #[derive(Serialize)]
@@ -26,9 +30,6 @@ struct Figures {
     what: &'static str,
     rounds: usize,
     calls: Vec<Call>,
-    /// The host's calls in a process that does no more than arm Syscall User Dispatch with
-    /// everything exempt: what the host's kernel takes for the backstop, whoever arms it.
-    dispatch_added_ns: Spread,
     promises: Vec<Promise>,
     met: bool,
     stamp: Stamp,
@@ -41,7 +42,6 @@ pub fn run(rounds: usize) -> Result<bool, String> {
     for name in names.lines() {
         calls.push(call(&program, name, rounds)?);
     }
-    let dispatch_added_ns = dispatch(&program, rounds)?;
     let promise = |call: &Call| {
         let what = format!("{} that passes through, ns added", call.call);
         Promise::at_most(&what, TARGET, call.added_ns.median)
@@ -54,7 +54,6 @@ pub fn run(rounds: usize) -> Result<bool, String> {
             what: "host calls that pass through a rewritten site, one thread",
             rounds,
             calls,
-            dispatch_added_ns,
             promises,
             met,
             stamp: Stamp::now(false),
@@ -64,9 +63,10 @@ pub fn run(rounds: usize) -> Result<bool, String> {
 }
 
 fn call(program: &Path, name: &str, rounds: usize) -> Result<Call, String> {
-    let (mut host, mut node) = (Vec::new(), Vec::new());
+    let (mut host, mut armed, mut node) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..rounds {
         host.push(tool::number(Command::new(program).arg(name))?);
+        armed.push(tool::number(Command::new(program).args([name, "armed"]))?);
         node.push(tool::number(
             tool::ring3(&["run", "--"]).arg(program).arg(name),
         )?);
@@ -76,18 +76,9 @@ fn call(program: &Path, name: &str, rounds: usize) -> Result<Call, String> {
         host_ns: Spread::of(&host),
         node_ns: Spread::of(&node),
         added_ns: Spread::of(&differences(&host, &node)),
+        dispatch_added_ns: Spread::of(&differences(&host, &armed)),
+        own_ns: Spread::of(&differences(&armed, &node)),
     })
-}
-
-fn dispatch(program: &Path, rounds: usize) -> Result<Spread, String> {
-    let (mut bare, mut armed) = (Vec::new(), Vec::new());
-    for _ in 0..rounds {
-        bare.push(tool::number(Command::new(program).arg("getppid"))?);
-        armed.push(tool::number(
-            Command::new(program).args(["getppid", "armed"]),
-        )?);
-    }
-    Ok(Spread::of(&differences(&bare, &armed)))
 }
 
 fn differences(from: &[f64], to: &[f64]) -> Vec<f64> {

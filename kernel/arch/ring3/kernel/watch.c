@@ -24,10 +24,14 @@
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/prctl.h>
 #include <asm/ring3.h>
 #include <asm/ring3_poll.h>
 #include <asm/timex.h>
+#include <asm/unistd.h>
 #include "vcpu.h"
+
+#define USUAL_SLACK_NS		50000UL		/* Linux's, of a thread that asked for no other */
 
 /* The links are vCPU 0's. */
 static bool has_links(struct ring3_vcpu *vcpu)
@@ -42,6 +46,18 @@ void ring3_watch_begin(struct ring3_thread *tb)
 
 	host_xchg(&cpu->watch, tb->tid);
 	host_add(&cpu->watches, 1);
+}
+
+/*
+ * So late the host wakes a thread for which a time-out ends, so as to wake others with it: by 50 us, if the thread asked for
+ * nothing else. Then it is woken so much sooner, and stays awake for the rest where that was too soon: the node's
+ * timers are as exact as the host's own. KEEP has no slack. A thread that asked for more gets it.
+ */
+static u64 host_slack(void)
+{
+	long slack = ring3_host_syscall(__NR_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0, 0);
+
+	return slack > 0 && slack <= USUAL_SLACK_NS ? slack : 0;
 }
 
 /*
@@ -78,8 +94,13 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	wv[0] = ring3_waitv(&tb->word, value);
 	for (i = 0; i < n; i++)
 		wv[1 + i] = ring3_waitv(words[i], values[i]);
-	if (deadline > now)
-		limit = min(limit, deadline - now);
+	if (deadline > now && deadline - now < limit)
+		limit = deadline - now - min(deadline - now, host_slack());
+	if (!limit) {
+		host_pause();
+		*ret = 0;
+		return false;
+	}
 	/* Its own reading: a process may have a time namespace. */
 	*ret = ring3_host_waitv(wv, 1 + n, ring3_host_clock(1 /* CLOCK_MONOTONIC */) + limit);
 	if (limit < limit_ns && *ret == -ETIMEDOUT)

@@ -16,6 +16,9 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stopped),
         trial("fault_watcher_stopped".into(), watcher_stopped),
+        trial("fault_bystanders".into(), bystanders),
+        trial("fault_no_waitv".into(), no_waitv),
+        trial("fault_keeper_killed_timers".into(), keeper_killed_timers),
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
         trial("fault_suspended".into(), suspended),
@@ -166,6 +169,137 @@ print(worst, held / 12, 20 * sorted(usual)[len(usual) // 2])
             format!("the latest, in seconds; how often it had the vCPU; usual, times 20: {said:?}")
         })?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// Who is asleep on a node sleeps while another program is busy with it.
+fn bystanders() -> Checked {
+    let node = Node::up(&[])?;
+    let script = "
+import os, socket, time
+pids = []
+for _ in range(8):
+    pid = os.fork()
+    if not pid:
+        s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        s.bind(('127.0.0.1', 0))
+        s.recv(1)
+        os._exit(0)
+    pids.append(pid)
+    time.sleep(0.1)
+def woken():
+    text = [open(f'/proc/{pid}/status').read() for pid in pids]
+    return [int(t.split('\\nvoluntary_ctxt_switches:')[1].split()[0]) for t in text]
+before = woken()
+a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+a.bind(('127.0.0.1', 0))
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    a.sendto(b'x', a.getsockname())
+    a.recv(1)
+    time.sleep(0.0002)
+print(max(b - a for a, b in zip(before, woken())))
+for pid in pids:
+    os.kill(pid, 9)
+";
+    let said = node.output(&["python3", "-c", script])?;
+    let most: u32 = said.trim().parse().map_err(|e| format!("{said}: {e}"))?;
+    ensure(most < 100, || {
+        format!("one that was asleep for 3 s was woken {most} times")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// Its number.
+const FUTEX_WAITV: &str = "449";
+
+/// The host refuses futex_waitv(): waits take no processor time, and packets come.
+fn no_waitv() -> Checked {
+    let pair = Pair::new(Topology::Link)?;
+    let Place::Node(node) = &pair.server else {
+        return Err("not a node".into());
+    };
+    let script = "
+import os, socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((sys.argv[1], int(sys.argv[2])))
+print('ready', flush=True)
+while True:
+    data, peer = s.recvfrom(10)
+    s.sendto(str(time.process_time()).encode(), peer)
+";
+    let port = pair.port(0).to_string();
+    let server = node.command(["python3", "-c", script, &pair.server4, &port]);
+    let mut command = Command::new(helper("deny")?);
+    command
+        .arg(FUTEX_WAITV)
+        .arg(server.get_program())
+        .args(server.get_args());
+    for (name, value) in server.get_envs() {
+        if let Some(value) = value {
+            command.env(name, value);
+        }
+    }
+    let _server = node::background(&mut command)?;
+    let client = "
+import socket, sys, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.settimeout(0.5)
+def ask():
+    for _ in range(40):
+        s.sendto(b'x', (sys.argv[1], int(sys.argv[2])))
+        try:
+            return float(s.recv(50))
+        except (TimeoutError, ConnectionRefusedError):
+            time.sleep(0.1)
+used, slowest = ask(), 0
+for _ in range(10):
+    time.sleep(0.2)
+    start = time.monotonic()
+    now = ask()
+    slowest = max(slowest, time.monotonic() - start)
+print(now - used, slowest)
+";
+    let said = pair.client.must(
+        &["python3", "-c", client, &pair.server4, &port],
+        Duration::from_secs(60),
+    )?;
+    let said: Vec<f64> = said
+        .split_whitespace()
+        .filter_map(|it| it.parse().ok())
+        .collect();
+    ensure(said.len() == 2 && said.iter().all(|it| *it < 0.4), || {
+        format!("processor time in 2 s of waiting, and the slowest answer: {said:?}")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// The keeper is killed; a program that does no more than wait for 300 ms again and again, which takes no help, learns it.
+fn keeper_killed_timers() -> Checked {
+    let node = Node::up(&[])?;
+    let keeper = process(&stat(&node)?["pid"])?;
+    let script = "
+import select, socket, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('127.0.0.1', 0))
+poll = select.poll()
+poll.register(s, select.POLLIN)
+end = time.monotonic() + 10
+try:
+    while time.monotonic() < end:
+        poll.poll(300)
+    print('nothing')
+except OSError as error:
+    print(error.errno)
+";
+    let mut program = node.command(["python3", "-c", script]);
+    let killer = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(1));
+        signal_all(&[keeper], Signal::KILL)
+    });
+    let outcome = exec::run(&mut program, SHORT)?;
+    killer.join().map_err(|_| "the killer died")??;
+    ensure(outcome.stdout == "5\n", || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

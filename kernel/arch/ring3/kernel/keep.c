@@ -76,6 +76,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 			continue;
 
 		now = ring3_clock();
+		WRITE_ONCE(cpu->keep_at, now);
 		if (host_load(&vcpu->driver) != (unsigned long)tb)
 			seen = now;
 		exits = host_load(&vcpu->polled) & R3_EXIT_POLL;
@@ -89,7 +90,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 		 */
 		watcher = host_load(&cpu->watch);
 		if (deadline != U64_MAX &&
-		    (watcher ||
+		    ((watcher && READ_ONCE(cpu->watch_until) <= deadline) ||
 		     (exits && seen == now && cpu->keep_watches && taken != before_that)))
 			deadline += KEEP_WATCH_NS;
 		ready = links ? ring3_poll_check() : 0;
@@ -122,11 +123,11 @@ long ring3_host_keep(struct ring3_thread *tb)
 			 * send it to sleep and arm the links: every packet costs a wake-up then.
 			 * So does one that makes calls, on its way out of them. From a flood we would take, on a
 			 * CPU of our own, more than its socket holds, while it shares its CPU with the sender.
-			 * What is still there in a moment is left because neither runs. Else they do, and
+			 * One that watches has been woken by the same ring. What is still there in a moment is left because neither runs. Else they do, and
 			 * to look again and again would take their CPU from them.
 			 */
 			if (((owner & RING3_OWNER_POLLING) ||
-			     (exits && cpu->keep_watches && !(ready & RING3_IRQ_TIMER))) &&
+			     (!(ready & RING3_IRQ_TIMER) && (watcher || (exits && cpu->keep_watches)))) &&
 			    (before & ready) != ready) {
 				asked = !asked || (ready & RING3_IRQ_TIMER);
 				deadline = asked ? now + KEEP_AGAIN_NS :

@@ -58,7 +58,6 @@
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
 #define ACQUIRE_FIRST_NS	1000000L	/* its way out may have missed us: entry.S */
 #define ACQUIRE_LAST_NS		(8 * ACQUIRE_FIRST_NS)
-#define SPIN_DRIVE		64		/* for as long as a store takes to be seen */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 
 struct ring3_cpu ring3_cpus[NR_CPUS] = { [0 ... NR_CPUS - 1] = { .patience = COMES_NS } };
@@ -577,8 +576,10 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			return ring3_host_leave(tb);
 		}
 		release(vcpu, true);
-		if (host_load(vcpu_pending(vcpu)) && try_acquire(tb, 0))
+		if (host_load(vcpu_pending(vcpu)) && try_acquire(tb, 0)) {
+			ring3_tell_keep(vcpu);
 			return drive_again(tb);
+		}
 		return host_wait(tb, WATCHES);
 
 	case R3_PARK_HANDOVER:
@@ -626,8 +627,7 @@ static void look_after_dead(void)
 			ring3_take_from_dead(vcpu);
 			host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
 		}
-		if (IS_ENABLED(CONFIG_SMP) || host_load(&vcpu_cpu(vcpu)->away))
-			ring3_kick(vcpu);
+		ring3_kick(vcpu);
 	}
 }
 

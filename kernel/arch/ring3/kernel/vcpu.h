@@ -60,6 +60,8 @@ struct ring3_cpu {
 	u64 keep_until;
 	u32 watch;		/* who waits for what KEEP waits for, its tid: watch.c */
 	u32 watches;		/* counts them */
+	u64 watch_until;	/* the deadline it knows */
+	u64 keep_at;		/* when KEEP looked last */
 	u32 away;		/* KEEP leaves doorbells and deadlines to them, for a while */
 	u32 watch_lost;		/* one may have died */
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
@@ -197,6 +199,8 @@ static inline struct ring3_thread *vcpu_keeper(struct ring3_vcpu *vcpu)
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern struct mutex ring3_blocks;
 
+#define SPIN_DRIVE		64		/* turns, for as long as a store takes to be seen */
+
 struct ring3_waitv {		/* struct futex_waitv of <linux/futex.h> */
 	u64 val, uaddr;
 	u32 flags, reserved;
@@ -237,6 +241,7 @@ long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at);
 void ring3_watch_begin(struct ring3_thread *tb);
 bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret);
 void ring3_watch_over(struct ring3_thread *tb);
+void ring3_tell_keep(struct ring3_vcpu *vcpu);
 bool ring3_try_acquire(struct ring3_thread *tb);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);

@@ -10,17 +10,16 @@
  * sleeps on three things at once: its own word, the doorbells of links, and the next deadline (it
  * *watches*). What it finds it sees to as a poller would, and the task that is woken is mostly its own.
  *
- * The one that came last watches (cpu->watch). One that watched before it sleeps on the doorbells still, and may
- * be the one that a ring wakes: a ring wakes who has slept for longest. That costs it a look, once.
+ * The one that came last watches (cpu->watch). One that watched before it sleeps on the doorbells still, until it is
+ * woken, and then on its own word alone.
  *
  * A thread may be stopped, or killed, and is no substitute for KEEP. But two that wait for the same are both
- * woken by a deadline, and KEEP, which would often have slept for longer, by every ring. So KEEP stays *away* while
- * others watch: it gives them a millisecond with deadlines, and looks at doorbells only after
- * AWAY_NS without anybody that began to watch. Nor is it told of deadlines that are nearer than the one it sleeps
- * for, until nobody watches and one is left (ring3_watch_over()). Then some program is awake: the
- * node's tick runs, and KEEP comes with it. For a node goes idle by somebody who watches from then on.
+ * woken by it. So KEEP stays *away* while others watch: it gives them a millisecond with deadlines that they know, and
+ * looks at doorbells only when for AWAY_NS nobody has begun to watch; from then on a ring wakes both, and KEEP lets
+ * the other try first. Nor is it told of deadlines that are nearer than the one it sleeps for, until nobody watches
+ * and one is left (ring3_watch_over()).
  *
- * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has it as a model.
+ * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -33,6 +32,9 @@
 
 #define USUAL_SLACK_NS		50000UL		/* Linux's, of a thread that asked for no other */
 
+/* futex_waitv() was refused: KEEP sees to this node. */
+static bool nobody_can;
+
 /* The links are vCPU 0's. */
 static bool has_links(struct ring3_vcpu *vcpu)
 {
@@ -44,6 +46,9 @@ void ring3_watch_begin(struct ring3_thread *tb)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(r3t_vcpu(tb));
 
+	if (READ_ONCE(nobody_can))
+		return;
+	WRITE_ONCE(cpu->watch_until, U64_MAX);
 	host_xchg(&cpu->watch, tb->tid);
 	host_add(&cpu->watches, 1);
 }
@@ -61,36 +66,57 @@ static u64 host_slack(void)
 }
 
 /*
+ * Something is there, or may be. Who drives or polls sees it by `pending', but for a moment on the way out of a call's fast
+ * path (entry.S). True: the vCPU is the thread's.
+ */
+static bool see_to(struct ring3_thread *tb, u32 ready)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	int turns = SPIN_DRIVE;
+
+	if (ready)
+		host_or(vcpu_pending(vcpu), ready);
+	while (host_load(vcpu_pending(vcpu)) && !(host_load(&vcpu->owner) & RING3_OWNER_POLLING)) {
+		if (ring3_try_acquire(tb))
+			return true;
+		if (!turns--)
+			break;
+		host_pause();
+	}
+	return false;
+}
+
+/*
  * The thread's word is `value`, with SLEEPING in it: sleeps until the word changes or something is to be seen to,
- * `limit_ns` at most. True: it is, and the vCPU is the thread's.
+ * `limit_ns` at most. True: it is, and the vCPU is the thread's. *ret is as that of a futex, -ETIMEDOUT also
+ * where the keeper has not looked for so long.
  */
 bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	struct ring3_waitv wv[1 + RING3_PORTS_MAX];
 	u32 *words[RING3_PORTS_MAX];
 	u32 values[RING3_PORTS_MAX];
 	u64 now, deadline, limit = limit_ns;
-	u32 owner, ready;
+	u32 ready = 0;
 	int i, n = 0;
 
-	if (has_links(vcpu))
+	if (has_links(vcpu)) {
 		n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
-
+		ready = ring3_poll_watched();
+	}
 	now = ring3_clock();
 	deadline = host_load(&vcpu->deadline);
-	ready = has_links(vcpu) ? ring3_poll_watched() : 0;
 	if (now >= deadline)
 		ready |= RING3_IRQ_TIMER;
-	owner = host_load(&vcpu->owner);
-	/* One that polls sees it too. So does one that drives, when it lets go: it is told by `pending`. */
-	if (!(owner & RING3_OWNER_POLLING)) {
-		if (ready)
-			host_or(vcpu_pending(vcpu), ready);
-		if (host_load(vcpu_pending(vcpu)) && ring3_try_acquire(tb))
-			return true;
-	}
+	if (see_to(tb, ready))
+		return true;
+	/* Another watches now, or nobody can. */
+	if (host_load(&cpu->watch) != tb->tid)
+		goto alone;
 
+	WRITE_ONCE(cpu->watch_until, deadline);
 	wv[0] = ring3_waitv(&tb->word, value);
 	for (i = 0; i < n; i++)
 		wv[1 + i] = ring3_waitv(words[i], values[i]);
@@ -103,8 +129,14 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	}
 	/* Its own reading: a process may have a time namespace. */
 	*ret = ring3_host_waitv(wv, 1 + n, ring3_host_clock(1 /* CLOCK_MONOTONIC */) + limit);
-	if (limit < limit_ns && *ret == -ETIMEDOUT)
+	if (*ret == -ETIMEDOUT && ring3_clock() - READ_ONCE(cpu->keep_at) < limit_ns)
 		*ret = 0;
+	if (*ret >= 0 || *ret == -EAGAIN || *ret == -EINTR || *ret == -ETIMEDOUT)
+		return false;
+	/* A sandbox that the program was started in does not know that call. */
+	WRITE_ONCE(nobody_can, true);
+alone:
+	*ret = ring3_host_futex_wait(&tb->word, value, limit_ns);
 	return false;
 }
 
@@ -117,11 +149,17 @@ void ring3_watch_over(struct ring3_thread *tb)
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 
-	if (!host_cas(&cpu->watch, tb->tid, 0) ||
-	    host_load(&vcpu->deadline) >= READ_ONCE(cpu->keep_until))
+	if (!host_cas(&cpu->watch, tb->tid, 0))
 		return;
 	if ((host_load(&vcpu->owner) & RING3_OWNER_TID) == tb->tid)
-		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
-	else
+		ring3_tell_keep(vcpu);
+	else if (host_load(&vcpu->deadline) < READ_ONCE(cpu->keep_until))
 		ring3_kick(vcpu);
+}
+
+/* For the holder of the vCPU: release() may have forgotten that KEEP sleeps beyond the deadline. */
+void ring3_tell_keep(struct ring3_vcpu *vcpu)
+{
+	if (host_load(&vcpu->deadline) < READ_ONCE(vcpu_cpu(vcpu)->keep_until))
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 }

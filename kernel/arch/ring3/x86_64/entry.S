@@ -24,7 +24,7 @@
  * locked instruction. Nobody else changes the owner word while its holder lives and does not
  * poll, but for who sets WAITERS in it: that, and what is set in `pending', may come between the
  * look and the store and be missed. So who waits sleeps for a millisecond at first (host_acquire()),
- * and who sets `pending' looks again (KEEP, DRIVE), at the latest with the next tick: that
+ * and who sets `pending' looks again (KEEP, DRIVE, who watches), at the latest with the next tick: that
  * goes on as long as a program's task is current, and where none is nobody is on this path.
  *
  * A vCPU that others send interrupts to (smp) is let go by a locked instruction: whoever sets

@@ -46,10 +46,13 @@ long ring3_host_recv(int fd, void *buf, size_t len)
 	return ring3_host_syscall(__NR_recvfrom, fd, (long)buf, len, MSG_DONTWAIT, 0, 0);
 }
 
-/* Not FUTEX_PRIVATE_FLAG: the sleeper is another process. */
+/*
+ * Not FUTEX_PRIVATE_FLAG: the sleeper is another process. All of them: one alone may be frozen, or die
+ * before it looks. There are hardly ever two (watch.c).
+ */
 void ring3_host_wake(u32 *word)
 {
-	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, 1, 0, 0, 0);
+	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
 }
 
 bool ring3_host_pid_alive(int pid)

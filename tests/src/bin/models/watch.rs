@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Who sleeps in an idle node waits for peers itself: ring3_watch() in kernel/arch/ring3/kernel/watch.c, beside
 //! KEEP or without it. A peer sends packets; a thread waits for all of them; another makes a call meanwhile
-//! and may finish the first one's, or serve what is pending. A ring wakes one of those who sleep on the doorbell.
+//! and may finish the first one's, or serve what is pending.
 //!
 //! The vCPU is a word that is 0 or its holder: how it is handed over and waited for is vcpu.rs.
 
@@ -121,7 +121,7 @@ fn peer(cpu: &mut Cpu) {
             cpu.go(5);
         }
         _ => {
-            cpu.futex_wake(BELL, false);
+            cpu.futex_wake(BELL, true);
             cpu.go(0);
         }
     }

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
+#define _GNU_SOURCE
 /*
  * passthrough - what a system call costs that is the host's in any case
  *
  * passthrough NAME prints one figure: nanoseconds for one call, the median of BATCHES
  * batches of CALLS calls each, after WARM batches that don't count. The batches are short, so
  * that most of them run without an interruption. Without a name: the names. With a second
- * argument Syscall User Dispatch is armed before, with all of user memory exempt.
+ * argument Syscall User Dispatch is armed before, with all of user memory exempt. It stays on one processor:
+ * two of the same machine may differ by some nanoseconds, too.
  *
  *   getppid	no arguments
  *   read	a descriptor, of the host's: whose it is has to be looked at first
  *   lseek	the same, by another shape of call site
  */
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,8 +96,23 @@ static int measure(long (*call)(void))
 	return 0;
 }
 
+static void stay(void)
+{
+	cpu_set_t may, first;
+	int cpu = 0;
+
+	if (sched_getaffinity(0, sizeof(may), &may))
+		return;
+	while (!CPU_ISSET(cpu, &may))
+		cpu++;
+	CPU_ZERO(&first);
+	CPU_SET(cpu, &first);
+	sched_setaffinity(0, sizeof(first), &first);
+}
+
 int main(int argc, char **argv)
 {
+	stay();
 	fd = open("/dev/null", O_RDONLY);
 	if (fd < 0) {
 		perror("/dev/null");

@@ -160,10 +160,7 @@ print(worst, held / 12, 20 * sorted(usual)[len(usual) // 2])
             ],
             Duration::from_secs(60),
         )?;
-        let said: Vec<f64> = said
-            .split_whitespace()
-            .filter_map(|it| it.parse().ok())
-            .collect();
+        let said = figures(&said);
         // KEEP is away for 20 ms at most; the rest is a busy machine's. Who watches itself has no such wait.
         ensure(said.len() == 3 && said.iter().all(|it| *it < 0.2), || {
             format!("the latest, in seconds; how often it had the vCPU; usual, times 20: {said:?}")
@@ -264,10 +261,7 @@ print(now - used, slowest)
         &["python3", "-c", client, &pair.server4, &port],
         Duration::from_secs(60),
     )?;
-    let said: Vec<f64> = said
-        .split_whitespace()
-        .filter_map(|it| it.parse().ok())
-        .collect();
+    let said = figures(&said);
     ensure(said.len() == 2 && said.iter().all(|it| *it < 0.4), || {
         format!("processor time in 2 s of waiting, and the slowest answer: {said:?}")
     })?;
@@ -389,6 +383,13 @@ print(\"again\")
 fn stat(node: &Node) -> Result<Value, String> {
     let outcome = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
     serde_json::from_str(&outcome.stdout).map_err(|e| format!("{e}: {}", outcome.report()))
+}
+
+/// The numbers that a program has printed.
+fn figures(said: &str) -> Vec<f64> {
+    said.split_whitespace()
+        .filter_map(|it| it.parse().ok())
+        .collect()
 }
 
 fn process(pid: &Value) -> Result<Pid, String> {

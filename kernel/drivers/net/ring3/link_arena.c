@@ -38,7 +38,7 @@
 /* Packets held before xmit looks which of them the far side has taken: its tail is another CPU's line. */
 #define HELD_LOOK	8U
 
-/* Chunks that a look finds at most: a few are used over and over, which both sides' caches hold. */
+/* Chunks that a look finds at most. */
 #define LOOK_TAKE	8U
 
 /* Chunks that are asked for in vain until the next look: that takes a microsecond. */
@@ -51,6 +51,7 @@ struct link_arena {
 	spinlock_t lock;
 	unsigned int n;		/* in free[] */
 	unsigned int rest;	/* don't look for that many times */
+	unsigned int next;	/* chunk where the next look begins */
 	u16 free[LOOK_TAKE];
 };
 
@@ -99,14 +100,19 @@ static bool chunk_free(struct page *page)
 	return true;
 }
 
-/* The lowest chunks without a reference but ours. */
+/*
+ * Chunks without a reference but ours, all in turn: to write to what the far side's CPU has read just now costs twice
+ * as much as to write to what has left its cache.
+ */
 static void arena_look(struct link_arena *arena)
 {
 	unsigned int i;
 
-	for (i = 0; i < CHUNKS && arena->n < LOOK_TAKE; i++)
-		if (chunk_free(arena->pages + i * CHUNK_PAGES))
-			arena->free[arena->n++] = i;
+	for (i = 0; i < CHUNKS && arena->n < LOOK_TAKE; i++) {
+		if (chunk_free(arena->pages + arena->next * CHUNK_PAGES))
+			arena->free[arena->n++] = arena->next;
+		arena->next = (arena->next + 1) % CHUNKS;
+	}
 	arena->rest = arena->n ? 0 : LOOK_REST;
 }
 

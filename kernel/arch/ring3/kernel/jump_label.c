@@ -4,17 +4,41 @@
  *
  * One vCPU: nobody else executes kernel code meanwhile. A thread that takes
  * the vCPU over later came through a locked instruction, and its CPU snoops
- * stores to cached code; the patching thread itself serializes.
+ * stores to cached code. The patching thread's own may have fetched what it wrote through another address:
+ * it serializes.
  */
 #include <linux/jump_label.h>
 #include <linux/kernel.h>
 #include <linux/string.h>
 #include <asm/ring3.h>
 
+/*
+ * Programs have few instructions that serialize. Under a hypervisor `cpuid` takes microseconds; an `iretq`
+ * to what comes next anyway does not.
+ */
+static void serialize(void)
+{
+	unsigned long at, segment;
+
+	asm volatile("mov %%rsp, %0\n\t"
+		     "mov %%ss, %k1\n\t"
+		     "push %q1\n\t"
+		     "push %0\n\t"
+		     "pushf\n\t"
+		     "mov %%cs, %k1\n\t"
+		     "push %q1\n\t"
+		     "lea 1f(%%rip), %0\n\t"
+		     "push %0\n\t"
+		     "iretq\n"
+		     "1:"
+		     : "=&r" (at), "=&r" (segment) : : "cc", "memory");
+}
+
 void arch_jump_label_transform(struct jump_entry *entry, enum jump_label_type type)
 {
 	u8 *site = (u8 *)(jump_entry_code(entry) + RING3_ALIAS_OFFSET);
 	u8 code[JUMP_LABEL_NOP_SIZE] = { 0x0f, 0x1f, 0x44, 0x00, 0x00 };
+	unsigned int i;
 	s32 rel;
 
 	if (type == JUMP_LABEL_JMP) {
@@ -22,7 +46,7 @@ void arch_jump_label_transform(struct jump_entry *entry, enum jump_label_type ty
 		code[0] = 0xe9;
 		memcpy(code + 1, &rel, sizeof(rel));
 	}
-	memcpy(site, code, sizeof(code));
-	/* A locked operation drains the store before anything else is fetched from there. */
-	asm volatile("lock addl $0, -4(%%rsp)" : : : "memory");
+	for (i = 0; i < sizeof(code); i++)
+		WRITE_ONCE(site[i], code[i]);
+	serialize();
 }

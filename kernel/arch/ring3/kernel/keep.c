@@ -32,10 +32,12 @@
 #define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
 #define LATE_NS			1000000LL	/* a time-out that came so late, or */
 #define EARLY_NS		50000LL		/* so early: is it by the right clock? */
-#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes */
+#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes, */
+#define PORTS_REST_DOUBLES	3		/* and eight times as long for one that has only just begun to */
 
 static u32 ports_rest_ns = PORTS_REST_NS;	/* ring3_ports_rest_ns= of the command line; 0: never */
 static u32 ports_rest;			/* futex word; 1: ring3-ports rests */
+static u32 ports_rests;			/* in a row that nobody cut short */
 
 /* The host's CLOCK_MONOTONIC, as the keeper has it, minus our clock. 0: as it was at boot. */
 static u64 host_ahead;
@@ -204,12 +206,19 @@ static bool others_look(void)
  */
 void ring3_host_rest(void)
 {
-	if (!ports_rest_ns || !others_look())
+	if (!ports_rest_ns || !others_look()) {
+		ports_rests = 0;
 		return;
+	}
 	host_store(&ports_rest, 1);
 	host_fence();
-	if (others_look())
-		ring3_host_futex_wait(&ports_rest, 1, ports_rest_ns);
+	/* Each end of a rest is a thread that the host runs in the place of whom the poller waits for. */
+	if (!others_look())
+		ports_rests = 0;
+	else if (ring3_host_futex_wait(&ports_rest, 1, ports_rest_ns << ports_rests) != -ETIMEDOUT)
+		ports_rests = 0;
+	else if (ports_rests < PORTS_REST_DOUBLES && others_look())
+		ports_rests++;
 	host_store(&ports_rest, 0);
 }
 

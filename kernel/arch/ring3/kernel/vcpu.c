@@ -54,7 +54,8 @@
 #define COMES_NS		15000ULL	/* a called thread that has a CPU is there by then */
 #define YIELDED_NS		2000ULL		/* away for longer than the system call takes */
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
-#define CROWDED_FOR_NS		10000000ULL
+#define CROWDED_TIMES		4		/* for so many times as long it sleeps instead, */
+#define CROWDED_MAX_NS		10000000ULL	/* this long at most */
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
 #define ACQUIRE_FIRST_NS	1000000L	/* its way out may have missed us: entry.S */
 #define ACQUIRE_LAST_NS		(8 * ACQUIRE_FIRST_NS)
@@ -528,10 +529,13 @@ static int host_poll(struct ring3_thread *tb)
 		 * What we wait for wants this very CPU (or may want it: nobody tells where
 		 * the far end of a host's device is): the host's scheduler likes to put a
 		 * thread beside the one that woke it. If others with more to do want it
-		 * too it is better to sleep and be woken.
+		 * too it is better to sleep and be woken: for long beside one that computes, who
+		 * comes back in milliseconds, for a moment where it was the peer and a thread of the keeper.
 		 */
 		if (!yielded_briefly(now)) {
-			cpu->crowded_until = ring3_clock() + CROWDED_FOR_NS;
+			u64 back = ring3_clock();
+
+			cpu->crowded_until = back + min(CROWDED_MAX_NS, CROWDED_TIMES * (back - now));
 			cpu->crowded_cpu = ring3_host_cpu();
 			crowded = true;
 		}

@@ -5,12 +5,15 @@
  *
  *	firstline WORD PROGRAM [ARGUMENT...]
  *
- * Prints "ms" and "mib": the memory of the program and all that descends from it, SETTLE
- * later. A stack that has its memory in a file without a name (a node, a User-mode Linux)
- * has what the host has given to that file, whoever maps how much of it; all else counts by
- * the proportional share. Then all of them are ended.
+ * Prints "ms", "mib": the memory of the program and all that descends from it, SETTLE
+ * later, and "beyond_mib": that without text. A stack that has its memory in a file without a name (a node, a
+ * User-mode Linux) has what the host has given to that file, whoever maps how much of it; all else counts by
+ * the proportional share. Text is what is mapped from files to be executed and not to be written, and a
+ * node's kernel, which all of its processes share. A User-mode Linux maps its kernel from
+ * a file; its programs' text is its own memory. Then all of them are ended.
  */
 #include "wire.h"
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -24,8 +27,11 @@
 static struct { dev_t dev; ino_t ino; } counted[FILES];
 static int files;
 
-/* KiB of the file of memory behind a mapping; 0 where it has been counted, or is gone. */
-static double file_of(int pid, unsigned long from, unsigned long to)
+static double all, text;	/* KiB */
+static unsigned long node_text;	/* where it was counted */
+
+/* Counts the file of memory behind a mapping, unless it has been, or is gone. */
+static void file_of(int pid, unsigned long from, unsigned long to)
 {
 	char path[128];
 	struct stat s;
@@ -33,46 +39,52 @@ static double file_of(int pid, unsigned long from, unsigned long to)
 	snprintf(path, sizeof(path), "/proc/%d/map_files/%lx-%lx", pid, from, to);
 	if (stat(path, &s)) {
 		if (errno == ENOENT)
-			return 0;
+			return;
 		die(path);
 	}
 	for (int i = 0; i < files; i++)
 		if (counted[i].dev == s.st_dev && counted[i].ino == s.st_ino)
-			return 0;
+			return;
 	if (files == FILES) {
 		fprintf(stderr, "more than %d files of memory\n", FILES);
 		exit(1);
 	}
 	counted[files].dev = s.st_dev;
 	counted[files++].ino = s.st_ino;
-	return s.st_blocks / 2.0;
+	all += s.st_blocks / 2.0;
 }
 
-/* KiB of one process; 0 where it is gone. */
-static double memory(int pid)
+/* Counts one process, unless it is gone. */
+static void count(int pid)
 {
-	char path[64], line[4096];
+	char path[64], line[4096], mode[8];
 	unsigned long from, to;
-	int own = 1, end;
-	double kib, sum = 0;
+	int own = 1, is_text = 0, end;
+	double kib;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%d/smaps", pid);
 	f = fopen(path, "r");
 	if (!f)
-		return 0;
+		return;
 	while (fgets(line, sizeof(line), f)) {
 		end = 0;
-		if (sscanf(line, "%lx-%lx %*s %*x %*x:%*x %*u %n", &from, &to, &end) == 2 && end) {
+		if (sscanf(line, "%lx-%lx %7s %*x %*x:%*x %*u %n", &from, &to, mode, &end) == 3 && end) {
 			own = strncmp(line + end, "/memfd:", 7) && strncmp(line + end, "/dev/shm/", 9);
+			is_text = mode[2] == 'x' && mode[1] != 'w' && line[end] == '/';
 			if (!own)
-				sum += file_of(pid, from, to);
+				file_of(pid, from, to);
+			/* All processes of a node map it at the same place, whole, and it is filled at boot. */
+			if (!own && is_text && !strncmp(line + end, "/memfd:ring3:", 13) && from != node_text) {
+				node_text = from;
+				text += (to - from) / 1024.0;
+			}
 		} else if (own && sscanf(line, "Pss: %lf", &kib) == 1) {
-			sum += kib;
+			all += kib;
+			text += is_text ? kib : 0;
 		}
 	}
 	fclose(f);
-	return sum;
 }
 
 /* All that descends from a process, itself first. */
@@ -96,6 +108,15 @@ static void gather(int pid)
 	fclose(f);
 }
 
+/* Processes made with CLONE_VM have one memory between them: User-mode Linux's do. */
+static int shares_memory(int with)
+{
+	for (int i = 0; i < with; i++)
+		if (!syscall(SYS_kcmp, family[i], family[with], KCMP_VM, 0, 0))
+			return 1;
+	return 0;
+}
+
 /* The program is asked to end, what is left of its family a second later is killed. */
 static void end(int pid)
 {
@@ -114,7 +135,6 @@ int main(int argc, char **argv)
 {
 	uint64_t start, said = 0;
 	char line[1024];
-	double kib = 0;
 	int ends[2];
 	pid_t pid;
 	FILE *f;
@@ -146,9 +166,11 @@ int main(int argc, char **argv)
 	usleep(SETTLE * 1000);
 	gather(pid);
 	for (int i = 0; i < members; i++)
-		kib += memory(family[i]);
+		if (!shares_memory(i))
+			count(family[i]);
 	end(pid);
 	out("ms", (said - start) / 1e6);
-	out("mib", kib / 1024);
+	out("mib", all / 1024);
+	out("beyond_mib", (all - text) / 1024);
 	return 0;
 }

@@ -133,8 +133,11 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 		*ret = 0;
 	if (*ret >= 0 || *ret == -EAGAIN || *ret == -EINTR || *ret == -ETIMEDOUT)
 		return false;
-	/* A sandbox that the program was started in does not know that call. */
-	WRITE_ONCE(nobody_can, true);
+	/* A sandbox that the program was started in does not know that call; memory is short for a while only. */
+	if (*ret != -ENOMEM)
+		WRITE_ONCE(nobody_can, true);
+	if (host_cas(&cpu->watch, tb->tid, 0))
+		ring3_kick(vcpu);
 alone:
 	*ret = ring3_host_futex_wait(&tb->word, value, limit_ns);
 	return false;

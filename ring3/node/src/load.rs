@@ -91,7 +91,25 @@ pub(crate) fn copy_image(image: &Image, memory: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-fn write_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::Result<()> {
+const PAGE: usize = 4096;
+static ZEROES: [u8; PAGE] = [0; PAGE];
+
+/// Pages of zeroes are what the memory holds anyway: the host need not give any for them.
+fn write_at(memory: &OwnedFd, bytes: &[u8], at: u64) -> rustix::io::Result<()> {
+    let (mut from, mut to) = (0, 0);
+    while to < bytes.len() {
+        let page = PAGE - (at as usize + to) % PAGE;
+        let next = (to + page).min(bytes.len());
+        if bytes[to..next] == ZEROES[..next - to] {
+            write_all_at(memory, &bytes[from..to], at + from as u64)?;
+            from = next;
+        }
+        to = next;
+    }
+    write_all_at(memory, &bytes[from..], at + from as u64)
+}
+
+fn write_all_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::Result<()> {
     while !bytes.is_empty() {
         let done = rustix::io::pwrite(memory, bytes, at)?;
         bytes = &bytes[done..];
@@ -212,5 +230,30 @@ pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Resu
         });
         let _ = munmap(room, 2 * len);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{make_memory, write_at, PAGE};
+    use rustix::fs::fstat;
+
+    #[test]
+    fn pages_of_zeroes_take_no_memory() {
+        let memory = make_memory("test", 16 * PAGE as u64).unwrap();
+        let mut bytes = vec![0; 9 * PAGE + 5];
+        bytes[3 * PAGE - 1] = 1;
+        bytes[6 * PAGE + 7] = 2;
+        *bytes.last_mut().unwrap() = 3;
+        // From the middle of a page on: the pages of the memory count.
+        let at = PAGE as u64 + 100;
+        write_at(&memory, &bytes, at).unwrap();
+        let mut found = vec![7; bytes.len()];
+        assert_eq!(
+            rustix::io::pread(&memory, &mut found[..], at).unwrap(),
+            bytes.len()
+        );
+        assert!(found == bytes);
+        assert_eq!(fstat(&memory).unwrap().st_blocks * 512 / PAGE as i64, 3);
     }
 }

@@ -23,6 +23,7 @@
 #include <linux/task_work.h>
 #include <linux/utsname.h>
 #include <asm/ring3.h>
+#include <asm/ring3_grow.h>
 #include "vcpu.h"
 
 
@@ -90,6 +91,7 @@ static void __ref become_init(void)
 	current->thread.tb = tb;
 	current->thread.proc = (struct ring3_proc *)tb->proc;
 
+	ring3_trim();
 	host_store(&ring3_region.state, RING3_UP);
 	ring3_host_futex_wake(&ring3_region.state, INT_MAX);
 

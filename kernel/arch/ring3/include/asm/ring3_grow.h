@@ -26,4 +26,7 @@ bool ring3_grow(struct zone *zone);
 void ring3_grow_reserve(void);
 void ring3_grow_account(void);
 
+/* trim.c: gives pages back that the boot has left without use. */
+void ring3_trim(void);
+
 #endif

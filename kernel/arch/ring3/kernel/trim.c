@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * trim.c - what booting leaves behind goes back to the host
+ *
+ * Theory of operation
+ * -------------------
+ * The host gives a page of the node's memory when it is touched first, and a boot touches many that hold
+ * nothing: kernel stacks and tables are cleared when they are made, and are mostly zeroes still; what was
+ * used and freed holds what nobody will read. Both are punched out of the memory's file (MADV_REMOVE). A page that
+ * is read or written later is one of zeroes again.
+ *
+ * Nobody else may write meanwhile: the vCPU is held, interrupts are off, and what host threads write without the
+ * vCPU lies in the image's data. With several vCPUs the others run already, so nothing is done; nor
+ * where free pages are looked at (KASAN, poisoning).
+ */
+#include <linux/gfp.h>
+#include <linux/irqflags.h>
+#include <linux/mm.h>
+#include <linux/mmzone.h>
+#include <linux/string.h>
+#include <uapi/linux/mman.h>
+#include <asm/ring3.h>
+#include <asm/ring3_grow.h>
+#include <asm/unistd.h>
+#include "vcpu.h"
+
+#define WINDOW		MAX_ORDER_NR_PAGES	/* no block of free pages crosses one's end */
+#define HOST_RESIDENT	1			/* of mincore(2) */
+
+/* A system call of the host's: less than that is not worth it. */
+#define LEAST		2
+
+static u8 resident[WINDOW];
+
+static void drop(unsigned long pfn, unsigned int from, unsigned int to, unsigned int pages)
+{
+	if (pages >= LEAST)
+		ring3_host_syscall(__NR_madvise, (long)pfn_to_virt(pfn + from),
+				   (to - from) * PAGE_SIZE, MADV_REMOVE, 0, 0, 0);
+}
+
+static void trim_window(unsigned long pfn, unsigned int n)
+{
+	unsigned int i, from = 0, to = 0, pages = 0, free = 0;
+
+	if (ring3_host_syscall(__NR_mincore, (long)pfn_to_virt(pfn), n * PAGE_SIZE,
+			       (long)resident, 0, 0, 0))
+		return;
+	for (i = 0; i < n; i++) {
+		struct page *page = pfn_to_page(pfn + i);
+
+		if (!free && PageBuddy(page))
+			free = 1U << page_private(page);
+		if (!(resident[i] & HOST_RESIDENT)) {
+			/* Does not end a run. */
+		} else if (free || !memchr_inv(page_address(page), 0, PAGE_SIZE)) {
+			if (!pages++)
+				from = i;
+			to = i + 1;
+		} else {
+			drop(pfn, from, to, pages);
+			pages = 0;
+		}
+		free -= !!free;
+	}
+	drop(pfn, from, to, pages);
+}
+
+/* The end of the boot: before a program has memory. */
+void ring3_trim(void)
+{
+	struct zone *zone = NODE_DATA(0)->node_zones + ZONE_NORMAL;
+	unsigned long pfn = PFN_UP(__pa(mem_map + max_pfn)), flags;
+	unsigned int n;
+
+	if (IS_ENABLED(CONFIG_SMP) || IS_ENABLED(CONFIG_KASAN) || page_poisoning_enabled() ||
+	    want_init_on_free())
+		return;
+	drain_local_pages(zone);
+	spin_lock_irqsave(&zone->lock, flags);
+	for (; pfn < ring3_grown; pfn += n) {
+		n = min(WINDOW - pfn % WINDOW, ring3_grown - pfn);
+		trim_window(pfn, n);
+	}
+	spin_unlock_irqrestore(&zone->lock, flags);
+}

@@ -2,10 +2,11 @@
 /*
  * stream - a TCP stream in one direction, in writes of SIZE bytes
  *
- *	stream serve PORT
+ *	stream serve PORT [copy|drop]
  *	stream ask ADDRESS PORT SIZE SECONDS [back]
  *
- * The receiver's count is what is reported. With "back" the server sends.
+ * The receiver's count is what is reported. With "back" the server sends. With "drop" it
+ * has its system throw away what came, without a copy.
  */
 #include "wire.h"
 
@@ -32,13 +33,13 @@ static void send_for(int fd, const struct order *o)
 }
 
 /* Bytes and time from the first that came to the last. */
-static struct result receive(int fd)
+static struct result receive(int fd, int flags)
 {
 	struct result r = { 0 };
 	uint64_t start = 0;
 
 	for (;;) {
-		ssize_t n = read(fd, buf, sizeof(buf));
+		ssize_t n = recv(fd, buf, sizeof(buf), flags);
 
 		if (n < 0)
 			die("read");
@@ -53,7 +54,7 @@ static struct result receive(int fd)
 	return r;
 }
 
-static int serve(const char *port)
+static int serve(const char *port, int flags)
 {
 	int listener = serve_on(SOCK_STREAM, port, 1), fd;
 	struct result r;
@@ -68,7 +69,7 @@ static int serve(const char *port)
 		read(fd, &r, 1);
 		return 0;
 	}
-	r = receive(fd);
+	r = receive(fd, flags);
 	write_all(fd, &r, sizeof(r));
 	return 0;
 }
@@ -76,7 +77,11 @@ static int serve(const char *port)
 int main(int argc, char **argv)
 {
 	if (argc == 3 && !strcmp(argv[1], "serve"))
-		return serve(argv[2]);
+		return serve(argv[2], 0);
+	if (argc == 4 && !strcmp(argv[1], "serve") && !strcmp(argv[3], "copy"))
+		return serve(argv[2], 0);
+	if (argc == 4 && !strcmp(argv[1], "serve") && !strcmp(argv[3], "drop"))
+		return serve(argv[2], MSG_TRUNC);
 	if ((argc != 6 && argc != 7) || strcmp(argv[1], "ask")) {
 		fprintf(stderr, "usage: see the head of stream.c\n");
 		return 2;
@@ -93,7 +98,7 @@ int main(int argc, char **argv)
 
 	write_all(fd, &o, sizeof(o));
 	if (o.back) {
-		r = receive(fd);
+		r = receive(fd, 0);
 	} else {
 		send_for(fd, &o);
 		if (!read_all(fd, &r, sizeof(r))) {

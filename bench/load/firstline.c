@@ -111,9 +111,15 @@ static void gather(int pid)
 /* Processes made with CLONE_VM have one memory between them: User-mode Linux's do. */
 static int shares_memory(int with)
 {
-	for (int i = 0; i < with; i++)
-		if (!syscall(SYS_kcmp, family[i], family[with], KCMP_VM, 0, 0))
+	for (int i = 0; i < with; i++) {
+		long order = syscall(SYS_kcmp, family[i], family[with], KCMP_VM, 0, 0);
+
+		if (!order)
 			return 1;
+		/* One of them is gone. */
+		if (order < 0 && errno != ESRCH)
+			die("kcmp");
+	}
 	return 0;
 }
 

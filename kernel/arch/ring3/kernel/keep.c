@@ -215,7 +215,7 @@ void ring3_host_rest(void)
 	/* Each end of a rest is a thread that the host runs in the place of whom the poller waits for. */
 	if (!others_look())
 		ports_rests = 0;
-	else if (ring3_host_futex_wait(&ports_rest, 1, ports_rest_ns << ports_rests) != -ETIMEDOUT)
+	else if (ring3_host_futex_wait(&ports_rest, 1, (u64)ports_rest_ns << ports_rests) != -ETIMEDOUT)
 		ports_rests = 0;
 	else if (ports_rests < PORTS_REST_DOUBLES && others_look())
 		ports_rests++;

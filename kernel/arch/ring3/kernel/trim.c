@@ -10,13 +10,14 @@
  * is read or written later is one of zeroes again.
  *
  * Nobody else may write meanwhile: the vCPU is held, interrupts are off, and what host threads write without the
- * vCPU lies in the image's data. With several vCPUs the others run already, so nothing is done; nor
+ * vCPU lies in the image's data. The stack that this runs on is left alone: it grows while it is looked at. With several vCPUs the others run already, so nothing is done; nor
  * where free pages are looked at (KASAN, poisoning).
  */
 #include <linux/gfp.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
 #include <linux/mmzone.h>
+#include <linux/sched/task_stack.h>
 #include <linux/string.h>
 #include <uapi/linux/mman.h>
 #include <asm/ring3.h>
@@ -39,6 +40,12 @@ static void drop(unsigned long pfn, unsigned int from, unsigned int to, unsigned
 				   (to - from) * PAGE_SIZE, MADV_REMOVE, 0, 0, 0);
 }
 
+static bool is_empty(const void *page)
+{
+	return (unsigned long)(page - task_stack_page(current)) >= THREAD_SIZE &&
+	       !memchr_inv(page, 0, PAGE_SIZE);
+}
+
 static void trim_window(unsigned long pfn, unsigned int n)
 {
 	unsigned int i, from = 0, to = 0, pages = 0, free = 0;
@@ -53,7 +60,7 @@ static void trim_window(unsigned long pfn, unsigned int n)
 			free = 1U << page_private(page);
 		if (!(resident[i] & HOST_RESIDENT)) {
 			/* Does not end a run. */
-		} else if (free || !memchr_inv(page_address(page), 0, PAGE_SIZE)) {
+		} else if (free || is_empty(page_address(page))) {
 			if (!pages++)
 				from = i;
 			to = i + 1;

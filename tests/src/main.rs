@@ -17,17 +17,15 @@ mod oracle;
 mod page;
 mod paths;
 mod scratch;
-mod versions;
 
 use libtest_mimic::Arguments;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
     --host-only     Run the oracle programs on the host alone, print their output
     --repeat N      Run each oracle program N times a side; all must agree
-    --page EVENTS   Write docs/compatibility.md, with libtest's JSON of a run: tests/compat does it
+    --page          Write docs/compatibility.md: make compat does it
     --bless         Print the entries that tests/oracle/known.toml would need
     --long          Nightly sizes: 1,000 kills in a storm instead of 60, and so on
     --seed N        The seed of what is random; without it each run has its own
@@ -43,10 +41,7 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-/// The file of `--page`: libtest's JSON.
-type Page = Option<PathBuf>;
-
-fn split_options() -> Result<(Options, Page, Vec<String>), String> {
+fn split_options() -> Result<(Options, bool, Vec<String>), String> {
     let mut options = Options {
         host_only: false,
         repeat: 1,
@@ -54,14 +49,14 @@ fn split_options() -> Result<(Options, Page, Vec<String>), String> {
         long: false,
         seed: None,
     };
-    let mut page = None;
+    let mut page = false;
     let mut rest = Vec::new();
     let mut args = std::env::args();
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
-            "--page" => page = Some(args.next().ok_or("--page: a file is wanted")?.into()),
+            "--page" => page = true,
             "--long" => options.long = true,
             "--seed" => {
                 let n = args.next().unwrap_or_default();
@@ -109,8 +104,8 @@ fn main() -> ExitCode {
         trials.extend(kunit::trials());
         trials.extend(apps::trials(options));
         let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();
-        if let Some(events) = page {
-            return match page::write(&tests, &events) {
+        if page {
+            return match page::write(&tests) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => {
                     eprintln!("tests: {message}");

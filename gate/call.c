@@ -211,7 +211,7 @@ void sud_call(struct ucontext *uc)
 
 	/* Noted on the way here, or while the program was started: the mask to go back to is the one before. */
 	if (unlikely(tcb->npending))
-		uc->uc_sigmask = tcb->saved_mask;
+		signal_mask_back(tcb, uc);
 	stat_call(RING3_STAT_TRAPPED);
 	/* A call that has no handler stays on this stack. */
 	if (gate_class(r.nr) != CLASS_DIRECT)

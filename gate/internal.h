@@ -19,6 +19,7 @@
  */
 #define SIG_CPU		(SIGBIT(SIGILL) | SIGBIT(SIGFPE) | SIGBIT(SIGTRAP))
 #define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS) | SIG_CPU)
+#define ALL_BLOCKED	(~SIG_FORCED)	/* ... as far as the host blocks any */
 
 /* struct sigaction as the kernel has it. */
 struct host_sigaction {
@@ -48,7 +49,7 @@ struct gate_tcb {
 	u32 busy;		/* 0: thread gone, the area may be used again */
 	u32 npending;		/* signals noted while inside, to be delivered on exit */
 	siginfo_t pending[PENDING_MAX];
-	u64 saved_mask;		/* host mask to go back to when they are */
+	u64 saved_mask;		/* host mask to go back to when they are; ALL_BLOCKED: that of the program's context */
 	u64 forced_mask;	/* SIG_FORCED bits that the program believes blocked */
 	u64 forced_pending;	/* ... and that came from outside meanwhile */
 	siginfo_t forced_info[FORCED_MAX];	/* ... with what they said, see forced_index() */
@@ -171,7 +172,9 @@ void gate_restorer(void);
 void gate_resume(struct ucontext *uc) __attribute__((noreturn));
 void gate_jump(u64 entry, u64 sp) __attribute__((noreturn));
 extern u8 gate_debugged;	/* a debugger sets it: trap before the program starts */
-long gate_clone_raw(long nr, long a, long b, long c, long d, long e, void *child);
+extern const char gate_resume_check[], gate_resume_insn[];
+extern const char gate_clone_check[], gate_clone_insn[], gate_clone_abort[], gate_clone_born[], gate_clone_known[];
+long gate_clone_raw(long nr, long a, long b, long c, long d, long e, void *child, struct ring3_thread *t);
 void gate_exit_raw(int code, u32 *busy) __attribute__((noreturn));
 
 /*
@@ -307,6 +310,14 @@ struct exit_action gate_exit_work(struct gate_regs *r, long ret);
 struct exit_action gate_call(struct gate_regs *r);
 /* Pending signals onto a context of the program. */
 void signal_deliver(struct ucontext *uc);
+/* gate_resume() is about to go on in uc: true if it has to look again. */
+bool signal_late(struct ucontext *uc);
+/* The context was the program's when the first of them was noted in the gate: gives it the mask of that time. */
+static inline void signal_mask_back(const struct gate_tcb *tcb, struct ucontext *uc)
+{
+	if (tcb->npending && tcb->saved_mask != ALL_BLOCKED)
+		uc->uc_sigmask = tcb->saved_mask;
+}
 void oops_trace(const struct ucontext *uc);	/* says where the node's kernel was */
 bool signal_pending(struct gate_tcb *tcb);	/* something to deliver? */
 bool signal_wants_restart(struct gate_tcb *tcb, long ret);

@@ -220,14 +220,15 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 void signal_deliver(struct ucontext *uc)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	struct ring3_thread *t = gate_thread();
 	siginfo_t list[PENDING_MAX];
-	u32 n = tcb->npending, i;
+	u32 n, i;
 
-	memcpy(list, tcb->pending, n * sizeof(list[0]));
-	tcb->npending = 0;
-	WRITE_ONCE(t->sigpending, 0);
-	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	/* Those that are never blocked may still be noted, by this thread's handlers. */
+	do {
+		n = READ_ONCE(tcb->npending);
+		memcpy(list, tcb->pending, n * sizeof(list[0]));
+		signal_quiet(tcb);
+	} while (!__atomic_compare_exchange_n(&tcb->npending, &n, 0, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	for (i = 0; i < n; i++)
 		signal_deliver_one(uc, &list[i]);
 	tcb->temp_noted = 0;

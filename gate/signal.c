@@ -132,14 +132,33 @@ static void note(const siginfo_t *info, struct ucontext *uc)
 			return;
 	if (tcb->npending == PENDING_MAX)
 		return;		/* can't happen */
-	if (!tcb->npending) {
+	/* Behind one that came where the gate had all blocked, this may be the first that knows the program's mask. */
+	if (!tcb->npending || tcb->saved_mask == ALL_BLOCKED)
 		tcb->saved_mask = tcb->temp_active ? tcb->temp_orig : uc->uc_sigmask;
+	if (!tcb->npending)
 		tcb->temp_noted = tcb->temp_active | tcb->temp_host;
-	}
 	tcb->pending[tcb->npending++] = *info;
-	uc->uc_sigmask = ~SIG_FORCED;
+	uc->uc_sigmask = ALL_BLOCKED;
 	WRITE_ONCE(t->sigpending, 1);
 	__atomic_fetch_or(&t->word, RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+}
+
+/*
+ * A signal that the host never blocks has come to a child that has its parent's GS yet, so that everything here is the
+ * parent's: it is raised again, for when the child lets it in. True: that has been done.
+ */
+static bool signal_newborn(siginfo_t *info, struct ucontext *uc)
+{
+	u64 rip = uc->uc_mcontext.rip, all = ~0UL;
+
+	if (likely(rip < (u64)gate_clone_born || rip >= (u64)gate_clone_known))
+		return false;
+	if (rip <= (u64)gate_clone_born + 3 && uc->uc_mcontext.rax)
+		return false;		/* the parent, or nobody was born */
+	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof(all));
+	raise_info(info);
+	uc->uc_sigmask = all;
+	return true;
 }
 
 /* Moves uc out of the windows in which it would miss what note() leaves. */
@@ -152,6 +171,10 @@ static void leave_windows(struct ucontext *uc)
 		sc->rsp = gate_thread()->gate[WORD_STACK] - REGS_BYTES;
 	} else if (sc->rip >= (u64)gate_host_check && sc->rip <= (u64)gate_host_insn) {
 		sc->rip = (u64)gate_host_abort;
+	} else if (sc->rip >= (u64)gate_clone_check && sc->rip <= (u64)gate_clone_insn && !sc->rbx) {
+		sc->rip = (u64)gate_clone_abort;
+	} else if (sc->rip >= (u64)gate_resume_check && sc->rip <= (u64)gate_resume_insn) {
+		sc->rip = (u64)gate_resume_check;
 	}
 }
 
@@ -254,6 +277,23 @@ bool signal_wants_restart(struct gate_tcb *tcb, long ret)
 	return ret == -ERESTARTSYS && (tcb->sighand->action[sig].flags & SA_RESTART);
 }
 
+bool signal_late(struct ucontext *uc)
+{
+	struct gate_tcb *tcb = gate_tcb();
+
+	patch_leave(uc);
+	if (in_gate(uc->uc_mcontext.rip)) {
+		leave_windows(uc);	/* who is interrupted looks itself */
+		return false;
+	}
+	if (READ_ONCE(tcb->stop))
+		stop_park();
+	signal_quiet(tcb);		/* one that is noted behind this is looked for again */
+	if (READ_ONCE(tcb->npending))
+		signal_deliver(uc);
+	return true;
+}
+
 /* ---- the host's handlers ---- */
 
 static void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
@@ -268,7 +308,8 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 
 	info->si_signo = sig;
 	if (info->si_code != SYS_DISPATCH) {
-		handle(info, uc);
+		if (likely(!signal_newborn(info, uc)))
+			handle(info, uc);
 		return;
 	}
 	if (unlikely(info->si_arch != AUDIT_ARCH_X86_64)) {
@@ -292,6 +333,8 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 	info->si_signo = sig;
 	if (from_outside(info)) {
+		if (unlikely(signal_newborn(info, uc)))
+			return;
 		if (!stop_signal(info))
 			handle(info, uc);
 		else if (!gate_tcb()->npending)
@@ -342,8 +385,7 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 		count(COUNT_HLT);
 		sc->rip = gate_thread()->gate[WORD_RESUME];
-		if (tcb->npending)
-			uc->uc_sigmask = tcb->saved_mask;
+		signal_mask_back(tcb, uc);
 		signal_deliver(uc);
 		return;
 	}

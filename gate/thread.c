@@ -9,7 +9,8 @@
  * A new thread or vfork child shares our memory, so it starts on its own area, with a copy of
  * the program's context made beforehand. A fork child has a copy of everything and
  * simply returns from the same call. In both, the image is asked for the task first,
- * and GS, the backstop and the thread block's tid are set before a signal can come.
+ * and GS, the backstop and the thread block's tid are set before a signal can come. Those that
+ * the host never blocks (SIG_FORCED) are put off where one comes before GS (signal_newborn()).
  */
 #include "internal.h"
 #include "ring3_cred.h"
@@ -154,6 +155,14 @@ static void tcb_free(struct gate_tcb *tcb)
 	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
 }
 
+/* What a handler looks for by GS. */
+static void thread_words(struct ring3_thread *t, struct gate_tcb *tcb)
+{
+	t->gate[WORD_STACK] = (u64)tcb->stack_top;
+	t->gate[WORD_ENTER] = gate.enter;
+	t->gate[WORD_TCB] = (u64)tcb;
+}
+
 /*
  * Makes this host thread the one that t and tcb belong to. The tid comes last: who ends the process
  * sends a signal to each tid that it sees (stop.c), for which all else has to be there. Until the program's
@@ -162,9 +171,7 @@ static void tcb_free(struct gate_tcb *tcb)
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt)
 {
 	host_syscall2(__NR_arch_prctl, ARCH_SET_GS, (long)t);
-	t->gate[WORD_STACK] = (u64)tcb->stack_top;
-	t->gate[WORD_ENTER] = gate.enter;
-	t->gate[WORD_TCB] = (u64)tcb;
+	thread_words(t, tcb);
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	WRITE_ONCE(t->tid, host_syscall0(__NR_gettid));
 	WRITE_ONCE(tcb->tid, t->tid);
@@ -285,6 +292,7 @@ void gate_child_start(void *arg)
 	struct ucontext *uc = child->uc;
 
 	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
+	signal_block_all();		/* those that have been put off come now: signal_newborn() */
 	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_park();
@@ -397,6 +405,8 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	bool late;
 	long ret;
 
+	memset(t->gate, 0, sizeof(t->gate));
+	thread_words(t, tcb);
 	WRITE_ONCE(t->gate[WORD_VFORK], waits);
 	fork_hook(GATE_FORK_PREPARE);
 	if (unlikely(policy_stamp() != stamp)) {
@@ -406,7 +416,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		return -ERESTARTNOINTR;
 	}
 	mask = signal_block_all();
-	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], NULL);
+	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], NULL, t);
 	if (ret) {
 		fork_hook(GATE_FORK_PARENT);
 		if (ret < 0)
@@ -421,14 +431,12 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		return ret;
 	}
 	tcb->thread = t;
-	memset(t->gate, 0, sizeof(t->gate));
-	t->gate[WORD_VFORK] = waits;
+	tcb->forced_pending = 0;	/* its parent's; none is noted, see gate_clone_raw() */
+	stop_forked();
 	thread_adopt(t, tcb, tcb_call_altstack(tcb));
+	signal_block_all();		/* those that have been put off come now: signal_newborn() */
 	late = proc_started(t);
 	areas_forget(tcb);
-	stop_forked();
-	tcb->npending = 0;
-	tcb->forced_pending = 0;
 	tcb->lent = 0;
 	tcb->borrowed = 0;	/* the memory is its own */
 	tcb->traceme = 0;
@@ -494,13 +502,15 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	} else {
 		a[1] = (long)there;
 	}
+	memset(t->gate, 0, sizeof(t->gate));
+	thread_words(t, ctcb);
 	stop_park();
 	if (flags & CLONE_VFORK)
 		WRITE_ONCE(tcb->parked, 1);	/* until then we are in the host */
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
-	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there);
+	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there, t);
 	WRITE_ONCE(tcb->parked, 0);
 	if (ret < 0) {
 		task_undo(t);

@@ -57,16 +57,7 @@ typedef int64_t r3_s64;
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
 #define RING3_ABI		4
 
-/*
- * Address space. Everything ring3 maps lies between RING3_GATE_BASE and
- * RING3_SPACE_END, so that one range check (Syscall User Dispatch has just
- * one) tells our `syscall` instructions from the program's.
- */
-#define RING3_GATE_BASE		0x29f000000000ULL	/* the gate is linked here */
-#define RING3_SPACE_BASE	0x2a0000000000ULL	/* slot 0 */
-#define RING3_SLOT_SIZE		0x000100000000ULL	/* 4 GiB for each node */
-#define RING3_SLOTS		4096
-#define RING3_SPACE_END		(RING3_SPACE_BASE + RING3_SLOTS * RING3_SLOT_SIZE)
+#include "ring3_space.h"
 
 /* Offsets inside a slot. */
 #define RING3_REGION_MAX	0x080000000ULL	/* region: [0, mem) */

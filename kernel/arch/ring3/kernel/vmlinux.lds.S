@@ -32,6 +32,12 @@ SECTIONS
 	. = 0;
 	.ring3_region : {
 		ring3_region = .;
+#ifndef CONFIG_SMP
+		/* asm/irqwords.h */
+		ring3_pending = ring3_region + REGION_PENDING;
+		ring3_irq_enabled = ring3_region + REGION_VCPU + V_IRQ_ENABLED;
+		ring3_driving = ring3_region + REGION_VCPU + V_DRIVER;
+#endif
 		LONG(R3_MAGIC_LO) LONG(R3_MAGIC_HI)
 		LONG(R3_ABI)
 #ifdef CONFIG_SMP

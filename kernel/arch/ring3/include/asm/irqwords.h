@@ -2,12 +2,14 @@
 #ifndef _ASM_RING3_IRQWORDS_H
 #define _ASM_RING3_IRQWORDS_H
 
-/* The words by which interrupts are enabled and pending: the one vCPU's. */
-#include <ring3/ring3.h>
+/*
+ * Words of the one vCPU that nearly every file of the kernel reads: interrupts are enabled, interrupts are
+ * pending, the thread block that drives. They lie in struct ring3_region, and vmlinux.lds.S names them there: so
+ * a change of the contract does not compile the whole kernel anew.
+ */
+#include <linux/types.h>
 
-extern struct ring3_region ring3_region;
-
-#define ring3_irq_enabled	(ring3_region.vcpu[0].irq_enabled)
-#define ring3_pending		(ring3_region.pending)
+extern u32 ring3_irq_enabled, ring3_pending;
+extern u64 ring3_driving;
 
 #endif

@@ -7,7 +7,7 @@
  *
  * Kernel and program share one address space, so a copy is a copy; two things
  * are special. The memory belongs to the process of the task's own thread: when
- * another process drives, ring3_migrate() has that thread take over first. And
+ * another process drives, ring3_user_reach() has that thread take over first. And
  * a bad pointer faults as SIGSEGV on the host, whose handler (in the gate) asks
  * the image's exception table where to go on.
  */
@@ -15,7 +15,10 @@
 #include <linux/sched.h>
 #include <asm/asm.h>
 #include <asm/extable.h>
-#include <asm/ring3.h>
+#include <asm/irqwords.h>
+#include <ring3/ring3_space.h>
+
+bool ring3_user_reach(void);
 
 /* A pointer into any node's region is not a program's memory. */
 static inline int ring3_access_ok(unsigned long addr, unsigned long size)
@@ -30,7 +33,7 @@ static inline int ring3_access_ok(unsigned long addr, unsigned long size)
 
 static __always_inline bool ring3_user_begin(void)
 {
-	if (likely(ring3_vcpu->driver == (unsigned long)current->thread.tb))
+	if (likely(ring3_driving == (unsigned long)current->thread.tb))
 		return true;
 	return ring3_user_reach();
 }

@@ -79,6 +79,7 @@ pub struct Bed {
     pub addr: &'static str,
     near_cpus: String,
     far_cpus: String,
+    cgroup: String,
     namespaces: Vec<String>,
     nodes: Vec<String>,
     running: Vec<Running>,
@@ -98,6 +99,7 @@ impl Bed {
             addr: FAR,
             near_cpus: series.near_cpus.clone(),
             far_cpus: series.far_cpus.clone(),
+            cgroup: series.cgroup.clone(),
             namespaces: Vec::new(),
             nodes: Vec::new(),
             running: Vec::new(),
@@ -308,7 +310,7 @@ impl Bed {
         }
         words.extend(series.node.iter().cloned());
         let words = pinned(cpus, &words);
-        let mut command = match within {
+        let command = match within {
             // Its keeper makes the TAP, and looks for it in /sys: `ip netns exec` mounts
             // the namespace's own.
             Some(End::Namespace(namespace)) => {
@@ -322,17 +324,19 @@ impl Bed {
                 command
             }
         };
-        tool::output(&mut command)?;
+        tool::output(&mut tool::within(&series.cgroup, command))?;
         self.nodes.push(name.clone());
         Ok(End::Node(name))
     }
 
     pub fn near(&self, words: &[String]) -> Command {
-        self.near.command(&pinned(&self.near_cpus, words))
+        let command = self.near.command(&pinned(&self.near_cpus, words));
+        tool::within(&self.cgroup, command)
     }
 
     pub fn far(&self, words: &[String]) -> Command {
-        self.far.command(&pinned(&self.far_cpus, words))
+        let command = self.far.command(&pinned(&self.far_cpus, words));
+        tool::within(&self.cgroup, command)
     }
 }
 

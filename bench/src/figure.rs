@@ -127,6 +127,9 @@ pub struct Series {
     pub near_cpus: String,
     #[serde(default)]
     pub far_cpus: String,
+    /// The cgroup.procs file of the cgroup in which all of it runs, keepers included; empty: ours.
+    #[serde(skip)]
+    pub cgroup: String,
     #[serde(default)]
     pub vars: BTreeMap<String, String>,
 }

@@ -9,6 +9,7 @@ mod bed;
 mod boot;
 mod engine;
 mod figure;
+mod lines;
 mod null;
 mod outcome;
 mod passthrough;
@@ -27,6 +28,7 @@ use stamp::Stamp;
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list | report
+       bench/run company|servers [WORD]... [ROUNDS] [--quick] [--json] [--list] [--before FILE]
 NAME: null, boot, passthrough, spawn, or a figure that `list` names; NAME --quick is its short form";
 
 /// Those that are code of their own: name, rounds, function.
@@ -50,6 +52,11 @@ fn main() -> ExitCode {
 }
 
 fn run(mut names: Vec<String>) -> Result<bool, String> {
+    if let Some((name, rest)) = names.split_first()
+        && lines::NAMES.contains(&name.as_str())
+    {
+        return lines::run(name, rest);
+    }
     let rounds = match names.last().map(|last| (last.parse::<usize>(), last)) {
         Some((Ok(rounds), _)) if rounds >= 3 => {
             names.pop();
@@ -90,7 +97,7 @@ fn list() -> Result<bool, String> {
     for name in figure::all()? {
         println!("{name}\t{}", figure::read(&name)?.title);
     }
-    for (name, ..) in BUILTIN {
+    for name in BUILTIN.iter().map(|it| it.0).chain(lines::NAMES) {
         println!("{name}\t(see bench/README.md)");
     }
     Ok(true)

@@ -18,7 +18,7 @@ const PARTING: Duration = Duration::from_millis(500);
 /// is not killed in the middle of kernel code.
 ///
 /// A thread waits for it: who looked again and again would do so on the CPUs that are measured.
-struct Ended {
+pub struct Ended {
     pid: u32,
     name: String,
     out: Option<ChildStdout>,
@@ -46,6 +46,11 @@ impl Ended {
         };
         std::thread::spawn(move || send.send(child.wait()));
         Ok(ended)
+    }
+
+    /// Asks it to end, and waits for that.
+    pub fn end(self) {
+        self.signal("-TERM");
     }
 
     /// How it ended, if it did within `time`.
@@ -94,11 +99,18 @@ pub fn measure(
     output: Output,
     seconds: f64,
 ) -> Result<Values, String> {
-    let limit = PATIENCE + Duration::from_secs_f64(seconds);
     let server = match far {
         Some(command) => Some(serve(command)?),
         None => None,
     };
+    let values = ask(near, output, seconds)?;
+    drop(server);
+    Ok(values)
+}
+
+/// Runs an asking end to its end.
+pub fn ask(near: Command, output: Output, seconds: f64) -> Result<Values, String> {
+    let limit = PATIENCE + Duration::from_secs_f64(seconds);
     let mut client = Ended::start(near, "the asking end")?;
     let (send, text) = mpsc::channel();
     let mut out = client.out.take().ok_or("no output")?;
@@ -112,7 +124,6 @@ pub fn measure(
     if !status.success() {
         return Err(format!("the asking end: {status}: {}", client.complaint()));
     }
-    drop(server);
     let text = text
         .recv_timeout(Duration::from_secs(1))
         .map_err(|_| "the asking end's output can't be read")?;
@@ -120,7 +131,7 @@ pub fn measure(
 }
 
 /// Starts a server and waits for its first line.
-fn serve(command: Command) -> Result<Ended, String> {
+pub fn serve(command: Command) -> Result<Ended, String> {
     let mut server = Ended::start(command, "the serving end")?;
     let out = server.out.take().ok_or("no output")?;
     let (send, first) = mpsc::channel();

@@ -20,6 +20,19 @@ pub fn ring3(args: &[&str]) -> Command {
     command
 }
 
+/// The same command, started in the cgroup whose cgroup.procs is named; without a name as it is.
+pub fn within(cgroup: &str, command: Command) -> Command {
+    if cgroup.is_empty() {
+        return command;
+    }
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "echo 0 >\"$0\" && exec \"$@\"", cgroup])
+        .arg(command.get_program())
+        .args(command.get_args());
+    shell
+}
+
 /// What `ring3 stat` knows of a node.
 pub fn stat(node: &str) -> Result<serde_json::Value, String> {
     let text = output(&mut ring3(&["stat", node, "--json"]))?;

@@ -18,7 +18,7 @@
 #define OPEN_PROGRAM	(O_RDONLY | O_CLOEXEC | O_NONBLOCK)	/* a FIFO is refused, not waited for */
 #define PATH_FEW	256		/* bytes of a path that need no larger frame: see gate_execve() */
 
-char gate_exe[4096] GATE_TABLE;
+char gate_exe[PROC_EXE_BYTES] GATE_TABLE;
 
 /*
  * Would the host call the program by the path that was asked for? It would if that is absolute, has
@@ -131,11 +131,6 @@ static void program_end(u32 lent, long aside)
 		program_put_back(aside);
 }
 
-bool gate_exe_is_native(void)
-{
-	return gate.exe_native;
-}
-
 bool gate_path_is_self_exe(const char *path)
 {
 	const char *p = path, *end;
@@ -157,12 +152,13 @@ bool gate_path_is_self_exe(const char *path)
 	return !strcmp(p, "exe");
 }
 
-/* /proc/PID/exe of another process of a node, which is the gate on the host. A frame of its own: see gate_execve(). */
-static long __attribute__((noinline)) open_exe_of_other(const char *path)
+/* A path that ends in exe may be a process's of a node, which is the gate on the host. A frame of its own: see gate_execve(). */
+static long __attribute__((noinline)) open_exe(int dir, const char *path)
 {
-	char exe[sizeof(gate_exe)];
+	char exe[PROC_EXE_BYTES];
+	const char *file = policy_exe(dir, path, exe);
 
-	return gate_open_for_exec(AT_FDCWD, policy_exe_of_other(path, exe) ? exe : path, OPEN_PROGRAM);
+	return file ? gate_open_for_exec(AT_FDCWD, file, OPEN_PROGRAM) : gate_open_for_exec(dir, path, OPEN_PROGRAM);
 }
 
 /* Opens what execve(at) names; fills in the path that the new program is told. */
@@ -187,12 +183,12 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 		gate_format(path, size, "/dev/fd/%d", dir);
 		return fd;
 	}
-	if (gate_path_is_self_exe(path))
-		return gate_open_for_exec(AT_FDCWD, gate_exe_file(link, sizeof(link)), OPEN_PROGRAM);
-	if (unlikely(!strncmp(path, "/proc/", 6)) && !(flags & AT_SYMLINK_NOFOLLOW))
-		return open_exe_of_other(path);
-	fd = gate_open_for_exec(dir, path, OPEN_PROGRAM |
-				(flags & AT_SYMLINK_NOFOLLOW ? O_NOFOLLOW : 0));
+	if (flags & AT_SYMLINK_NOFOLLOW)
+		fd = gate_open_for_exec(dir, path, OPEN_PROGRAM | O_NOFOLLOW);
+	else if (unlikely(n >= 3 && !strcmp(path + n - 3, "exe")))
+		fd = open_exe(dir, path);
+	else
+		fd = gate_open_for_exec(dir, path, OPEN_PROGRAM);
 	if (dir != AT_FDCWD && path[0] != '/') {
 		size_t before = gate_format(link, sizeof(link), "/dev/fd/%d/", dir);
 

@@ -90,7 +90,9 @@ void policy_inherit(u64 numbers);	/* in a child with descriptors of its own: pol
 void policy_exec(bool begins);	/* all other threads are stopped; false: it has failed */
 void policy_shared(void);	/* another process is about to have our descriptors */
 bool policy_refuses_ns(u64 flags);	/* CLONE_NEW*: has said why */
-bool policy_exe_of_other(const char *path, char *exe);	/* /proc/PID/exe: its program's path, as long as gate_exe */
+/* What to follow in place of (dirfd, path), which is the exe of a process of a node; NULL: it is none. */
+#define PROC_EXE_BYTES	4096
+const char *policy_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
 
 /*
  * Called once before the program starts; `fresh` on joining, not on exec.
@@ -233,8 +235,6 @@ void gate_hostmask_end(long ret);
 /* The running program's file, absolute; what /proc/self/exe has to say. */
 const char *gate_exe_file(char *buf, size_t size);
 const char *gate_exe_path(void);
-/* True where the host itself gives that answer, so that no call needs a look. */
-bool gate_exe_is_native(void);
 /* path (in gate memory) is /proc/self/exe or another name of it. */
 bool gate_path_is_self_exe(const char *path);
 

@@ -133,7 +133,6 @@ struct gate_state {
 	u32 threads;			/* live threads in this address space */
 	u64 processes;			/* ever made that had it; 1: nobody but us */
 	const char *asked;		/* by what path it was started */
-	bool exe_native;
 	bool exe_known;			/* gate_exe is filled in */
 	u64 exe_dev, exe_ino;		/* which file GATE_FD_PROGRAM is, as long as it is ours */
 	u64 counts[8];			/* enum gate_count */
@@ -141,7 +140,7 @@ struct gate_state {
 extern struct gate_state gate;
 void signal_exec(bool begins);
 void gate_exe_note(int fd);
-extern char gate_exe[4096];		/* path of the running program; see gate_exe_path() */
+extern char gate_exe[PROC_EXE_BYTES];		/* path of the running program; see gate_exe_path() */
 
 enum gate_count {
 	COUNT_TRAPS,		/* SIGSYS */

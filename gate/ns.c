@@ -223,6 +223,8 @@ long do_mount(struct gate_regs *r)
 		gate_warn("mount: a network namespace can have a name below /run/netns only");
 		return -EINVAL;
 	}
+	if (bind && unlikely(proc_exe_call(r, r->a[0], &ret)))
+		return ret;
 	ret = gate_host_regs(r);
 	if (!host_lets(ret) || gate_strncpy_in(target, user_ptr(r->a[1]), sizeof(target)) < 0 ||
 	    !is_both(target))

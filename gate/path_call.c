@@ -7,48 +7,35 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
-/*
- * /proc/self/exe would show the gate. In `buf` what to use in its place; only
- * where the host does not tell the same by itself.
- */
-static bool path_is_exe(u64 user_path, char *buf)
+/* readlink() of what the host calls by its own name; /proc/self/exe is asked for so often that it is known here. */
+static long read_link(struct gate_regs *r, u32 at)
 {
-	if (likely(gate_exe_is_native()))
-		return false;
-	if (gate_strncpy_in(buf, user_ptr(user_path), PATH_BUF) < 0)
-		return false;
-	return gate_path_is_self_exe(buf);
-}
+	s32 dirfd = at ? (s32)r->a[0] : AT_FDCWD, size = r->a[at + 2];
+	char path[32];
+	long ret;
 
-static long read_exe_link(u64 user, s32 size)
-{
-	const char *exe = gate_exe_path();
-	s32 len = strlen(exe);
+	if (size > 0 && gate_strncpy_in(path, user_ptr(r->a[at]), sizeof(path)) > 0 && gate_path_is_self_exe(path)) {
+		const char *exe = gate_exe_path();
+		s32 len = strlen(exe);
 
-	if (size <= 0)
-		return -EINVAL;
-	if (len > size)
-		len = size;
-	return gate_copy_out(user_ptr(user), exe, len) ? -EFAULT : len;
+		if (len > size)
+			len = size;
+		return gate_copy_out(user_ptr(r->a[at + 1]), exe, len) ? -EFAULT : len;
+	}
+	ret = gate_host_regs(r);
+	return proc_exe_link(dirfd, r->a[at], r->a[at + 1], size, ret);
 }
 
 long do_path(struct gate_regs *r)
 {
 	struct gate_regs node = *r;
 	char buf[PATH_BUF];
+	long ret;
 
 	if (path_owner(AT_FDCWD, r->a[0], buf) == PATH_HOST) {
-		if (likely(!path_is_exe(r->a[0], buf))) {
-			if (r->nr == __NR_readlink)
-				return proc_exe_link(r->a[0], r->a[1], r->a[2], gate_host_regs(r));
-			return gate_host_regs(r);
-		}
 		if (r->nr == __NR_readlink)
-			return read_exe_link(r->a[1], r->a[2]);
-		if (r->nr == __NR_lstat)
-			return gate_host_regs(r);
-		node.a[0] = (u64)gate_exe_file(buf, sizeof(buf));
-		return gate_host_regs(&node);
+			return read_link(r, 0);
+		return proc_exe_call(r, r->a[0], &ret) ? ret : gate_host_regs(r);
 	}
 	node.a[0] = (u64)buf;
 	return image_pass(&node);
@@ -58,6 +45,7 @@ long do_path_at(struct gate_regs *r)
 {
 	struct gate_regs node = *r;
 	char buf[PATH_BUF];
+	long ret;
 
 	if (unlikely(reserved_fd(r->a[0])))
 		return -EBADF;
@@ -74,38 +62,16 @@ long do_path_at(struct gate_regs *r)
 	default:
 		break;
 	}
-	if (likely(!path_is_exe(r->a[1], buf))) {
-		if (r->nr == __NR_readlinkat)
-			return proc_exe_link(r->a[1], r->a[2], r->a[3], gate_host_regs(r));
-		return gate_host_regs(r);
-	}
 	if (r->nr == __NR_readlinkat)
-		return read_exe_link(r->a[2], r->a[3]);
-	if ((r->nr == __NR_newfstatat && (r->a[3] & AT_SYMLINK_NOFOLLOW)) ||
-	    (r->nr == __NR_statx && (r->a[2] & AT_SYMLINK_NOFOLLOW)))
-		return gate_host_regs(r);
-	node.a[0] = AT_FDCWD;
-	node.a[1] = (u64)gate_exe_file(buf, sizeof(buf));
-	return gate_host_regs(&node);
-}
-
-/* A file of the host; what is not a program's own /proc/self/exe may be another's. */
-static long open_host(struct gate_regs *r, u64 path)
-{
-	struct gate_regs host = *r;
-	char exe[PROC_EXE_BYTES];
-
-	if (likely(!proc_exe_path(path, exe)))
-		return gate_host_regs(r);
-	host.a[r->nr == __NR_openat] = (u64)exe;
-	return gate_host_regs(&host);
+		return read_link(r, 1);
+	return proc_exe_call(r, r->a[1], &ret) ? ret : gate_host_regs(r);
 }
 
 static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64 mode)
 {
-	struct gate_regs host = *r;
 	bool cloexec = flags & O_CLOEXEC;
 	char buf[PATH_BUF];
+	long ret;
 
 	switch (path_owner(dirfd, path, buf)) {
 	case PATH_NODE_RELATIVE:
@@ -115,12 +81,7 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 	default:
 		break;
 	}
-	if (unlikely(flags & O_NOFOLLOW))
-		return gate_host_regs(r);
-	if (likely(!path_is_exe(path, buf)))
-		return open_host(r, path);
-	host.a[r->nr == __NR_openat] = (u64)gate_exe_file(buf, sizeof(buf));
-	return gate_host_regs(&host);
+	return proc_exe_call(r, path, &ret) ? ret : gate_host_regs(r);
 }
 
 long do_open(struct gate_regs *r)
@@ -142,10 +103,11 @@ long do_openat2(struct gate_regs *r)
 	struct open_how how;
 	char buf[PATH_BUF], first;
 	u64 dirfd = r->a[0], path = r->a[1], how_at = r->a[2];
+	long ret;
 
 	switch (path_owner(dirfd, path, buf)) {
 	case PATH_HOST:
-		return gate_host_regs(r);
+		return proc_exe_call(r, path, &ret) ? ret : gate_host_regs(r);
 	case PATH_NODE:
 		dirfd = AT_FDCWD;
 		path = (u64)buf;

@@ -38,6 +38,9 @@
 #include <linux/close_range.h>
 #include <linux/eventpoll.h>
 #include <linux/time_types.h>
+#ifndef __NR_fchmodat2
+#define __NR_fchmodat2	452
+#endif
 
 /* Lengths of what we put on the stack. */
 #define PATH_BUF	1024	/* longest path that can be the network's */
@@ -293,9 +296,9 @@ void trace_fork(enum gate_fork_phase phase);
 bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
 
 /* proc_exe.c */
-#define PROC_EXE_BYTES	4096
-long proc_exe_link(u64 user_path, u64 user, u64 size, long ret);
-bool proc_exe_path(u64 user_path, char *exe);
+long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret);
+bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret);	/* true: *ret is what it has returned */
+long do_proc_exe(struct gate_regs *r);
 
 /* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */

@@ -1,16 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * proc_exe.c - which program another process of a node runs
+ * proc_exe.c - /proc/PID/exe is the program that a process of a node runs
  *
- * For the host all of them run the gate, which is what /proc/PID/exe says. A debugger that
- * attaches (gdb -p, ltrace) takes its symbols from there. What a gate runs stands at
- * the same address in all processes of the same gate: ours is where to look. Where it has not
+ * Theory of operation
+ * -------------------
+ * The host runs the gate in all processes of a node, and shows it as their /proc/PID/exe. A privileged process could
+ * change what the host shows (PR_SET_MM_EXE_FILE), an ordinary user's can't. So each call that may follow
+ * such a link is listed below (calls[]), and given the program's file in the link's place.
+ *
+ * A path can lead to the link by many ways: through self, a thread's folder, a descriptor of a folder, the working
+ * directory. Only its last part is fixed: exe. Where a path ends in that, the link itself is opened, and the host
+ * says what it is called: /proc/PID/exe or /proc/PID/task/TID/exe. A symbolic link of another name that leads to
+ * the link is not seen.
+ *
+ * What a gate runs stands at the same address in all processes of the same gate: ours is where to look. Where it has not
  * asked that itself yet, its program is open at GATE_FD_PROGRAM.
  */
 #include "policy.h"
 #include "internal.h"
 
-_Static_assert(sizeof(gate_exe) == PROC_EXE_BYTES, "policy.h");
+#include <linux/fanotify.h>
+#include <linux/inotify.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+
+#define LINK_BYTES	64	/* /proc/PID/task/TID/exe, /proc/self/fd/N */
+#define NO_DIR		-1	/* struct call: a path alone */
+#define NO_FLAGS	-1
+#define HOW		-2	/* struct open_how, in argument 2 */
 
 static char gate_file[256];	/* what the host shows in place of a program */
 static u32 gate_file_len;	/* 0: not looked up yet */
@@ -30,16 +47,51 @@ static u32 gate_file_length(void)
 	return n > 0 ? n : 0;
 }
 
-/* N of /proc/N/exe, or 0. */
-static s32 pid_of(const char *path)
+/* The path of what is open at fd. */
+static bool name_of(s32 fd, char name[LINK_BYTES])
+{
+	char link[40];
+	long n;
+
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)name, LINK_BYTES - 1);
+	if (n <= 0 || n == LINK_BYTES - 1)
+		return false;
+	name[n] = 0;
+	return true;
+}
+
+/* PID of /proc/PID/exe and /proc/PID/task/TID/exe, or 0. */
+static s32 pid_of(const char *name)
 {
 	const char *end;
 	u64 pid;
 
-	if (strncmp(path, "/proc/", 6) || path[6] < '1' || path[6] > '9')
+	if (strncmp(name, "/proc/", 6) || name[6] < '1' || name[6] > '9')
 		return 0;
-	pid = gate_strtou(path + 6, 10, &end);
+	pid = gate_strtou(name + 6, 10, &end);
+	if (!strncmp(end, "/task/", 6))
+		gate_strtou(end + 6, 10, &end);
 	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
+}
+
+/* Whose exe is the link at (dirfd, path), or that is open at dirfd if the path is empty? 0: it is none, or not of a gate. */
+static s32 process_of(s32 dirfd, const char *path)
+{
+	char name[LINK_BYTES], shows[sizeof(gate_file)];
+	u32 len = gate_file_length();
+	s32 fd = dirfd, pid = 0;
+
+	if (path[0])
+		fd = host_syscall4(__NR_openat, dirfd, (long)path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	if (host_syscall4(__NR_readlinkat, fd, (long)"", (long)shows, sizeof(shows)) == (long)len &&
+	    !memcmp(shows, gate_file, len) && name_of(fd, name))
+		pid = pid_of(name);
+	if (path[0])
+		host_syscall1(__NR_close, fd);
+	return pid;
 }
 
 static u64 program_open_in(s32 pid, char *exe)
@@ -77,44 +129,171 @@ static u64 program_of(s32 pid, char *exe)
 	return exe[0] == '/' && len < sizeof(gate_exe) ? len : 0;
 }
 
-/* Is user_path /proc/PID/exe of another process of a node? Its program's path, then. */
-bool proc_exe_path(u64 user_path, char *exe)
+/* How the host finds the program of process pid, by links; NULL: it runs none that we know of. */
+static const char *file_of(s32 pid, char exe[PROC_EXE_BYTES])
 {
-	char path[32], link[sizeof(gate_file)];
-	s32 pid;
-
-	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) < 0)
-		return false;
-	pid = pid_of(path);
-	if (likely(!pid))
-		return false;
-	return host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link)) ==
-		       (long)gate_file_length() &&
-	       !memcmp(link, gate_file, gate_file_length()) && program_of(pid, exe);
+	if (pid == host_syscall0(__NR_getpid))
+		return gate_exe_file(exe, PROC_EXE_BYTES);
+	return pid && program_of(pid, exe) ? exe : NULL;
 }
 
-bool policy_exe_of_other(const char *path, char *exe)
+static bool ends_in_exe(const char *path, long len)
 {
-	return proc_exe_path((u64)path, exe);
+	return len >= 3 && !strcmp(path + len - 3, "exe") && (len == 3 || path[len - 4] == '/');
 }
 
-/* The host's readlink has put ret bytes into user: mends them where they name the gate. */
-long proc_exe_link(u64 user_path, u64 user, u64 size, long ret)
+const char *policy_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES])
 {
-	char path[32], text[sizeof(gate_file)], exe[PROC_EXE_BYTES];
-	s32 pid;
-	u64 len;
+	if (likely(!ends_in_exe(path, strlen(path))))
+		return NULL;
+	if (gate_path_is_self_exe(path))
+		return gate_exe_file(exe, PROC_EXE_BYTES);
+	return file_of(process_of(dirfd, path), exe);
+}
 
-	if (likely(ret <= 0 || ret != (long)gate_file_length()))
-		return ret;
-	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) < 0 ||
-	    gate_copy_in(text, user_ptr(user), ret) || memcmp(text, gate_file, ret))
-		return ret;
-	pid = pid_of(path);
-	len = pid ? program_of(pid, exe) : 0;
-	if (!len)
-		return ret;
+/* ---- calls that follow links ---- */
+
+struct call {
+	u16 nr;
+	s8 dir, path;		/* which argument */
+	s8 flags;		/* ... or NO_FLAGS, HOW */
+	bool asked;		/* links are followed if bit is set, else unless */
+	u32 bit;
+};
+
+static const struct call calls[] = {
+	{ __NR_open, NO_DIR, 0, 1, false, O_NOFOLLOW },
+	{ __NR_creat, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_openat, 0, 1, 2, false, O_NOFOLLOW },
+	{ __NR_openat2, 0, 1, HOW, false, O_NOFOLLOW },
+	{ __NR_open_tree, 0, 1, 2, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_stat, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_newfstatat, 0, 1, 3, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_statx, 0, 1, 2, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_statfs, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_access, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_faccessat, 0, 1, NO_FLAGS, false, 0 },
+	{ __NR_faccessat2, 0, 1, 3, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_chmod, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_fchmodat, 0, 1, NO_FLAGS, false, 0 },
+	{ __NR_fchmodat2, 0, 1, 3, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_chown, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_fchownat, 0, 1, 4, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_utime, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_utimes, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_futimesat, 0, 1, NO_FLAGS, false, 0 },
+	{ __NR_utimensat, 0, 1, 3, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_truncate, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_getxattr, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_setxattr, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_listxattr, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_removexattr, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_linkat, 0, 1, 4, true, AT_SYMLINK_FOLLOW },
+	{ __NR_name_to_handle_at, 0, 1, 4, true, AT_SYMLINK_FOLLOW },
+	{ __NR_mount, NO_DIR, 0, NO_FLAGS, false, 0 },
+	{ __NR_move_mount, 0, 1, 4, true, MOVE_MOUNT_F_SYMLINKS },
+	{ __NR_mount_setattr, 0, 1, 2, false, AT_SYMLINK_NOFOLLOW },
+	{ __NR_fspick, 0, 1, 2, false, FSPICK_SYMLINK_NOFOLLOW },
+	{ __NR_inotify_add_watch, NO_DIR, 1, 2, false, IN_DONT_FOLLOW },
+	{ __NR_fanotify_mark, 3, 4, 1, false, FAN_MARK_DONT_FOLLOW },
+};
+
+static const struct call *call_of(u64 nr)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(calls); i++)
+		if (calls[i].nr == nr)
+			return &calls[i];
+	return NULL;
+}
+
+/* What openat2() has to say against such links fails at the gate's as it would at the program's. */
+static bool how_follows(const struct gate_regs *r, u32 bit)
+{
+	struct open_how how;
+
+	return r->a[3] >= sizeof(how) && !gate_copy_in(&how, user_ptr(r->a[2]), sizeof(how)) && !(how.flags & bit) &&
+	       !(how.resolve & ~(u64)RESOLVE_CACHED);
+}
+
+static bool follows(const struct call *c, const struct gate_regs *r)
+{
+	if (c->flags == NO_FLAGS)
+		return true;
+	if (c->flags == HOW)
+		return how_follows(r, c->bit);
+	return !!(r->a[c->flags] & c->bit) == c->asked;
+}
+
+/* A frame of its own: it is large, and few calls come here. */
+static bool __attribute__((noinline)) follow(const struct gate_regs *r, const struct call *c, const char *path, long *ret)
+{
+	struct gate_regs host = *r;
+	char exe[PROC_EXE_BYTES];
+	const char *file = policy_exe(c->dir == NO_DIR ? AT_FDCWD : (s32)r->a[c->dir], path, exe);
+
+	if (!file)
+		return false;
+	if (c->dir != NO_DIR)
+		host.a[c->dir] = AT_FDCWD;
+	host.a[c->path] = (u64)file;
+	*ret = gate_host_regs(&host);
+	return true;
+}
+
+bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret)
+{
+	const struct call *c;
+	char path[PATH_BUF];
+	long len;
+
+	len = gate_strncpy_in(path, user_ptr(user_path), sizeof(path));
+	if (likely(len < 0 || !ends_in_exe(path, len)))
+		return false;
+	c = call_of(r->nr);
+	return c && follows(c, r) && follow(r, c, path, ret);
+}
+
+/* Calls that have no other reason to come to the gate. */
+long do_proc_exe(struct gate_regs *r)
+{
+	const struct call *c = call_of(r->nr);
+	long ret;
+
+	return proc_exe_call(r, r->a[c->path], &ret) ? ret : gate_host_regs(r);
+}
+
+/* ---- readlink() ---- */
+
+static long give(u64 user, u64 size, const char *exe)
+{
+	u64 len = strlen(exe);
+
 	if (len > size)
 		len = size;
 	return gate_copy_out(user_ptr(user), exe, len) ? -EFAULT : (long)len;
+}
+
+static long __attribute__((noinline)) link_text(s32 dirfd, const char *path, u64 user, u64 size, long ret)
+{
+	s32 pid = process_of(dirfd, path);
+	char exe[PROC_EXE_BYTES];
+
+	if (pid == host_syscall0(__NR_getpid))
+		return give(user, size, gate_exe_path());
+	return pid && program_of(pid, exe) ? give(user, size, exe) : ret;
+}
+
+/* The host's readlink has put ret bytes into user: mends them where they name the gate. */
+long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret)
+{
+	char path[LINK_BYTES], text[sizeof(gate_file)];
+
+	if (likely(ret <= 0 || ret > (long)gate_file_length() || (ret != (long)gate_file_len && ret != (long)size)))
+		return ret;
+	if (gate_copy_in(text, user_ptr(user), ret) || memcmp(text, gate_file, ret) ||
+	    gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) < 0)
+		return ret;
+	return link_text(dirfd, path, user, size, ret);
 }

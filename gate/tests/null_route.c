@@ -126,9 +126,9 @@ void policy_shared(void)
 {
 }
 
-bool policy_exe_of_other(const char *path, char *exe)
+const char *policy_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES])
 {
-	return false;
+	return gate_path_is_self_exe(path) ? gate_exe_file(exe, PROC_EXE_BYTES) : NULL;
 }
 
 bool policy_refuses_ns(u64 flags)

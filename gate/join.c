@@ -8,7 +8,6 @@
  */
 #include "internal.h"
 #include "ring3_join.h"
-#include "ring3_link.h"
 #include "ring3_xdp.h"
 #include <linux/if_xdp.h>
 #include <linux/un.h>
@@ -104,24 +103,6 @@ static void map_xdp(u64 at, int fd)
 	}
 }
 
-/* Pages of the region that are the link's memory: over the region's own, which nobody has touched. */
-static void map_arena(u32 index, int fd)
-{
-	const struct ring3_arena *arena = &gate.region->arena[index];
-	u64 offset = (u64)READ_ONCE(arena->page) << 12, at = (u64)gate.region + offset;
-	long p;
-
-	if (!offset)
-		return;
-	if (offset + RING3_ARENA_BYTES > gate.region->size)
-		gate_die(125, "port %u has its pages outside of the node's memory", index);
-	p = host_syscall6(__NR_mmap, at, RING3_ARENA_BYTES, REGION_PROT, MAP_SHARED | MAP_FIXED, fd,
-			  (u64)READ_ONCE(arena->file_page) << 12);
-	if ((u64)p != at)
-		gate_die(125, "cannot map the pages of port %u (error %ld)", index, HOST_IS_ERR(p) ? -p : 0L);
-	host_syscall3(__NR_madvise, at, RING3_ARENA_BYTES, MADV_DONTDUMP);
-}
-
 /* A port's memory: a link's, which is a file, or the rings of an AF_XDP socket. */
 static void map_port(u32 index, int fd)
 {
@@ -130,12 +111,10 @@ static void map_port(u32 index, int fd)
 
 	if (host_syscall2(__NR_fstat, fd, (long)&st))
 		gate_die(125, "port %u came without its memory", index);
-	if ((st.st_mode & S_IFMT) == S_IFSOCK) {
+	if ((st.st_mode & S_IFMT) == S_IFSOCK)
 		map_xdp(at, fd);
-	} else {
+	else
 		map_at(at, page_align(st.st_size), REGION_PROT, fd, 0);
-		map_arena(index, fd);
-	}
 	gate.links |= 1UL << index;
 }
 

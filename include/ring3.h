@@ -55,7 +55,7 @@ typedef int64_t r3_s64;
 #include "ring3_cpuid.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		4
+#define RING3_ABI		5
 
 #include "ring3_space.h"
 
@@ -63,7 +63,7 @@ typedef int64_t r3_s64;
 #define RING3_REGION_MAX	0x080000000ULL	/* region: [0, mem) */
 #define RING3_ALIAS_OFFSET	0x080000000ULL	/* writable alias of the text */
 #define RING3_LINK_OFFSET	0x0c0000000ULL	/* windows of `link` ports */
-#define RING3_LINK_STRIDE	0x002000000ULL	/* 32 MiB each */
+#define RING3_LINK_STRIDE	0x001000000ULL	/* 16 MiB each */
 #define RING3_PORTS_MAX		16
 
 /* region->state */
@@ -281,16 +281,6 @@ struct ring3_port_config {
 };
 
 /*
- * Pages of the region that are a link's memory (ring3_link.h): the kernel has its struct pages for them, and
- * the far side sees them. Each process that joins, and the keeper, maps RING3_ARENA_BYTES of the port's
- * file there, over the region's own.
- */
-struct ring3_arena {
-	r3_u32 page;		/* of the region: offset / 4096; 0: this port has none */
-	r3_u32 file_page;	/* of the port's file */
-};
-
-/*
  * At offset 0 of the region (and of the image file's first PT_LOAD). Fields above
  * `base` are constant in the image; the keeper fills the next group before boot.
  */
@@ -333,7 +323,6 @@ struct ring3_region {
 #define RING3_PROCS_MAX		2048
 	struct ring3_proc procs[RING3_PROCS_MAX];
 	struct ring3_cpuid cpuid __attribute__((aligned(64)));	/* the gates' own */
-	struct ring3_arena arena[RING3_PORTS_MAX];	/* PORT_ADD fills in that of a link */
 };
 
 #endif /* RING3_H */

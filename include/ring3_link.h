@@ -7,14 +7,9 @@
  * and receives from ring[!s]. Each ring has one producer and one consumer (the
  * vCPU of a node; an SMP node takes a lock on its own end).
  *
- * Behind the rings each side has an arena, for what it sends without a copy: pages of its node's
- * memory are these (struct ring3_arena), and a record can say where in the arena a piece of the frame lies.
- *
- * A record is struct ring3_record followed by `len` bytes: `pieces` times struct ring3_piece, then the
- * beginning of an Ethernet frame, or with no pieces all of it; the pieces are the rest, in their order. They stay
- * as they are until the consumer's tail is past the record. Records are padded to 64 bytes. A record never
- * wraps: where it would, the producer writes a record with len = RING3_RECORD_SKIP and starts again at
- * offset 0.
+ * A record is struct ring3_record followed by `len` bytes of Ethernet frame,
+ * padded to 64 bytes. A record never wraps: where it would, the producer writes
+ * a record with len = RING3_RECORD_SKIP and starts again at offset 0.
  *
  * The far side is not trusted: a consumer reads each field once, checks it
  * against the ring's size and never follows anything else. A record that makes no sense
@@ -32,23 +27,14 @@
 #define RING3_LINK_MAGIC	0x6b6e696c33676e72ULL
 #define RING3_RING_BYTES	(4u << 20)	/* data of one direction */
 #define RING3_LINK_HEAD		4096u		/* the struct below, then the data of ring 0 and 1 */
-#define RING3_LINK_RINGS	(RING3_LINK_HEAD + 2 * RING3_RING_BYTES)	/* which have their memory from the start */
-#define RING3_ARENA_BYTES	(4u << 20)	/* of one side, behind both rings; memory when it is used */
-#define RING3_LINK_BYTES	(RING3_LINK_RINGS + 2 * RING3_ARENA_BYTES)
-#define RING3_PIECES_MAX	8u
+#define RING3_LINK_BYTES	(RING3_LINK_HEAD + 2 * RING3_RING_BYTES)
 #define RING3_RECORD_SKIP	0xffffffffu
 
 /* virtio_net_hdr (12 bytes, little endian; include/uapi/linux/virtio_net.h). */
 struct ring3_record {
 	r3_u32 len;
 	r3_u8 vnet_hdr[12];
-	r3_u32 pieces;		/* 0 .. RING3_PIECES_MAX */
-	r3_u8 pad[12];
-};
-
-struct ring3_piece {
-	r3_u32 offset;		/* bytes, in the sender's arena */
-	r3_u32 len;
+	r3_u8 pad[16];
 };
 
 struct ring3_ring {

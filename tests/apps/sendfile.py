@@ -3,9 +3,7 @@
 
 sendfile.py serve FILE PORT       three forked workers; one of them has executed itself again
 sendfile.py ask FILE HOST PORT N  eight clients ask for N random pieces each and compare
-sendfile.py now FILE              does this host say what it has of the file in memory (RWF_NOWAIT)? yes or no
 """
-import errno
 import os
 import random
 import socket
@@ -85,19 +83,7 @@ def ask(path, host, port, count):
     sys.exit("\n".join(bad) or 0)
 
 
-def now(path):
-    try:
-        os.preadv(os.open(path, os.O_RDONLY), [bytearray(100)], 0, os.RWF_NOWAIT)
-        print("yes")
-    except OSError as why:
-        if why.errno != errno.EOPNOTSUPP:
-            raise
-        print("no")
-
-
-if sys.argv[1] == "now":
-    now(sys.argv[2])
-elif sys.argv[1] == "work":
+if sys.argv[1] == "work":
     work(socket.socket(fileno=int(sys.argv[3])), sys.argv[2])
 elif sys.argv[1] == "serve":
     serve(*sys.argv[2:])

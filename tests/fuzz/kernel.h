@@ -42,10 +42,6 @@ typedef int32_t s32;
 typedef int64_t s64;
 typedef unsigned int gfp_t;
 typedef struct { u64 counter; } atomic64_t;
-struct kvec {
-	void *iov_base;
-	size_t iov_len;
-};
 
 #define __force
 #define __user

@@ -31,7 +31,6 @@ static void far_side_writes(void *word);
 static const uint8_t *step;
 static size_t left;
 static r3_u8 *data;
-static r3_u8 *arena;
 static struct ring3_ring *ring;
 static struct link_tx tx;
 static struct link_rx rx;
@@ -60,42 +59,15 @@ static uint32_t word(void)
 	}
 }
 
-static uint32_t strike;		/* at that look from now on the far side surely writes; 0: at none */
-
 static void far_side_writes(void *p)
 {
 	uint32_t value;
 
-	if (strike)
-		strike--;
-	if (!left || (*step % 8 && strike != 1))
+	if (!left || *step % 8)
 		return;
 	byte();
 	value = word();
 	memcpy(p, &value, sizeof(value));
-}
-
-/* What a record says of the arena lies in it, and the frame is no longer than frames are. */
-static void pieces_lie(struct ring3_record *rec, r3_u32 len)
-{
-	r3_u32 n = link_load(&rec->pieces), frame = 0, sum, i;
-	struct ring3_piece pieces[RING3_PIECES_MAX];
-	volatile uint32_t read = 0;
-	long head;
-
-	strike = byte() % 16;
-	head = link_rx_pieces(rec, len, n, pieces, &frame);
-	strike = 0;
-	if (head < 0)
-		return;
-	CHECK(n <= RING3_PIECES_MAX && head + n * sizeof(*pieces) == len);
-	for (i = 0, sum = (r3_u32)head; i < n; i++) {
-		CHECK(pieces[i].len <= RING3_ARENA_BYTES);
-		sum += pieces[i].len;
-		if (pieces[i].len)
-			read += arena[pieces[i].offset] + arena[pieces[i].offset + pieces[i].len - 1];
-	}
-	CHECK(sum == frame && (!n || frame <= LINK_FRAME_MAX));
 }
 
 /* What peek hands out lies in the ring, all of it. */
@@ -120,7 +92,6 @@ static void receive(void)
 			sum += ((uint8_t *)(rec + 1))[i];
 		if (len)
 			sum += ((uint8_t *)(rec + 1))[len - 1];
-		pieces_lie(rec, len);
 		link_rx_consume(&rx);
 		CHECK(rx.head - rx.tail <= SIZE);
 	}
@@ -147,25 +118,6 @@ static void transmit(void)
 	link_tx_publish(&tx);
 }
 
-/* A record of pieces, on both sides of what the arena has and what a frame may have. */
-static void some_pieces(struct ring3_record *rec)
-{
-	struct ring3_piece *piece = (struct ring3_piece *)(rec + 1);
-	uint32_t room = SIZE - (uint32_t)((r3_u8 *)rec - data) - (uint32_t)sizeof(*rec), n, i;
-
-	n = byte() % (RING3_PIECES_MAX + 2);
-	rec->len = n * (uint32_t)sizeof(*piece) + byte() % 64;
-	rec->pieces = n;
-	for (i = 0; i < n && (i + 1) * sizeof(*piece) <= room; i++) {
-		uint32_t how = byte();
-
-		piece[i].len = how % 4 ? how * 16 : word();
-		piece[i].offset = how % 8 == 1 ? RING3_ARENA_BYTES - piece[i].len + byte() % 3 - 1 :
-				  how % 8 == 2 ? word() : how << 12;
-	}
-	__atomic_store_n(&ring->head, rx.tail + link_record_bytes(rec->len), __ATOMIC_RELAXED);
-}
-
 static void fuzz_one(const uint8_t *input, size_t len)
 {
 	step = input;
@@ -173,7 +125,6 @@ static void fuzz_one(const uint8_t *input, size_t len)
 	if (!data) {
 		data = aligned_alloc(64, SIZE);
 		ring = aligned_alloc(64, sizeof(*ring));
-		arena = calloc(1, RING3_ARENA_BYTES);
 	}
 	memset(ring, 0, sizeof(*ring));
 	memset(data, 0, SIZE);
@@ -190,13 +141,10 @@ static void fuzz_one(const uint8_t *input, size_t len)
 		case 2:
 			__atomic_store_n(&ring->tail, word(), __ATOMIC_RELAXED);
 			break;
-		case 3:			/* a length somewhere, mostly where we look next */
+		case 3: case 4:		/* a length somewhere, mostly where we look next */
 			value = byte() % 2 ? word() : rx.tail;
 			value &= SIZE - LINK_ALIGN;
 			*(uint32_t *)(data + value) = word();
-			break;
-		case 4:			/* pieces, where we look next */
-			some_pieces((struct ring3_record *)(data + (rx.tail & (SIZE - LINK_ALIGN))));
 			break;
 		case 5: case 6:
 			receive();

@@ -111,7 +111,7 @@ layout! {
         answers = answers @ 64,
         files = files @ 1088,
     }
-    ring3_region: 285184 {
+    ring3_region: 285056 {
         magic = magic @ 0,
         abi = abi @ 8,
         flavour = flavour @ 12,
@@ -144,21 +144,11 @@ layout! {
         init_proc = tail.init_proc @ 5288,
         procs = tail.procs @ 5416,
         cpuid = tail.cpuid @ 267584,
-        arena = tail.arena @ 285056,
-    }
-    ring3_arena: 8 {
-        page = page @ 0,
-        file_page = file_page @ 4,
     }
     ring3_record: 32 {
         len = len @ 0,
         vnet_hdr = vnet_hdr @ 4,
-        pieces = pieces @ 16,
-        pad = pad @ 20,
-    }
-    ring3_piece: 8 {
-        offset = offset @ 0,
-        len = len @ 4,
+        pad = pad @ 16,
     }
     ring3_ring: 128 {
         head = head @ 0,

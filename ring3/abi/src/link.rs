@@ -6,10 +6,7 @@ use core::sync::atomic::{AtomicI32, AtomicU32};
 pub const RING3_LINK_MAGIC: u64 = 0x6b6e_696c_3367_6e72;
 pub const RING3_RING_BYTES: u32 = 4 << 20;
 pub const RING3_LINK_HEAD: u32 = 4096;
-pub const RING3_LINK_RINGS: u32 = RING3_LINK_HEAD + 2 * RING3_RING_BYTES;
-pub const RING3_ARENA_BYTES: u32 = 4 << 20;
-pub const RING3_LINK_BYTES: u32 = RING3_LINK_RINGS + 2 * RING3_ARENA_BYTES;
-pub const RING3_PIECES_MAX: u32 = 8;
+pub const RING3_LINK_BYTES: u32 = RING3_LINK_HEAD + 2 * RING3_RING_BYTES;
 pub const RING3_RECORD_SKIP: u32 = 0xffff_ffff;
 
 #[allow(non_camel_case_types)]
@@ -18,16 +15,7 @@ pub const RING3_RECORD_SKIP: u32 = 0xffff_ffff;
 pub struct ring3_record {
     pub len: u32,
     pub vnet_hdr: [u8; 12],
-    pub pieces: u32,
-    pub pad: [u8; 12],
-}
-
-#[allow(non_camel_case_types)]
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct ring3_piece {
-    pub offset: u32,
-    pub len: u32,
+    pub pad: [u8; 16],
 }
 
 /// A word on a cache line of its own.

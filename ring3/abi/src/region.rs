@@ -6,7 +6,7 @@ use core::sync::atomic::AtomicU32;
 use crate::cpuid::ring3_cpuid;
 
 pub const RING3_MAGIC: u64 = 0x3367_006e_6967_6572;
-pub const RING3_ABI: u32 = 4;
+pub const RING3_ABI: u32 = 5;
 
 pub const RING3_GATE_BASE: u64 = 0x29f0_0000_0000;
 pub const RING3_SPACE_BASE: u64 = 0x2a00_0000_0000;
@@ -17,7 +17,7 @@ pub const RING3_SPACE_END: u64 = RING3_SPACE_BASE + RING3_SLOTS * RING3_SLOT_SIZ
 pub const RING3_REGION_MAX: u64 = 0x8000_0000;
 pub const RING3_ALIAS_OFFSET: u64 = 0x8000_0000;
 pub const RING3_LINK_OFFSET: u64 = 0xc000_0000;
-pub const RING3_LINK_STRIDE: u64 = 0x0200_0000;
+pub const RING3_LINK_STRIDE: u64 = 0x0100_0000;
 pub const RING3_PORTS_MAX: usize = 16;
 
 /* enum ring3_state */
@@ -207,15 +207,6 @@ pub struct ring3_region_tail {
     pub init_proc: ring3_proc,
     pub procs: [ring3_proc; RING3_PROCS_MAX],
     pub cpuid: ring3_cpuid,
-    pub arena: [ring3_arena; RING3_PORTS_MAX],
-}
-
-#[allow(non_camel_case_types)]
-#[derive(Clone, Copy)]
-#[repr(C)]
-pub struct ring3_arena {
-    pub page: u32,
-    pub file_page: u32,
 }
 
 #[allow(non_camel_case_types)]

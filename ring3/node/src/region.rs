@@ -455,33 +455,6 @@ impl Region {
         .map_err(Error::host("map a link's memory"))?;
         Ok(window)
     }
-
-    /// Maps a link's arena over the pages of the region that the kernel has put in for it, if it
-    /// has. Before the interface is up, and before a program joins, none of them is in use.
-    pub fn map_arena(&self, port: usize, link: &File) -> Result<()> {
-        assert!(port < RING3_PORTS_MAX);
-        let at = offset_of!(ring3_region, tail.arena) + port * size_of::<ring3_arena>();
-        // SAFETY: one of the structs in the mapped region; the kernel has filled it in by now.
-        let arena = unsafe { self.at::<ring3_arena>(at).read_volatile() };
-        if arena.page == 0 {
-            return Ok(());
-        }
-        let (offset, len) = (u64::from(arena.page) << 12, u64::from(RING3_ARENA_BYTES));
-        assert!(offset + len <= self.size());
-        // SAFETY: pages of the region, which the kernel keeps for this and nobody refers to yet.
-        unsafe {
-            mmap(
-                (self.base + offset) as *mut c_void,
-                len as usize,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED | MapFlags::FIXED,
-                link,
-                u64::from(arena.file_page) << 12,
-            )
-        }
-        .map_err(Error::host("map a link's arena"))?;
-        Ok(())
-    }
 }
 
 impl Drop for Region {

@@ -9,6 +9,7 @@
 //! | [`web`] | web servers with workers, reloaded under load |
 //! | [`stores`] | databases and caches |
 //! | [`transfer`] | files by sendfile() |
+//! | [`secrets`] | what the far side of a link may see |
 //! | [`languages`] | Node.js, Go, Java, musl |
 //! | [`clients`] | static programs, shells, names, captures |
 //! | [`ssh`] | OpenSSH |
@@ -50,6 +51,7 @@ mod passing;
 mod ports;
 mod programs;
 mod scenario;
+mod secrets;
 mod shortage;
 mod soak;
 mod ssh;
@@ -76,6 +78,7 @@ const SCENARIOS: &[&[Scenario]] = &[
     web::SCENARIOS,
     stores::SCENARIOS,
     transfer::SCENARIOS,
+    secrets::SCENARIOS,
     languages::SCENARIOS,
     clients::SCENARIOS,
     ssh::SCENARIOS,

@@ -117,10 +117,10 @@ impl Place {
 pub struct Pair {
     // Declared in the order of taking down.
     pub client: Place,
-    pub topology: Topology,
     pub server: Place,
     pub server4: String,
     pub server6: String,
+    pub client4: String,
     /// Name of the interface on the node's side.
     pub interface: String,
     first_port: u16,
@@ -166,11 +166,11 @@ impl Pair {
             }
         };
         Ok(Pair {
-            topology,
             client,
             server,
             server4,
             server6,
+            client4,
             interface: name,
             first_port: (20000 + std::process::id() % 9 * 1220 + slot * 20) as u16,
         })

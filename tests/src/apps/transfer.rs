@@ -1,32 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Files that go out by sendfile(): whole, whatever becomes of the packets.
 
-use super::ensure;
 use super::scenario::{LIMIT, SERVED, Scenario};
-use super::topology::{Pair, Place, Topology};
+use super::topology::Pair;
 use crate::paths;
 use crate::scratch::Scratch;
 use std::time::Duration;
 
 pub const SCENARIOS: &[Scenario] = &[Scenario {
     name: "sendfile",
-    programs: &["python3", "tc", "ip", "ethtool"],
+    programs: &["python3", "tc", "ip"],
     what: "three workers send random pieces of a file to eight clients: undisturbed, with packets lost, \
            delayed and sent twice, and while the interface goes down and up",
     topologies: SERVED,
     needs_root: None,
     run: sendfile,
 }];
-
-/// Packets whose data were not copied; a TAP has none.
-fn without_copy(pair: &Pair) -> Result<u64, String> {
-    let text = pair
-        .server
-        .must(&["ethtool", "-S", &pair.interface], LIMIT)?;
-    text.lines()
-        .find_map(|line| line.trim().strip_prefix("tx_without_copy: ")?.parse().ok())
-        .ok_or(text)
-}
 
 fn sendfile(pair: &Pair) -> Result<(), String> {
     let folder = Scratch::new()?;
@@ -52,13 +41,6 @@ fn sendfile(pair: &Pair) -> Result<(), String> {
         pair.client.must(&argv, LIMIT)
     };
     ask("60")?;
-    let first = without_copy(pair)?;
-    // A filesystem that does not say what it has in memory (overlayfs) has its files copied.
-    let now = Place::Host.must(&["python3", &script, "now", &file], LIMIT)?;
-    let may = now.trim() == "yes" && pair.topology == Topology::Link;
-    ensure((first > 100) == may, || {
-        format!("RWF_NOWAIT: {now}; {first} packets went without a copy")
-    })?;
 
     let interface = pair.interface.as_str();
     let trouble = format!(

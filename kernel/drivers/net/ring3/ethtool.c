@@ -20,7 +20,6 @@ static const char ring3_counter_names[RING3_COUNTERS][ETH_GSTRING_LEN] = {
 	[RING3_TX_DOORBELLS] = "tx_doorbells_rung",
 	[RING3_TX_FULL] = "tx_full",
 	[RING3_TX_WAKES] = "tx_wakes",
-	[RING3_TX_PIECES] = "tx_without_copy",
 	[RING3_TX_PARTIAL] = "tx_partial",
 	[RING3_TX_HOST_ERRORS] = "tx_host_errors",
 };

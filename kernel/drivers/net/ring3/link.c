@@ -7,7 +7,7 @@
  * include/ring3_link.h has the memory, link_ring.h the rings and what is checked
  * of the far side. This file puts packets in and takes them out.
  *
- * Send: one copy, from the skb into the ring, or none (link_arena.c). The position is published at the end of
+ * Send: one copy, from the skb into the ring. The position is published at the end of
  * a batch (xmit_more); then, if the far side sleeps (`armed`), its doorbell is rung.
  * The queue is stopped while the ring has no room for the largest frame, so
  * that xmit never fails for want of room, and `waiting` asks the far side to ring
@@ -56,32 +56,11 @@ static void link_tx_stop(struct ring3_port *port, struct link_port *link)
 	link_look_soon(link);
 }
 
-/* The frame itself, or its beginning and where the rest of it lies; then skb is held for as long. */
-static void link_put(struct ring3_port *port, struct link_port *link, struct sk_buff *skb,
-		     const struct virtio_net_hdr_mrg_rxbuf *hdr)
-{
-	struct ring3_piece pieces[RING3_PIECES_MAX];
-	struct ring3_record *rec;
-	u32 len = skb->len, n = 0;
-
-	if (len > PAGE_SIZE && link->arena)
-		n = link_arena_pieces(link->arena, skb, pieces, &len);
-	rec = link_tx_reserve(&link->tx, len + n * sizeof(*pieces));
-	memcpy(rec->vnet_hdr, hdr, sizeof(rec->vnet_hdr));
-	rec->pieces = n;
-	memcpy(rec + 1, pieces, n * sizeof(*pieces));
-	skb_copy_bits(skb, 0, (void *)(rec + 1) + n * sizeof(*pieces), len);
-	link_tx_commit(&link->tx, len + n * sizeof(*pieces));
-	if (n)
-		link_hold(port, link, skb);
-	else
-		ring3_tx_done(port, skb);
-}
-
 static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 {
 	struct link_port *link = to_link(port);
 	struct virtio_net_hdr_mrg_rxbuf hdr = {};
+	struct ring3_record *rec;
 	u32 len = skb->len;
 
 	if (unlikely(len > RING3_FRAME_MAX || link_tx_room(&link->tx, len) != LINK_OK ||
@@ -91,7 +70,12 @@ static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	}
 	hdr.num_buffers = cpu_to_virtio16(NULL, 1);
 
-	link_put(port, link, skb, &hdr);
+	rec = link_tx_reserve(&link->tx, len);
+	memcpy(rec->vnet_hdr, &hdr, sizeof(rec->vnet_hdr));
+	skb_copy_bits(skb, 0, rec + 1, len);
+	link_tx_commit(&link->tx, len);
+	ring3_tx_done(port, skb);
+
 flush:
 	if (unlikely(link_tx_room(&link->tx, LINK_FRAME_MAX) != LINK_OK)) {
 		/* First what is there: the far side can make no room of nothing. */
@@ -143,33 +127,6 @@ static void link_rx_header(const struct ring3_record *rec, struct virtio_net_hdr
 	*hdr = copy.hdr;
 }
 
-/* A copy of a record's frame; NULL and counted, if it makes none. */
-static struct sk_buff *link_frame(struct ring3_port *port, struct link_port *link,
-				  struct ring3_record *rec, u32 len, u32 *frame,
-				  const struct virtio_net_hdr *hdr)
-{
-	struct ring3_piece pieces[RING3_PIECES_MAX];
-	struct kvec vec[1 + RING3_PIECES_MAX];
-	u32 n = READ_ONCE(rec->pieces), i;
-	long head;
-
-	head = link_rx_pieces(rec, len, n, pieces, frame);
-	if (unlikely(head < 0)) {
-		ring3_rx_fault(port, RING3_FAULT_HEADER);
-		return NULL;
-	}
-	if (!ring3_rx_len_ok(port, *frame, hdr->gso_type))
-		return NULL;
-	vec[0].iov_base = (void *)(rec + 1) + n * sizeof(*pieces);
-	vec[0].iov_len = head;
-	for (i = 0; i < n; i++) {
-		vec[1 + i].iov_base = (void *)link->peer_arena + pieces[i].offset;
-		vec[1 + i].iov_len = pieces[i].len;
-	}
-	return ring3_rx_gather(port, &link->frag, vec, *frame,
-			       le16_to_cpu((__force __le16)hdr->hdr_len));
-}
-
 static int link_poll(struct ring3_port *port, int budget)
 {
 	struct link_port *link = to_link(port);
@@ -184,18 +141,23 @@ static int link_poll(struct ring3_port *port, int budget)
 		struct virtio_net_hdr hdr;
 		struct ring3_record *rec;
 		struct sk_buff *skb;
-		u32 len, frame = 0;
+		u32 len;
 
 		status = link_rx_peek(rx, &rec, &len);
 		if (status != LINK_OK)
 			break;
 		done++;
+		bytes += len;
 		link_rx_header(rec, &hdr);
-		skb = link_frame(port, link, rec, len, &frame, &hdr);
-		bytes += frame;
-		link_rx_consume(rx);
-		if (likely(skb))
-			ring3_receive(port, skb, &hdr);
+		if (ring3_rx_len_ok(port, len, hdr.gso_type)) {
+			skb = ring3_rx_copy(port, &link->frag, rec + 1, len,
+					    le16_to_cpu((__force __le16)hdr.hdr_len));
+			link_rx_consume(rx);
+			if (likely(skb))
+				ring3_receive(port, skb, &hdr);
+		} else {
+			link_rx_consume(rx);
+		}
 		if (link_rx_unpublished(rx) >= LINK_RX_STEP)
 			link_rx_release(port, link);
 		if (ring3_rx_batch_full(bytes)) {
@@ -283,24 +245,9 @@ static int link_init(struct ring3_port *port, const struct ring3_port_config *cf
 	link->side = cfg->side;
 	link->self = &mem->side[cfg->side];
 	link->peer = &mem->side[!cfg->side];
-	link->peer_arena = (u8 *)mem + RING3_LINK_RINGS + !cfg->side * RING3_ARENA_BYTES;
-	__skb_queue_head_init(&link->held);
-	link->arena = link_arena_new(cfg);
 	INIT_DELAYED_WORK(&link->look, link_look);
 	netif_carrier_off(port->dev);
 	return 0;
-}
-
-static struct page *link_chunk(struct ring3_port *port)
-{
-	struct link_arena *arena = to_link(port)->arena;
-
-	return arena ? link_arena_chunk(arena) : NULL;
-}
-
-static void link_exit(struct ring3_port *port)
-{
-	__skb_queue_purge(&to_link(port)->held);
 }
 
 const struct ring3_port_ops ring3_link_ops = {
@@ -308,13 +255,11 @@ const struct ring3_port_ops ring3_link_ops = {
 	.mtu = ETH_DATA_LEN,
 	.priv_size = sizeof(struct link_port),
 	.init = link_init,
-	.exit = link_exit,
 	.open = link_open,
 	.stop = link_stop,
 	.xmit = link_xmit,
 	.tx_resume = link_tx_resume,
 	.poll = link_poll,
 	.later = link_later,
-	.tx_chunk = link_chunk,
 	.share = 2,
 };

@@ -11,8 +11,6 @@
 #include "link_ring.h"
 #include "port.h"
 
-struct link_arena;
-
 struct link_port {
 	struct ring3_link *mem;
 	struct ring3_side *self;
@@ -21,12 +19,9 @@ struct link_port {
 	u32 side;
 
 	struct link_tx tx ____cacheline_aligned;	/* TX queue's lock */
-	struct sk_buff_head held;	/* without a copy, not consumed yet */
-	struct link_arena *arena;	/* NULL: none */
 
 	struct link_rx rx ____cacheline_aligned;	/* NAPI */
 	struct page_frag frag;
-	const u8 *peer_arena;
 	bool polled;			/* idle loop watches the ring */
 	bool complained;		/* a broken ring was logged */
 	u32 peer_up;			/* as last seen */
@@ -47,14 +42,6 @@ static inline void link_ring_doorbell(struct link_port *link)
 	link_inc(&link->peer->doorbell);
 	ring3_host_wake(&link->peer->doorbell);
 }
-
-/* link_arena.c */
-struct link_arena *link_arena_new(const struct ring3_port_config *cfg);
-struct page *link_arena_chunk(struct link_arena *arena);
-unsigned int link_arena_pieces(const struct link_arena *arena, const struct sk_buff *skb,
-			       struct ring3_piece *pieces, u32 *head);
-void link_hold(struct ring3_port *port, struct link_port *link, struct sk_buff *skb);
-void link_reap(struct link_port *link);
 
 /* link_peer.c */
 void link_attach(struct link_port *link);

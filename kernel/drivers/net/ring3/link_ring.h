@@ -157,19 +157,6 @@ static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
 	return need <= contiguous ? need : contiguous + need;
 }
 
-/* The consumer's position as of now; the last good one if what is there makes no sense. */
-static inline r3_u32 link_tx_consumed(struct link_tx *tx)
-{
-	r3_u32 tail = link_load_acquire(&tx->ring->tail);
-
-	if (tx->head - tail > tx->size) {
-		tx->broken = true;
-		return tx->tail;
-	}
-	tx->tail = tail;
-	return tail;
-}
-
 /* Is there room for a frame of len bytes (at most LINK_FRAME_MAX)? */
 static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 {
@@ -180,9 +167,11 @@ static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 	if (tx->size - (tx->head - tx->tail) >= cost)
 		return LINK_OK;
 
-	link_tx_consumed(tx);
-	if (tx->broken)
+	tx->tail = link_load_acquire(&tx->ring->tail);
+	if (tx->head - tx->tail > tx->size) {
+		tx->broken = true;
 		return LINK_BROKEN;
+	}
 	return tx->size - (tx->head - tx->tail) >= cost ? LINK_OK : LINK_EMPTY;
 }
 
@@ -202,7 +191,6 @@ static inline struct ring3_record *link_tx_reserve(struct link_tx *tx, r3_u32 le
 		rec = (struct ring3_record *)tx->data;
 	}
 	link_store(&rec->len, len);
-	rec->pieces = 0;
 	return rec;
 }
 
@@ -263,34 +251,6 @@ static inline enum link_status link_rx_peek(struct link_rx *rx, struct ring3_rec
 	}
 	rx->broken = true;
 	return LINK_BROKEN;
-}
-
-/*
- * What a record of len bytes with n pieces says: the pieces, which lie in the arena, are copied to `to`, since
- * the far side can change them. Returns the bytes of the frame's beginning, which are behind them in the
- * record, *frame is the whole frame's; -1: that makes no sense.
- */
-static inline long link_rx_pieces(struct ring3_record *rec, r3_u32 len, r3_u32 n,
-				  struct ring3_piece *to, r3_u32 *frame)
-{
-	struct ring3_piece *from = (struct ring3_piece *)(rec + 1);
-	r3_u32 head, i;
-
-	if (n > RING3_PIECES_MAX || n * sizeof(*from) > len)
-		return -1;
-	head = len - (r3_u32)(n * sizeof(*from));
-	*frame = head;
-	if (n && head > LINK_FRAME_MAX)
-		return -1;
-	for (i = 0; i < n; i++) {
-		to[i].offset = link_load(&from[i].offset);
-		to[i].len = link_load(&from[i].len);
-		if (to[i].offset > RING3_ARENA_BYTES || to[i].len > RING3_ARENA_BYTES - to[i].offset ||
-		    to[i].len > LINK_FRAME_MAX - *frame)
-			return -1;
-		*frame += to[i].len;
-	}
-	return head;
 }
 
 static inline void link_rx_consume(struct link_rx *rx)

@@ -6,7 +6,7 @@
  * -------------------
  * Whoever drives the node's vCPU runs this. A packet goes out as a call: the
  * kind's xmit copies it into the far side's memory or hands it to the host, and
- * it is done when xmit returns, so there is no completion (but link_arena.c's). A packet comes in through
+ * it is done when xmit returns, so there is no completion. A packet comes in through
  * NAPI: the idle loop (links) or the keeper's epoll (descriptors) raises the port's
  * interrupt, which only schedules the poll.
  *
@@ -21,8 +21,6 @@
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
-#include <net/dst.h>
-#include <net/sock.h>
 
 #include <asm/ring3_poll.h>
 #include "port.h"
@@ -44,7 +42,6 @@ unsigned int ring3_rx_batch = 128 << 10;
 module_param_named(rx_batch, ring3_rx_batch, uint, 0644);
 MODULE_PARM_DESC(rx_batch, "bytes received before readers have their turn, 0: no bound");
 
-static const struct net_device_ops ring3_netdev_ops;
 static struct net_device *ring3_ports[RING3_PORTS_MAX];	/* RTNL */
 
 static const struct ring3_port_ops *const ring3_kinds[] = {
@@ -159,22 +156,6 @@ void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb)
 	DEV_STATS_INC(port->dev, tx_errors);
 	DEV_STATS_INC(port->dev, tx_dropped);
 	dev_kfree_skb_any(skb);
-}
-
-/* Memory for what a socket is about to send, of the port that it sends through now; NULL: any will do. */
-struct page *ring3_tx_chunk(struct sock *sk)
-{
-	struct dst_entry *dst = sk_dst_get(sk);
-	struct page *page = NULL;
-	struct ring3_port *port;
-
-	if (dst && dst->dev->netdev_ops == &ring3_netdev_ops) {
-		port = netdev_priv(dst->dev);
-		if (port->ops->tx_chunk)
-			page = port->ops->tx_chunk(port);
-	}
-	dst_release(dst);
-	return page;
 }
 
 static netdev_tx_t ring3_start_xmit(struct sk_buff *skb, struct net_device *dev)

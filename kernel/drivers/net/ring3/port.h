@@ -21,7 +21,6 @@
 #include <asm/ring3.h>
 
 struct ring3_port;
-struct sock;
 
 /* virtio_net_hdr with num_buffers: what links and TAPs carry, 12 bytes. */
 #define RING3_VNET_HDR	((unsigned int)sizeof(struct virtio_net_hdr_mrg_rxbuf))
@@ -47,14 +46,10 @@ enum ring3_counter {
 	RING3_TX_DOORBELLS,	/* rung to wake the far side */
 	RING3_TX_FULL,		/* queue stopped: no room at the far side */
 	RING3_TX_WAKES,		/* ... and started again */
-	RING3_TX_PIECES,	/* packets that went without a copy of their data */
 	RING3_TX_PARTIAL,	/* stream took part of a frame */
 	RING3_TX_HOST_ERRORS,	/* host refused a packet */
 	RING3_COUNTERS
 };
-
-#define RING3_CHUNK_ORDER	2U
-#define RING3_CHUNK_BYTES	(PAGE_SIZE << RING3_CHUNK_ORDER)
 
 struct ring3_port_ops {
 	const char *kind;	/* ethtool -i */
@@ -87,11 +82,6 @@ struct ring3_port_ops {
 	 * looked at again.
 	 */
 	void (*later)(struct ring3_port *port);
-	/*
-	 * Optional: RING3_CHUNK_BYTES of memory that this port sends without a copy, pages of their own with a
-	 * reference to the first, for who asks to put. NULL: none is free. Any context but of interrupts.
-	 */
-	struct page *(*tx_chunk)(struct ring3_port *port);
 	/* Optional: frames that the host has dropped for want of room, since the port was added. */
 	u64 (*missed)(struct ring3_port *port);
 	/* Full polls before that, if others than an idle node wait: what a socket holds. */
@@ -143,8 +133,6 @@ enum ring3_rx_fault {
 /* rx.c */
 void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why);
 bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type);
-struct sk_buff *ring3_rx_gather(struct ring3_port *port, struct page_frag *frag, const struct kvec *vec,
-				u32 len, u32 hdr_len);
 struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
 			      const void *data, u32 len, u32 hdr_len);
 void ring3_rx_copy_end(struct page_frag *frag);
@@ -163,7 +151,6 @@ static inline bool ring3_rx_batch_full(u32 bytes)
 }
 
 void ring3_rest(struct ring3_port *port);
-struct page *ring3_tx_chunk(struct sock *sk);
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
 

@@ -65,27 +65,8 @@ bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type)
 	return true;
 }
 
-/* Copies the next len bytes of what vec says; moves it on. */
-static const struct kvec *rx_take(void *to, const struct kvec *vec, u32 *off, u32 len)
-{
-	u32 n;
-
-	for (;;) {
-		n = min_t(u32, len, vec->iov_len - *off);
-		memcpy(to, vec->iov_base + *off, n);
-		*off += n;
-		len -= n;
-		if (!len)
-			return vec;
-		to += n;
-		vec++;
-		*off = 0;
-	}
-}
-
-/* Copies len bytes of vec, from its off on, into fragments of skb. */
-static bool rx_fill_frags(struct sk_buff *skb, struct page_frag *frag, const struct kvec *vec, u32 off,
-			  u32 len)
+/* Copies len bytes at data into fragments of skb. */
+static bool rx_fill_frags(struct sk_buff *skb, struct page_frag *frag, const void *data, u32 len)
 {
 	int i = 0;
 
@@ -96,24 +77,25 @@ static bool rx_fill_frags(struct sk_buff *skb, struct page_frag *frag, const str
 			     !skb_page_frag_refill(n, frag, GFP_ATOMIC | __GFP_NOWARN)))
 			return false;
 		n = min(len, frag->size - frag->offset);
-		vec = rx_take(page_address(frag->page) + frag->offset, vec, &off, n);
+		memcpy(page_address(frag->page) + frag->offset, data, n);
 		get_page(frag->page);
 		skb_add_rx_frag(skb, i++, frag->page, frag->offset, n, ALIGN(n, SMP_CACHE_BYTES));
 		frag->offset += ALIGN(n, SMP_CACHE_BYTES);
+		data += n;
 		len -= n;
 	}
 	return true;
 }
 
 /*
- * A copy of a frame whose length, that of all vec together, was found good; NULL, and counted, without
- * memory. hdr_len: how much of it are headers, as the far side says, or 0. A 64 KiB segment
+ * A copy of a frame whose length was found good; NULL, and counted, without memory.
+ * hdr_len: how much of it are headers, as the far side says, or 0. A 64 KiB segment
  * becomes one skb, packed into large pages that frag carries from one to the next.
  */
-struct sk_buff *ring3_rx_gather(struct ring3_port *port, struct page_frag *frag, const struct kvec *vec,
-				u32 len, u32 hdr_len)
+struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
+			      const void *data, u32 len, u32 hdr_len)
 {
-	u32 head = len, off = 0;
+	u32 head = len;
 	struct sk_buff *skb;
 
 	if (len > RX_LINEAR)
@@ -121,21 +103,13 @@ struct sk_buff *ring3_rx_gather(struct ring3_port *port, struct page_frag *frag,
 	skb = napi_alloc_skb(&port->napi, head);
 	if (unlikely(!skb))
 		goto fault;
-	vec = rx_take(skb_put(skb, head), vec, &off, head);
-	if (likely(rx_fill_frags(skb, frag, vec, off, len - head)))
+	skb_put_data(skb, data, head);
+	if (likely(rx_fill_frags(skb, frag, data + head, len - head)))
 		return skb;
 	kfree_skb(skb);
 fault:
 	ring3_rx_fault(port, RING3_FAULT_MEMORY);
 	return NULL;
-}
-
-struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
-			      const void *data, u32 len, u32 hdr_len)
-{
-	struct kvec vec = { .iov_base = (void *)data, .iov_len = len };
-
-	return ring3_rx_gather(port, frag, &vec, len, hdr_len);
 }
 
 void ring3_rx_copy_end(struct page_frag *frag)

@@ -7,7 +7,7 @@
  * The two kernels share no pages, so sendfile() can't hand a page of the host's page cache to the socket. But
  * the host can be asked to read the file into pages of the node's, and the stack takes these as it
  * takes those of a file of its own (MSG_SPLICE_PAGES). So a byte is copied once on its way into
- * the socket, by the host. Where the socket sends through a link these pages are of the link's arena.
+ * the socket, by the host.
  *
  * The vCPU is held meanwhile. So the host is asked for what it has in memory (RWF_NOWAIT), and where that
  * is nothing the gate reads into a buffer, waits, and sends that. So do small files go: to copy them
@@ -26,9 +26,10 @@
 #include <asm/ring3_sendfile.h>
 
 #include "hostio.h"
-#include "port.h"
 
-#define CHUNKS		(RING3_SENDFILE_MAX / RING3_CHUNK_BYTES)
+#define CHUNK_ORDER	2U
+#define CHUNK_BYTES	(PAGE_SIZE << CHUNK_ORDER)
+#define CHUNKS		(RING3_SENDFILE_MAX / CHUNK_BYTES)
 
 struct chunks {
 	struct bio_vec bv[CHUNKS];
@@ -41,12 +42,11 @@ static void chunks_put(struct chunks *c)
 		put_page(c->bv[--c->n].bv_page);
 }
 
-static bool chunks_get(struct chunks *c, struct sock *sk, u64 count)
+static bool chunks_get(struct chunks *c, u64 count)
 {
 	for (c->n = 0; count; c->n++) {
-		u32 len = min_t(u64, count, RING3_CHUNK_BYTES);
-		struct page *page = ring3_tx_chunk(sk) ?:
-				    alloc_pages(GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY,
+		u32 len = min_t(u64, count, CHUNK_BYTES);
+		struct page *page = alloc_pages(GFP_USER | __GFP_COMP | __GFP_NOWARN | __GFP_NORETRY,
 						get_order(len));
 
 		if (!page) {
@@ -92,7 +92,7 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 	if (fd_empty(f))
 		return -EBADF;
 	sock = sock_from_file(fd_file(f));
-	if (!sock || !may_splice(sock) || !chunks_get(&chunks, sock->sk, count))
+	if (!sock || !may_splice(sock) || !chunks_get(&chunks, count))
 		return -EOPNOTSUPP;
 
 	got = chunks_read(&chunks, in, pos);

@@ -25,7 +25,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ring3_abi::{ring3_link, RING3_LINK_BYTES, RING3_LINK_HEAD, RING3_LINK_RINGS};
+use ring3_abi::{ring3_link, RING3_LINK_BYTES, RING3_LINK_HEAD};
 use rustix::fs::{flock, FallocateFlags, FlockOperation};
 
 use crate::elf::c_string;
@@ -205,16 +205,14 @@ fn give_byte(lock: &File, side: usize) -> Result<()> {
     })
 }
 
-/// Memory for the rings now: a full folder is an error here, a SIGBUS later. Into an arena it is
-/// the host that writes, which says so if it has no page; so its memory comes when it is used.
+/// Memory for all of it now: a full folder is an error here, a SIGBUS later.
 fn make(lock: &File, path: &Path) -> Result<()> {
-    let no_memory = |why| {
-        let _ = std::fs::remove_file(path);
-        Error::host(format!("get memory for the link {}", path.display()))(why)
-    };
-    rustix::fs::fallocate(lock, FallocateFlags::empty(), 0, RING3_LINK_RINGS.into())
-        .map_err(no_memory)?;
-    rustix::fs::ftruncate(lock, RING3_LINK_BYTES.into()).map_err(no_memory)
+    rustix::fs::fallocate(lock, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into()).map_err(
+        |why| {
+            let _ = std::fs::remove_file(path);
+            Error::host(format!("get memory for the link {}", path.display()))(why)
+        },
+    )
 }
 
 fn read_name(lock: &File, side: usize) -> String {

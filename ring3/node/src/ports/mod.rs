@@ -91,10 +91,8 @@ impl Port {
         port.ifindex = init
             .port_add(&config)
             .map_err(Error::node(format!("make interface {}", port.ifname)))?;
-        match &mut port.host {
-            Host::Xdp(xdp) => xdp.attach()?,
-            Host::Link(link) => region.map_arena(index, link.memory())?,
-            _ => {}
+        if let Host::Xdp(xdp) = &mut port.host {
+            xdp.attach()?;
         }
         Ok(port)
     }

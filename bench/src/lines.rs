@@ -669,6 +669,7 @@ fn shown(lines: &[Line], before: Option<&Kept>) -> String {
     let number = |value: f64| match value.abs() {
         v if v >= 1000.0 => format!("{value:.0}"),
         v if v >= 100.0 => format!("{value:.1}"),
+        v if v < 0.1 => format!("{value:.3}"),
         _ => format!("{value:.2}"),
     };
     let median =

@@ -25,6 +25,7 @@
 //! | [`faults`] | what the host may do to a node |
 //! | [`shortage`] | a host that is short of something |
 //! | [`fuzz`] | random system calls |
+//! | [`neighbours`] | one program killed, stopped or kept short, while others are served |
 //! | [`soak`] | an hour of traffic, and nothing grows |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`fork_storm`] | short connections to a forking server, whose children are killed |
@@ -45,6 +46,7 @@ mod interfaces;
 mod kills;
 mod languages;
 mod leaks;
+mod neighbours;
 mod netns;
 mod ordinary;
 mod passing;
@@ -105,6 +107,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(kills::trials());
     all.extend(storm::trials(options));
     all.extend(fork_storm::trials(options));
+    all.extend(neighbours::trials(options));
     all.extend(soak::trials(options));
     all.extend(fuzz::trials(options));
     all.extend(faults::trials());

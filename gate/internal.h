@@ -232,7 +232,6 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
 struct ring3_thread *node_join(const char *path);
 /* Takes over what the gate before exec left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
-bool node_map_alias(u64 address);
 
 /* thread.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);

@@ -43,6 +43,8 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	/* A core file would have all of it, and the host would make each page for that. */
 	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
 	region = (struct ring3_region *)base;
+	/* The kernel patches branches of itself through this, in whichever process it does. Not later: it could be refused. */
+	map_at(base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, REGION_PROT, fd, text_start);
 	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
 		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
 			 region->abi, RING3_ABI);
@@ -51,25 +53,6 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	gate.text_end = base + text_end;
 	gate.enter = base + region->enter;
 	gate.fixup = (void *)(base + region->fixup);
-}
-
-/*
- * A fault in the kernel's code. It patches branches of itself through a second mapping of the text
- * (RING3_ALIAS_OFFSET), which few processes ever do: so that is made when one does. True: now it is there.
- */
-bool node_map_alias(u64 address)
-{
-	static bool made;
-	u64 text = gate.text_start - (u64)gate.region, size = gate.text_end - gate.text_start, at;
-	long p;
-
-	at = gate.text_start + RING3_ALIAS_OFFSET;
-	if (made || address - at >= size)
-		return false;
-	p = host_syscall6(__NR_mmap, at, size, REGION_PROT, MAP_SHARED | MAP_FIXED,
-			  gate_fd(GATE_FD_REGION), text);
-	made = (u64)p == at;
-	return made;
 }
 
 /*

@@ -368,11 +368,8 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 	}
 	if (in_image(rip)) {
 		bool was_well = READ_ONCE(gate.region->state) < RING3_POISONED;
-		u64 to;
+		u64 to = gate.fixup(rip);
 
-		if (unlikely(node_map_alias(sc->cr2)))
-			return;
-		to = gate.fixup(rip);
 		if (was_well && READ_ONCE(gate.region->state) == RING3_POISONED)
 			oops_trace(uc);
 		if (!to)

@@ -333,6 +333,9 @@ void cpuid_leave(struct sigcontext *sc);	/* in a stub of cpuid.S: make it the pr
 /* patch.c, patch_interp.c, patch_context.c */
 bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
+/* tsc.c */
+bool tsc_read(struct sigcontext *sc);
+
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };
 enum patch_fault patch_fault(struct ucontext *uc);

@@ -37,7 +37,8 @@
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 #define GATE_SYSCALL_BYTES	2	/* of the instruction */
 #define SYS_DISPATCH	2	/* si_code: SYS_USER_DISPATCH */
-#define ALIGNMENT_CHECK	17	/* a trap's number */
+#define ALIGNMENT_CHECK	17	/* traps' numbers */
+#define GENERAL_PROTECTION	13
 #define EFLAGS_AC	(1UL << 18)
 
 static struct gate_sighand first_sighand;
@@ -378,6 +379,8 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	}
 	if (rip == (u64)gate_trap_deliver) {
+	if (unlikely(sc->trapno == GENERAL_PROTECTION) && in_gate(rip) && tsc_read(sc))
+		return;
 		struct gate_tcb *tcb = gate_tcb();
 
 		count(COUNT_HLT);

@@ -15,10 +15,10 @@
  * Signals that must reach the gate at any time: SIGSYS is the backstop,
  * SIGSEGV and SIGBUS are faults in copies, SIGBUS is stop.c's mark, too. Of all that an instruction of the
  * program's can raise, the host kills the process at once if it is blocked, with other threads in
- * kernel code. The host never blocks them; whether the program does is in gate_tcb.forced_mask.
+ * kernel code. SIGSTKFLT is limits.c's. The host never blocks them; whether the program does is in gate_tcb.forced_mask.
  */
 #define SIG_CPU		(SIGBIT(SIGILL) | SIGBIT(SIGFPE) | SIGBIT(SIGTRAP))
-#define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS) | SIG_CPU)
+#define SIG_FORCED	(SIGBIT(SIGSYS) | SIGBIT(SIGSEGV) | SIGBIT(SIGBUS) | SIGBIT(SIGSTKFLT) | SIG_CPU)
 #define ALL_BLOCKED	(~SIG_FORCED)	/* ... as far as the host blocks any */
 
 /* struct sigaction as the kernel has it. */
@@ -38,8 +38,8 @@ struct gate_sighand {
 	struct host_sigaction action[SIGNALS + 1];	/* as the program asked */
 };
 
-#define FORCED_MAX	6
-#define PENDING_MAX	7	/* the forced ones and one other */
+#define FORCED_MAX	7
+#define PENDING_MAX	9	/* the forced ones, one other, and SIGKILL */
 
 /*
  * What the gate keeps for each thread, beside struct ring3_thread. Only its own
@@ -271,6 +271,16 @@ bool stop_signal(const siginfo_t *info);
 bool stop_is_mark(const siginfo_t *info);
 void stop_forked(void);
 
+/* limits.c */
+bool limits_is_death(const siginfo_t *info);	/* this signal stands for a SIGKILL */
+bool limits_is_mark(const siginfo_t *info);	/* it was for the gate alone */
+long limits_pdeath(const struct gate_regs *r);	/* PR_SET_PDEATHSIG PR_GET_PDEATHSIG */
+u64 limits_room(u64 size, u64 text, u32 windows);
+void limits_joined(struct ring3_proc *proc, u64 room);
+void limits_fork(struct ring3_proc *child);
+void limits_forked(void);
+void limits_start(bool fresh);
+
 /* seccomp.c */
 enum seccomp_does {
 	SECCOMP_DOES_CALL,	/* goes on */
@@ -323,6 +333,9 @@ u64 signal_block_all(void);			/* returns the mask before */
 void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
+/* tsc.c */
+bool tsc_read(struct sigcontext *sc);
+
 /* cpuid.c */
 bool cpuid_knows(u64 key);			/* will cpuid_start() write into this file's text? */
 void cpuid_start(const struct program_text *text);
@@ -333,9 +346,6 @@ void cpuid_leave(struct sigcontext *sc);	/* in a stub of cpuid.S: make it the pr
 /* patch.c, patch_interp.c, patch_context.c */
 bool patch_knows(u64 interp_key);		/* has patch_start() sites of this file? */
 void patch_start(const struct program *p);
-/* tsc.c */
-bool tsc_read(struct sigcontext *sc);
-
 void patch_trap(u64 rip, u64 nr);		/* a site trapped: maybe rewrite it */
 enum patch_fault { PATCH_NONE, PATCH_RETRY, PATCH_CALL };
 enum patch_fault patch_fault(struct ucontext *uc);

@@ -27,6 +27,9 @@ static void map_at(u64 at, u64 size, int prot, int fd, u64 offset)
 	long p = host_syscall6(__NR_mmap, at, size, prot, MAP_SHARED | MAP_FIXED_NOREPLACE, fd,
 			       offset);
 
+	if (p == -ENOMEM)
+		gate_die(125, "cannot map %lu MiB of the node's memory below this limit of address space (ulimit -v): raise it, or make the node smaller with --mem",
+			 (unsigned long)(size >> 20));
 	if ((u64)p != at)
 		gate_die(125, "cannot map the node's memory at 0x%lx (error %ld)",
 			 (unsigned long)at, HOST_IS_ERR(p) ? -p : 0L);
@@ -40,11 +43,12 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	map_at(base, text_start, REGION_PROT, fd, 0);
 	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start);
 	map_at(base + text_end, size - text_end, REGION_PROT, fd, text_end);
-	/* A core file would have all of it, and the host would make each page for that. */
-	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
-	region = (struct ring3_region *)base;
 	/* The kernel patches branches of itself through this, in whichever process it does. Not later: it could be refused. */
 	map_at(base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, REGION_PROT, fd, text_start);
+	/* A core file would have all of it, and the host would make each page for that. */
+	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
+	host_syscall3(__NR_madvise, base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, MADV_DONTDUMP);
+	region = (struct ring3_region *)base;
 	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
 		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
 			 region->abi, RING3_ABI);
@@ -173,9 +177,10 @@ struct ring3_thread *node_join(const char *path)
 	struct ring3_join_reply reply;
 	int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX];
 	struct ring3_proc *proc;
+	u32 i, windows = 0;
 	struct ring3_thread *t;
 	long sock, ret;
-	u32 i;
+	u64 room;
 
 	if (!path)
 		gate_die(125, RING3_ENV_NODE " is not set: use `ring3 run' or `ring3 exec'");
@@ -194,10 +199,14 @@ struct ring3_thread *node_join(const char *path)
 
 	keep(fds[0], GATE_FD_REGION);
 	keep(fds[1], GATE_FD_KEEPER);
+	for (i = 0; i < reply.nports; i++)
+		windows += reply.ports[i].kind == RING3_PORT_LINK || reply.ports[i].kind == RING3_PORT_XDP;
+	room = limits_room(reply.size, reply.text_end - reply.text_start, windows);
 	map_region(reply.base, reply.size, reply.text_start, reply.text_end);
 	check_up(reply.node);
 	t = (struct ring3_thread *)reply.thread;
 	proc = (struct ring3_proc *)t->proc;
+	limits_joined(proc, room);
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		proc->port_fd[i] = -1;
 	for (i = 0; i < reply.nports; i++) {

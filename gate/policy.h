@@ -272,6 +272,9 @@ void feed_forked(void);	/* also at start: there is no feeder yet */
 void feed_fork_lock(void);
 void feed_fork_unlock(void);
 
+/* limits.c */
+long do_rlimit(struct gate_regs *r);
+
 /* signalfd.c */
 long do_signalfd(struct gate_regs *r);
 bool is_signalfd(u32 fd);

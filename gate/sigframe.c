@@ -45,7 +45,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	image_call1(RING3_NR_EXIT_GROUP, sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
-	if (unlikely(is_init()) && (sig == SIGSYS || sig == SIGTRAP))
+	if (unlikely(is_init()) && (sig == SIGSYS || sig == SIGTRAP || sig == SIGKILL))
 		host_syscall1(__NR_exit_group, 128 + sig);	/* what it raises itself does nothing */
 	if (from_outside(info) || sig == SIGSYS || sig == SIGTRAP || !(SIGBIT(sig) & SIG_FORCED))
 		raise_info(&copy);
@@ -185,7 +185,7 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 	if (act.handler == (u64)SIG_IGN && !forced)
 		return;
 	if (act.handler <= (u64)SIG_IGN) {
-		if (!forced && unlikely(is_init()))
+		if (!forced && sig != SIGKILL && unlikely(is_init()))
 			return;
 		if (default_is_death(sig))
 			fatal(info, uc);

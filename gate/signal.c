@@ -327,6 +327,20 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	sud_call(uc);
 }
 
+/* The program dies as by SIGKILL: at once, or as soon as it is out of here. */
+static void killed(struct ucontext *uc)
+{
+	const siginfo_t info = { .si_signo = SIGKILL };
+
+	patch_leave(uc);
+	if (in_gate(uc->uc_mcontext.rip)) {
+		leave_windows(uc);
+		note(&info, uc);
+	} else {
+		signal_deliver_one(uc, &info);
+	}
+}
+
 static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
@@ -336,7 +350,9 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 	if (from_outside(info)) {
 		if (unlikely(signal_newborn(info, uc)))
 			return;
-		if (!stop_signal(info))
+		if (unlikely(limits_is_death(info)))
+			killed(uc);
+		else if (!stop_signal(info) && !limits_is_mark(info))
 			handle(info, uc);
 		else if (!gate_tcb()->npending)
 			hide_eintr(sc);
@@ -363,6 +379,8 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 			gate_warn("a call with EFLAGS.AC set: cleared, in the program too");
 		return;
 	}
+	if (unlikely(sc->trapno == GENERAL_PROTECTION) && in_gate(rip) && tsc_read(sc))
+		return;
 	if (in(rip, gate_copy_start, gate_copy_end)) {
 		sc->rip = (u64)gate_copy_fault;
 		return;
@@ -379,8 +397,6 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		return;
 	}
 	if (rip == (u64)gate_trap_deliver) {
-	if (unlikely(sc->trapno == GENERAL_PROTECTION) && in_gate(rip) && tsc_read(sc))
-		return;
 		struct gate_tcb *tcb = gate_tcb();
 
 		count(COUNT_HLT);

@@ -17,7 +17,6 @@ static inline bool default_is_death(int sig)
 	case SIGWINCH:
 	case SIGCONT:
 	case SIGSTOP:
-	case SIGKILL:
 	case SIGTSTP:
 	case SIGTTIN:
 	case SIGTTOU:

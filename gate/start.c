@@ -195,6 +195,7 @@ void gate_start(u64 *sp)
 	tcb = tcb_first(t);
 	thread_adopt(t, tcb, tcb_altstack(tcb));
 	signal_start();
+	limits_start(!after);
 	if (after) {
 		cred_align(auxv);	/* what exec does to capabilities depends on them */
 		image_call0(RING3_NR_EXEC);

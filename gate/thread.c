@@ -24,6 +24,9 @@
 #define SIGNAL_BYTES	(AREA_BYTES - GATE_STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
 #define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUSER)
+#ifndef ARCH_SHSTK_ENABLE
+#define ARCH_SHSTK_ENABLE	0x5001
+#endif
 #ifndef CLONE_CLEAR_SIGHAND
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
@@ -296,8 +299,10 @@ void gate_child_start(void *arg)
 	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_park();
-	if (!(child->flags & CLONE_THREAD))
+	if (!(child->flags & CLONE_THREAD)) {
 		proc_started(t);
+		limits_forked();
+	}
 	put_tid(child->wanted, t->tid);
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
@@ -436,6 +441,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	thread_adopt(t, tcb, tcb_call_altstack(tcb));
 	signal_block_all();		/* those that have been put off come now: signal_newborn() */
 	late = proc_started(t);
+	limits_forked();
 	areas_forget(tcb);
 	tcb->lent = 0;
 	tcb->borrowed = 0;	/* the memory is its own */
@@ -638,6 +644,8 @@ long gate_clone(struct gate_regs *r)
 	if (HOST_IS_ERR(ret))
 		return ret;
 	t = (struct ring3_thread *)ret;
+	if (!(flags & CLONE_THREAD))
+		limits_fork(proc_of(t));
 	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
@@ -743,6 +751,8 @@ long gate_prctl(struct gate_regs *r)
 	}
 	if (r->a[0] == PR_SET_SECCOMP)
 		return seccomp_prctl(r);
+	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)
+		return limits_pdeath(r);
 	if (cred_prctl_is(r->a[0]))
 		return cred_prctl(r);
 	return gate_host_regs(r);
@@ -759,6 +769,9 @@ long gate_arch_prctl(struct gate_regs *r)
 
 		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
 	}
+	/* The image changes stacks as it likes, which a shadow stack is there to forbid. As on a processor without. */
+	if (r->a[0] == ARCH_SHSTK_ENABLE)
+		return -EOPNOTSUPP;
 	if (r->a[0] == ARCH_SET_CPUID && !r->a[1])
 		cpuid_stop();
 	return gate_host_regs(r);

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * limits.c - a program's own limits, carried out where they do no harm
+ *
+ * Theory of operation
+ * -------------------
+ * The host carries out three of a program's wishes at any instruction, inside kernel code as well, where a death
+ * loses the node and a refused mapping can't be undone. The gate asks the host for something softer instead, and
+ * tells the program what it asked for.
+ *
+ * Hard limit of RLIMIT_CPU: the host sends SIGKILL. So a timer of the process's CPU time sends it DEATH_SIGNAL a
+ * little before (CPU_EARLY). The limit itself stays the host's: what getrlimit() says is true, and a process whose
+ * gate has no timer (RLIMIT_SIGPENDING) ends as ever. A timer belongs to a process and ends at exec: each new process and
+ * each new program makes its own.
+ *
+ * PR_SET_PDEATHSIG with SIGKILL: the host is asked for DEATH_SIGNAL.
+ *
+ * DEATH_SIGNAL is one that nobody sends (SIGSTKFLT), and of those that the host never blocks (SIG_FORCED). Its handler
+ * notes a SIGKILL, as if that had come: whoever is in the image or the gate comes out first, then the process ends
+ * by SIGKILL (fatal() in sigframe.c).
+ *
+ * RLIMIT_AS: what the node has mapped is not the program's. The host's limit is the program's and as much more as
+ * the process has mapped of the node (AS_PAGES); what it is told and asks is that much less. Who joins under a hard
+ * limit that it may not raise keeps the host's, and has the node's memory counted.
+ *
+ * What has to be known of a process lies in its ring3_proc, where exec leaves it and other processes of the node find it.
+ */
+#include "internal.h"
+#include "ring3_link.h"
+
+#include <linux/prctl.h>
+
+#define DEATH_SIGNAL	SIGSTKFLT
+#define MARK_OVER	0x72696e67330074ULL	/* of a timer: the CPU time is used up */
+#define MARK_LIMITS	0x72696e67330075ULL	/* of another process: look at the limits again */
+#define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
+#define CPU_AGAIN_NS	50000000ULL		/* a DEATH_SIGNAL may have been dropped for another */
+#define NS		1000000000ULL
+#define HOST_TIMER_ABSTIME	1
+#define SI_TIMER_CODE	(-2)
+#define CPU_TIMER_WANTED	(~0u)
+#define GATE_AS_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
+
+/* What of ring3_proc.reserved[] is the gates' own. */
+enum {
+	PROC_CPU_TIMER,		/* its number and 1; 0: there is none */
+	PROC_PDEATH_KILL,	/* a DEATH_SIGNAL of the host's stands for SIGKILL */
+	PROC_AS_PAGES,		/* by so much the host's RLIMIT_AS is above the program's */
+};
+
+/* In the order of struct sigevent. */
+struct host_sigevent {
+	u64 value;
+	s32 signo;
+	s32 notify;
+	u8 rest[48];
+};
+
+struct host_itimerspec {
+	struct timespec interval, value;
+};
+
+static struct ring3_proc *own_proc(void)
+{
+	return (struct ring3_proc *)gate_thread()->proc;
+}
+
+static struct ring3_proc *proc_by_pid(s32 pid)
+{
+	u32 i;
+
+	if (!pid || pid == host_syscall0(__NR_getpid))
+		return own_proc();
+	for (i = 0; gate.region && i < RING3_PROCS_MAX; i++) {
+		struct ring3_proc *proc = &gate.region->procs[i];
+
+		if (READ_ONCE(proc->pid) == pid && READ_ONCE(proc->state))
+			return proc;
+	}
+	return NULL;
+}
+
+/* ---- the CPU's time ---- */
+
+static u64 ns_of(const struct timespec *ts)
+{
+	return ts->tv_sec * NS + ts->tv_nsec;
+}
+
+static struct timespec ts_of(u64 ns)
+{
+	return (struct timespec){ .tv_sec = ns / NS, .tv_nsec = ns % NS };
+}
+
+/* An eighth of a second before the first one, a second before what is longer: others of many threads run meanwhile. */
+static u64 cpu_end(u64 seconds)
+{
+	u64 early = seconds < 8 ? seconds * NS / 8 : NS;
+
+	return seconds * NS - early;
+}
+
+static bool cpu_is_used_up(u64 seconds)
+{
+	struct timespec now;
+
+	return !host_syscall2(__NR_clock_gettime, CPU_CLOCK, (long)&now) && ns_of(&now) >= cpu_end(seconds);
+}
+
+/* This process's timer, after its limit has changed, or in a process or program that has none yet. */
+static void cpu_watch(void)
+{
+	struct host_sigevent event = { .value = MARK_OVER, .signo = DEATH_SIGNAL, .notify = 0 /* SIGEV_SIGNAL */ };
+	struct host_itimerspec when = { .interval = ts_of(CPU_AGAIN_NS) };
+	u32 *timer = &own_proc()->reserved[PROC_CPU_TIMER];
+	struct rlimit64 lim;
+	s32 id;
+
+	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_CPU, 0, (long)&lim))
+		return;
+	if (likely(lim.rlim_max >= ~0ULL / NS)) {
+		if (*timer && *timer != CPU_TIMER_WANTED)
+			host_syscall1(__NR_timer_delete, *timer - 1);
+		*timer = 0;
+		return;
+	}
+	if (*timer == CPU_TIMER_WANTED)
+		*timer = 0;
+	if (!*timer) {
+		long ret = host_syscall3(__NR_timer_create, CPU_CLOCK, (long)&event, (long)&id);
+
+		if (ret) {
+			gate_log("no timer for the limit of CPU time (error %ld)", -ret);
+			return;
+		}
+		*timer = id + 1;
+	}
+	when.value = ts_of(cpu_end(lim.rlim_max) ?: 1);
+	host_syscall4(__NR_timer_settime, *timer - 1, HOST_TIMER_ABSTIME, (long)&when, 0);
+}
+
+/* ---- the end ---- */
+
+/* Who can't be waited for has been told by the host: is this the program's SIGKILL? */
+bool limits_is_death(const siginfo_t *info)
+{
+	if (info->si_signo != DEATH_SIGNAL)
+		return false;
+	if (info->si_code == SI_TIMER_CODE || info->si_code == SI_QUEUE)
+		return info->si_value.sival_ptr == (void *)MARK_OVER;
+	return info->si_code == SI_USER && READ_ONCE(own_proc()->reserved[PROC_PDEATH_KILL]);
+}
+
+/* Another process of the node has changed our limits. */
+bool limits_is_mark(const siginfo_t *info)
+{
+	if (info->si_signo != DEATH_SIGNAL || info->si_code != SI_QUEUE ||
+	    info->si_value.sival_ptr != (void *)MARK_LIMITS)
+		return false;
+	cpu_watch();
+	return true;
+}
+
+static void say(s32 pid, u64 mark)
+{
+	siginfo_t info;
+
+	memset(&info, 0, sizeof(info));
+	info.si_signo = DEATH_SIGNAL;
+	info.si_code = SI_QUEUE;
+	info.si_value.sival_ptr = (void *)mark;
+	host_syscall3(__NR_rt_sigqueueinfo, pid, DEATH_SIGNAL, (long)&info);
+}
+
+long limits_pdeath(const struct gate_regs *r)
+{
+	u32 *kill = &own_proc()->reserved[PROC_PDEATH_KILL];
+	s32 sig = 0;
+	long ret;
+
+	if (r->a[0] == PR_GET_PDEATHSIG) {
+		ret = host_syscall2(__NR_prctl, PR_GET_PDEATHSIG, (long)&sig);
+		if (sig == DEATH_SIGNAL && *kill)
+			sig = SIGKILL;
+		return ret ?: gate_copy_out((void *)r->a[1], &sig, sizeof(sig));
+	}
+	if (r->a[1] != SIGKILL) {
+		ret = host_syscall2(__NR_prctl, PR_SET_PDEATHSIG, r->a[1]);
+		if (!ret)
+			WRITE_ONCE(*kill, 0);
+		return ret;
+	}
+	WRITE_ONCE(*kill, 1);
+	return host_syscall2(__NR_prctl, PR_SET_PDEATHSIG, DEATH_SIGNAL);
+}
+
+/* ---- the space of addresses ---- */
+
+static u64 plus(u64 limit, u64 more)
+{
+	return limit + more < limit ? ~0ULL : limit + more;
+}
+
+static u64 minus(u64 limit, u64 less)
+{
+	return limit == ~0ULL ? limit : limit > less ? limit - less : 0;
+}
+
+static u64 as_of(const struct ring3_proc *proc)
+{
+	return proc ? (u64)READ_ONCE(proc->reserved[PROC_AS_PAGES]) * GATE_PAGE : 0;
+}
+
+static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
+{
+	*more = page_align(size + text + windows * page_align(RING3_LINK_BYTES) + GATE_AS_BYTES);
+	return *more / GATE_PAGE < 1ULL << 32;
+}
+
+/* Before the node is mapped; returns by how much the limit has been raised. */
+u64 limits_room(u64 size, u64 text, u32 windows)
+{
+	struct rlimit64 lim, wide;
+	u64 more;
+
+	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_AS, 0, (long)&lim) || lim.rlim_cur == ~0ULL ||
+	    !as_wants(size, text, windows, &more))
+		return 0;
+	wide = (struct rlimit64){ plus(lim.rlim_cur, more), plus(lim.rlim_max, more) };
+	if (!host_syscall4(__NR_prlimit64, 0, RLIMIT_AS, (long)&wide, 0))
+		return more;
+	/* Only root raises the hard one. */
+	return 0;
+}
+
+/* The block is known of the process whose limit that was. */
+void limits_joined(struct ring3_proc *proc, u64 room)
+{
+	proc->reserved[PROC_AS_PAGES] = room / GATE_PAGE;
+}
+
+/*
+ * Not where there is a limit of the host's that the node counts for; nor in a process that has none, whose first one
+ * this is, and which has mapped as much as this one.
+ */
+static u64 as_extra(struct ring3_proc *proc, s32 pid, bool sets)
+{
+	u64 more = as_of(proc);
+	struct rlimit64 lim;
+
+	if (more || !proc || !gate.region || !sets ||
+	    host_syscall4(__NR_prlimit64, pid, RLIMIT_AS, 0, (long)&lim) || lim.rlim_max != ~0ULL)
+		return more;
+	if (!as_wants(gate.region->size, gate.text_end - gate.text_start, __builtin_popcountl(gate.links), &more))
+		return 0;
+	return more;
+}
+
+static long as_limit(s32 pid, u64 set, u64 get)
+{
+	struct ring3_proc *proc = proc_by_pid(pid);
+	struct rlimit64 new, old;
+	u64 more;
+	long ret;
+
+	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
+		return -EFAULT;
+	more = as_extra(proc, pid, set);
+	if (set && new.rlim_cur <= new.rlim_max) {
+		new.rlim_cur = plus(new.rlim_cur, more);
+		new.rlim_max = plus(new.rlim_max, more);
+	}
+	ret = host_syscall4(__NR_prlimit64, pid, RLIMIT_AS, set ? (long)&new : 0, (long)&old);
+	if (ret)
+		return ret;
+	old.rlim_cur = minus(old.rlim_cur, as_of(proc));
+	old.rlim_max = minus(old.rlim_max, as_of(proc));
+	if (set && proc)
+		WRITE_ONCE(proc->reserved[PROC_AS_PAGES], more / GATE_PAGE);
+	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
+}
+
+/* ---- calls ---- */
+
+static long cpu_limit(struct gate_regs *r, s32 pid, u64 set)
+{
+	bool ours = proc_by_pid(pid) == own_proc();
+	struct rlimit64 new;
+	long ret;
+
+	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
+		return -EFAULT;
+	if (set && ours && new.rlim_cur <= new.rlim_max && new.rlim_max < ~0ULL / NS && cpu_is_used_up(new.rlim_max)) {
+		say(host_syscall0(__NR_getpid), MARK_OVER);
+		return 0;
+	}
+	ret = gate_host_regs(r);
+	if (ret || !set)
+		return ret;
+	if (ours)
+		cpu_watch();
+	else if (proc_by_pid(pid))
+		say(pid, MARK_LIMITS);
+	return 0;
+}
+
+/* prlimit64() setrlimit() getrlimit() */
+long do_rlimit(struct gate_regs *r)
+{
+	bool wide = r->nr == __NR_prlimit64;
+	u32 what = wide ? r->a[1] : r->a[0];
+	s32 pid = wide ? r->a[0] : 0;
+	u64 set = wide ? r->a[2] : r->nr == __NR_setrlimit ? r->a[1] : 0;
+	u64 get = wide ? r->a[3] : r->nr == __NR_getrlimit ? r->a[1] : 0;
+
+	if (what == RLIMIT_AS && (wide || set || get))
+		return as_limit(pid, set, get);
+	if (what == RLIMIT_CPU)
+		return cpu_limit(r, pid, set);
+	return gate_host_regs(r);
+}
+
+/* A child's own block, before it runs: limits are inherited, its parent's wish for a death signal is not. */
+void limits_fork(struct ring3_proc *child)
+{
+	child->reserved[PROC_AS_PAGES] = own_proc()->reserved[PROC_AS_PAGES];
+	if (unlikely(own_proc()->reserved[PROC_CPU_TIMER]))
+		child->reserved[PROC_CPU_TIMER] = CPU_TIMER_WANTED;
+}
+
+/* In the child. */
+void limits_forked(void)
+{
+	if (unlikely(own_proc()->reserved[PROC_CPU_TIMER] == CPU_TIMER_WANTED))
+		cpu_watch();
+}
+
+/* A new program, or one that has just joined with what it had before. */
+void limits_start(bool fresh)
+{
+	u32 *kill = &own_proc()->reserved[PROC_PDEATH_KILL];
+	s32 sig = 0;
+
+	own_proc()->reserved[PROC_CPU_TIMER] = 0;	/* exec took it */
+	cpu_watch();
+	if (!fresh || host_syscall2(__NR_prctl, PR_GET_PDEATHSIG, (long)&sig) || sig != SIGKILL)
+		return;
+	WRITE_ONCE(*kill, 1);
+	host_syscall2(__NR_prctl, PR_SET_PDEATHSIG, DEATH_SIGNAL);
+}

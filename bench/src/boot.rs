@@ -67,7 +67,7 @@ const SHARING: &str = "A node's memory is one file, which all its processes shar
     it counts by its share.";
 
 pub fn run(rounds: usize) -> Result<bool, String> {
-    let program = tool::compile("boot/first_packet.c")?;
+    let program = tool::compile("load/first_packet.c")?;
     let (mut host, mut node) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         host.push(to_first_packet(&mut Command::new(&program))?);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Tables of many lines, each a work at a place in a state, on ring3 beside the host: `bench/NAME.toml`.
+//! Tables of many lines, each a work at a place in a state, on ring3 beside the host: `bench/tables/NAME.toml`.
 //!
 //! `bench/run NAME [WORD]... [ROUNDS] [--quick] [--json] [--list] [--before FILE]` measures the
 //! lines whose names hold all WORDs. Host and node take turns, round by round, and the one that begins
@@ -245,7 +245,9 @@ pub fn run(name: &str, args: &[String]) -> Result<bool, String> {
 }
 
 fn path(name: &str) -> PathBuf {
-    tool::root().join("bench").join(format!("{name}.toml"))
+    tool::root()
+        .join("bench/tables")
+        .join(format!("{name}.toml"))
 }
 
 fn read(name: &str) -> Result<Table, String> {

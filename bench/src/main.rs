@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Benchmarks, each beside the host: `bench/run NAME [ROUNDS]`.
 //!
-//! A NAME is a folder of bench/ with a figure.toml, or one of the built-in ones that
+//! A NAME is a file of bench/figures, without `.toml`, or one of the built-in ones that
 //! measure what a figure cannot say. `all` and `quick` run everything and write
 //! bench/REPORT.md.
 

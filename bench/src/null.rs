@@ -25,7 +25,7 @@ struct Figures {
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
-    let program = tool::compile("null/null.c")?;
+    let program = tool::compile("load/null.c")?;
     let (mut host, mut node) = (Vec::new(), Vec::new());
     for _ in 0..rounds {
         host.push(tool::number(&mut Command::new(&program))?);

@@ -248,7 +248,7 @@ impl Outcome {
             x: figure.x.name.clone(),
             rounds: figure.rounds,
             seconds,
-            command: format!("bench/{name}/run"),
+            command: format!("bench/run {name}"),
             stamp,
             series,
             measures: figure

@@ -36,7 +36,7 @@ struct Figures {
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
-    let program = tool::compile("passthrough/passthrough.c")?;
+    let program = tool::compile("load/passthrough.c")?;
     let names = tool::output(&mut Command::new(&program))?;
     let mut calls = Vec::new();
     for name in names.lines() {

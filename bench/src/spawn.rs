@@ -31,7 +31,7 @@ struct Figures {
 }
 
 pub fn run(rounds: usize) -> Result<bool, String> {
-    let program = tool::compile_static("spawn/spawn.c")?;
+    let program = tool::compile_static("load/spawn.c")?;
     let names = tool::output(&mut Command::new(&program))?;
     let mut ways = Vec::new();
     for name in names.lines() {

@@ -1,10 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The host's system calls, and the few uses the image itself makes of them. */
+/*
+ * host.c - the host's system calls, and the few uses the image itself makes of them
+ *
+ * Theory of operation
+ * -------------------
+ * A host call uses the descriptors, credentials and limits of the thread that makes it, and kernel code may run on a
+ * thread of any process (DESIGN rule 11). So each call is of one of these kinds:
+ *
+ *	any	nothing of the caller's process matters
+ *	port	a descriptor that every process of the node has, at a number of its own (ring3_proc.port_fd)
+ *	home	needs the task's own thread (struct ring3_home)
+ *	keeper	only the keeper's process makes it
+ *	stack	code on a host thread's own stack, which acts for that thread
+ *
+ *	call				kind	why it may be made there
+ *	futex wake, wait, waitv		any	the words are shared memory
+ *	clock_gettime			any	a time namespace shifts CLOCK_MONOTONIC: time.c refuses such a reading,
+ *						watch.c sleeps by its own
+ *	sched_yield, nanosleep		any
+ *	kill(pid, 0), tgkill(.., 0)	any	only ESRCH counts: EPERM is somebody. A number that is in use again looks
+ *						alive; the keeper's pidfds tell better
+ *	preadv2 (sendfile)		home	the program's descriptor
+ *	readv, writev			port	TAP, packet: no RLIMIT_FSIZE, no SIGPIPE; rights were checked when opened
+ *	recvfrom, sendmsg		port	passt: MSG_NOSIGNAL
+ *	recvfrom, sendto, getsockopt	port	xdp and packet counters; a process without the descriptor says EBADF, which
+ *						says nothing about the port
+ *	setsockopt (XDP_UMEM_REG)	keeper	pins the keeper's memory, by its RLIMIT_MEMLOCK, in PORT_ADD
+ *	mincore, madvise		keeper	the boot (trim.c)
+ *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
+ *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
+ *	poll, prctl, futex		stack	vcpu.c, watch.c, keep.c, dead.c
+ *
+ * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, time.c (the clock) and by the files of the last
+ * line. kernel/check refuses any other object.
+ */
+#include <linux/bug.h>
 #include <linux/export.h>
+#include <uapi/linux/fs.h>
 #include <uapi/linux/futex.h>
+#include <uapi/linux/mman.h>
+#include <uapi/linux/uio.h>
 #include <linux/kernel.h>
+#include <linux/sched.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
+#include <asm/ring3_host.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
 
@@ -56,4 +96,45 @@ int ring3_port_fd(unsigned int index)
 	struct ring3_proc *proc = (struct ring3_proc *)ring3_driver->proc;
 
 	return proc ? proc->port_fd[index] : -1;
+}
+
+void ring3_host_yield(void)
+{
+	ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+void ring3_host_nap(u64 ns)
+{
+	struct __kernel_timespec ts = { .tv_nsec = ns };
+
+	ring3_host_syscall(__NR_nanosleep, (long)&ts, 0, 0, 0, 0, 0);
+}
+
+bool ring3_host_process_exists(int pid)
+{
+	return ring3_host_syscall(__NR_kill, pid, 0, 0, 0, 0, 0) != -ESRCH;
+}
+
+bool ring3_host_thread_exists(int pid, int tid)
+{
+	return ring3_host_syscall(__NR_tgkill, pid, tid, 0, 0, 0, 0) != -ESRCH;
+}
+
+long ring3_host_mincore(void *start, size_t len, u8 *resident)
+{
+	return ring3_host_syscall(__NR_mincore, (long)start, len, (long)resident, 0, 0, 0);
+}
+
+void ring3_host_punch(void *start, size_t len)
+{
+	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_REMOVE, 0, 0, 0);
+}
+
+/* What the host has of a file in memory; it waits for no disk. */
+long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
+			   unsigned int n, s64 pos)
+{
+	if (WARN_ON_ONCE(home->tb != current->thread.tb || ring3_driver != home->tb))
+		return -EXDEV;
+	return ring3_host_syscall(__NR_preadv2, fd, (long)iov, n, pos, 0, RWF_NOWAIT);
 }

@@ -32,6 +32,7 @@
 #include <linux/smp.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
+#include <asm/ring3_host.h>
 #include <asm/unistd.h>
 #include "vcpu.h"
 
@@ -200,7 +201,6 @@ void smp_send_stop(void)
  */
 void ring3_relax(void)
 {
-	struct __kernel_timespec ts = { .tv_nsec = RELAX_SLEEP_NS };
 	struct ring3_stack *foot = ring3_stack();
 	struct ring3_cpu *cpu = &ring3_cpus[foot->cpu];
 
@@ -213,9 +213,9 @@ void ring3_relax(void)
 	if (ring3_clock() - cpu->relaxed_at > RELAX_SAME_NS)
 		cpu->yields = 0;
 	if (cpu->yields++ < RELAX_YIELDS)
-		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+		ring3_host_yield();
 	else
-		ring3_host_syscall(__NR_nanosleep, (long)&ts, 0, 0, 0, 0, 0);
+		ring3_host_nap(RELAX_SLEEP_NS);
 	cpu->relaxed_at = ring3_clock();
 }
 

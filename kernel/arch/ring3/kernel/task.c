@@ -25,7 +25,7 @@
 #include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <asm/ring3.h>
-#include <asm/unistd.h>
+#include <asm/ring3_host.h>
 #include "cred.h"
 #include "maps.h"
 #include "vcpu.h"
@@ -56,7 +56,7 @@ static bool tid_gone(struct ring3_thread *tb)
 		return false;
 	if (!tb->tid)
 		return true;
-	return ring3_host_syscall(__NR_tgkill, pid, tb->tid, 0, 0, 0, 0) == -ESRCH;
+	return !ring3_host_thread_exists(pid, tb->tid);
 }
 
 static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)

@@ -19,10 +19,9 @@
 #include <linux/mmzone.h>
 #include <linux/sched/task_stack.h>
 #include <linux/string.h>
-#include <uapi/linux/mman.h>
 #include <asm/ring3.h>
 #include <asm/ring3_grow.h>
-#include <asm/unistd.h>
+#include <asm/ring3_host.h>
 #include "vcpu.h"
 
 #define WINDOW		MAX_ORDER_NR_PAGES	/* no block of free pages crosses one's end */
@@ -36,8 +35,7 @@ static u8 resident[WINDOW];
 static void drop(unsigned long pfn, unsigned int from, unsigned int to, unsigned int pages)
 {
 	if (pages >= LEAST)
-		ring3_host_syscall(__NR_madvise, (long)pfn_to_virt(pfn + from),
-				   (to - from) * PAGE_SIZE, MADV_REMOVE, 0, 0, 0);
+		ring3_host_punch(pfn_to_virt(pfn + from), (to - from) * PAGE_SIZE);
 }
 
 static bool is_empty(const void *page)
@@ -50,8 +48,7 @@ static void trim_window(unsigned long pfn, unsigned int n)
 {
 	unsigned int i, from = 0, to = 0, pages = 0, free = 0;
 
-	if (ring3_host_syscall(__NR_mincore, (long)pfn_to_virt(pfn), n * PAGE_SIZE,
-			       (long)resident, 0, 0, 0))
+	if (ring3_host_mincore(pfn_to_virt(pfn), n * PAGE_SIZE, resident))
 		return;
 	for (i = 0; i < n; i++) {
 		struct page *page = pfn_to_page(pfn + i);

@@ -5,6 +5,7 @@
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 #include <asm/ring3.h>
+#include <asm/ring3_host.h>
 #include <asm/sections.h>
 #include "vcpu.h"
 
@@ -17,11 +18,21 @@ bool ring3_proc_dead(struct ring3_proc *proc)
 }
 
 /*
- * The driver is not the task's own thread. Another thread of the same process
- * sees the same memory; otherwise the task moves to its own. One that is awake is
+ * Where the task has to go to, the driver is not: the task moves to its own thread. One that is awake is
  * handed the vCPU. One that sleeps needs 10 to 30 us till it is there: it is called,
  * and the driver, often the sender of what is to be copied, goes on meanwhile.
  */
+static void move_home(struct ring3_thread *tb)
+{
+	if (faulthandler_disabled() || irqs_disabled() || !ring3_thread_call(tb)) {
+		ring3_park(R3_PARK_HANDOVER, tb);
+		return;
+	}
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule();
+}
+
+/* The driver is not the task's own thread. Another thread of the same process sees the same memory. */
 bool ring3_user_reach(void)
 {
 	struct ring3_thread *tb = current->thread.tb;
@@ -32,16 +43,30 @@ bool ring3_user_reach(void)
 	while (ring3_driver->proc != (unsigned long)current->thread.proc) {
 		if (ring3_proc_dead(current->thread.proc))
 			return false;
-		if (faulthandler_disabled() || irqs_disabled() || !ring3_thread_call(tb)) {
-			ring3_park(R3_PARK_HANDOVER, tb);
-			continue;
-		}
-		set_current_state(TASK_UNINTERRUPTIBLE);
-		schedule();
+		move_home(tb);
 	}
 	return true;
 }
 EXPORT_SYMBOL(ring3_user_reach);
+
+/*
+ * Until the next schedule the driver is the task's own thread: nothing preempts kernel code. False: that thread ends,
+ * or the task has none.
+ */
+bool ring3_come_home(struct ring3_home *home)
+{
+	struct ring3_thread *tb = current->thread.tb;
+
+	if (!tb)
+		return false;
+	while (ring3_driver != tb) {
+		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_KILL))
+			return false;
+		move_home(tb);
+	}
+	home->tb = tb;
+	return true;
+}
 
 /*
  * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text:

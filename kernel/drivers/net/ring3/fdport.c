@@ -25,7 +25,6 @@
 #include <linux/if_packet.h>
 #include <linux/skbuff.h>
 
-#include <asm/unistd.h>
 
 #include "hostio.h"
 #include "port.h"
@@ -99,11 +98,8 @@ static long fd_send(struct ring3_port *port, struct fd_port *fdp, const struct s
 	struct virtio_net_hdr_mrg_rxbuf hdr = {};
 	struct iovec iov[RING3_SKB_IOV];
 	unsigned int n;
-	int fd = ring3_port_fd(port->index);
 	long err;
 
-	if (unlikely(fd < 0))
-		return -EBADF;
 	if (unlikely(virtio_net_hdr_from_skb(skb, &hdr.hdr, true, false, 0)))
 		return -EINVAL;
 
@@ -111,7 +107,7 @@ static long fd_send(struct ring3_port *port, struct fd_port *fdp, const struct s
 	iov[0].iov_len = fdp->hdr_len;
 	n = 1 + ring3_skb_to_iov(skb, iov + 1);
 	ring3_count(port, RING3_TX_BATCHES);
-	err = ring3_host_writev(fd, iov, n);
+	err = ring3_port_writev(port->index, iov, n);
 	return err < 0 ? err : 0;
 }
 
@@ -223,7 +219,7 @@ static void fd_take_pages(struct fd_port *fdp, struct sk_buff *skb, u32 len)
 	}
 }
 
-static long fd_read(struct ring3_port *port, struct fd_port *fdp, int fd,
+static long fd_read(struct ring3_port *port, struct fd_port *fdp,
 		    struct virtio_net_hdr_mrg_rxbuf *hdr)
 {
 	struct iovec iov[2 + MAX_SKB_FRAGS];
@@ -240,7 +236,7 @@ static long fd_read(struct ring3_port *port, struct fd_port *fdp, int fd,
 		iov[2 + i].iov_len = p->size - p->offset;
 	}
 	ring3_count(port, RING3_RX_CALLS);
-	return ring3_host_readv(fd, iov, 2 + i);
+	return ring3_port_readv(port->index, iov, 2 + i);
 }
 
 static void fd_frame(struct ring3_port *port, struct fd_port *fdp, u32 len,
@@ -269,11 +265,10 @@ static void fd_frame(struct ring3_port *port, struct fd_port *fdp, u32 len,
 static int fd_poll(struct ring3_port *port, int budget)
 {
 	struct fd_port *fdp = to_fdport(port);
-	int fd = ring3_port_fd(port->index);
 	int done = 0, refused = 0;
 	u32 bytes = 0;
 
-	if (unlikely(fd < 0 || fdp->gone))
+	if (unlikely(ring3_port_fd(port->index) < 0 || fdp->gone))
 		return 0;
 
 	while (done < budget) {
@@ -285,7 +280,7 @@ static int fd_poll(struct ring3_port *port, int budget)
 			ring3_count(port, RING3_RX_NO_MEMORY);
 			return budget;
 		}
-		len = fd_read(port, fdp, fd, &hdr);
+		len = fd_read(port, fdp, &hdr);
 		if (unlikely(len < 0)) {
 			if (len == -EBADFD || len == -ENODEV)
 				fd_gone(port, fdp, len);
@@ -323,7 +318,7 @@ static void fd_drop_buffers(struct fd_port *fdp)
 }
 
 /* What came while the interface was down is not received, however old; the descriptor has kept it. */
-static void fd_drain(int fd)
+static void fd_drain(struct ring3_port *port)
 {
 	u8 byte[64];
 	struct iovec iov = { .iov_base = (void __force __user *)byte, .iov_len = sizeof(byte) };
@@ -331,7 +326,7 @@ static void fd_drain(int fd)
 	long len;
 
 	for (frames = 0; frames < FD_DRAIN_MAX && refused < FD_RX_REFUSED; frames++) {
-		len = ring3_host_readv(fd, &iov, 1);
+		len = ring3_port_readv(port->index, &iov, 1);
 		if (len == -EAGAIN)
 			break;
 		refused += len < 0;
@@ -341,14 +336,13 @@ static void fd_drain(int fd)
 static int fd_open(struct ring3_port *port)
 {
 	struct fd_port *fdp = to_fdport(port);
-	int fd = ring3_port_fd(port->index);
 
-	if (fd < 0) {
+	if (ring3_port_fd(port->index) < 0) {
 		netdev_err(port->dev, "no descriptor for this port in the process that sets it up\n");
 		return -EBADF;
 	}
 	fdp->gone = false;
-	fd_drain(fd);
+	fd_drain(port);
 	netif_carrier_on(port->dev);
 	return 0;
 }
@@ -368,10 +362,8 @@ static u64 packet_missed(struct ring3_port *port)
 	struct fd_port *fdp = to_fdport(port);
 	struct tpacket_stats stats;
 	u32 size = sizeof(stats);
-	int fd = ring3_port_fd(port->index);
 
-	if (fd >= 0 && !ring3_host_syscall(__NR_getsockopt, fd, SOL_PACKET, PACKET_STATISTICS,
-					   (long)&stats, (long)&size, 0))
+	if (!ring3_port_getsockopt(port->index, SOL_PACKET, PACKET_STATISTICS, &stats, &size))
 		atomic64_add(stats.tp_drops, &fdp->missed);
 	return atomic64_read(&fdp->missed);
 }

@@ -4,8 +4,8 @@
  *
  * Numbers and structures are those of the node's own user ABI, which is the host's.
  */
-#include <uapi/linux/fs.h>
 #include <uapi/linux/futex.h>
+#include <linux/errno.h>
 #include <linux/socket.h>
 
 #include <asm/ring3.h>
@@ -13,37 +13,58 @@
 
 #include "hostio.h"
 
-long ring3_host_readv(int fd, const struct iovec *iov, unsigned int n)
+static long port_call(long nr, unsigned int port, long a, long b, long c, long d)
 {
-	return ring3_host_syscall(__NR_readv, fd, (long)iov, n, 0, 0, 0);
+	int fd = ring3_port_fd(port);
+
+	return fd < 0 ? -EBADF : ring3_host_syscall(nr, fd, a, b, c, d, 0);
 }
 
-/* What the host has of a file in memory; it waits for no disk. */
-long ring3_host_preadv_now(int fd, const struct iovec *iov, unsigned int n, s64 pos)
+long ring3_port_readv(unsigned int port, const struct iovec *iov, unsigned int n)
 {
-	return ring3_host_syscall(__NR_preadv2, fd, (long)iov, n, pos, 0, RWF_NOWAIT);
+	return port_call(__NR_readv, port, (long)iov, n, 0, 0);
 }
 
-long ring3_host_writev(int fd, const struct iovec *iov, unsigned int n)
+long ring3_port_writev(unsigned int port, const struct iovec *iov, unsigned int n)
 {
-	return ring3_host_syscall(__NR_writev, fd, (long)iov, n, 0, 0, 0);
+	return port_call(__NR_writev, port, (long)iov, n, 0, 0);
 }
 
 /* For stream sockets: a far side that is gone must not raise SIGPIPE in the program. */
-long ring3_host_sendv(int fd, const struct iovec *iov, unsigned int n)
+long ring3_port_sendv(unsigned int port, const struct iovec *iov, unsigned int n)
 {
 	struct user_msghdr msg = {
 		.msg_iov = (struct iovec __force __user *)iov,
 		.msg_iovlen = n,
 	};
 
-	return ring3_host_syscall(__NR_sendmsg, fd, (long)&msg, MSG_DONTWAIT | MSG_NOSIGNAL,
-				  0, 0, 0);
+	return port_call(__NR_sendmsg, port, (long)&msg, MSG_DONTWAIT | MSG_NOSIGNAL, 0, 0);
 }
 
-long ring3_host_recv(int fd, void *buf, size_t len)
+long ring3_port_recv(unsigned int port, void *buf, size_t len)
 {
-	return ring3_host_syscall(__NR_recvfrom, fd, (long)buf, len, MSG_DONTWAIT, 0, 0);
+	return port_call(__NR_recvfrom, port, (long)buf, len, MSG_DONTWAIT, 0);
+}
+
+/* AF_XDP: something lies in the TX ring; the fill ring has room. */
+long ring3_port_kick_tx(unsigned int port)
+{
+	return port_call(__NR_sendto, port, 0, 0, MSG_DONTWAIT, 0);
+}
+
+long ring3_port_kick_rx(unsigned int port)
+{
+	return port_call(__NR_recvfrom, port, 0, 0, MSG_DONTWAIT, 0);
+}
+
+long ring3_port_getsockopt(unsigned int port, int level, int option, void *value, u32 *size)
+{
+	return port_call(__NR_getsockopt, port, level, option, (long)value, (long)size);
+}
+
+long ring3_port_setsockopt(unsigned int port, int level, int option, const void *value, u32 size)
+{
+	return port_call(__NR_setsockopt, port, level, option, (long)value, size);
 }
 
 /*
@@ -53,11 +74,6 @@ long ring3_host_recv(int fd, void *buf, size_t len)
 void ring3_host_wake(u32 *word)
 {
 	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, INT_MAX, 0, 0, 0);
-}
-
-bool ring3_host_pid_alive(int pid)
-{
-	return ring3_host_syscall(__NR_kill, pid, 0, 0, 0, 0, 0) != -ESRCH;
 }
 
 unsigned int ring3_skb_to_iov(const struct sk_buff *skb, struct iovec *iov)

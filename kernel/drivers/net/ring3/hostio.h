@@ -3,7 +3,9 @@
  * hostio.h - the host calls that ports make
  *
  * Packet memory is plain memory of whichever process drives, so the host reads and writes
- * it in place. All descriptors are non-blocking; nothing here may sleep.
+ * it in place. A port is named by its index: which descriptor that is in the process that drives is found for each
+ * call, for it may be another process's turn after a schedule. EBADF: this process has none. All descriptors are
+ * non-blocking; nothing here may sleep.
  */
 #ifndef RING3_NET_HOSTIO_H
 #define RING3_NET_HOSTIO_H
@@ -14,13 +16,15 @@
 /* A header of ours, the linear part, the fragments. */
 #define RING3_SKB_IOV	(MAX_SKB_FRAGS + 2)
 
-long ring3_host_readv(int fd, const struct iovec *iov, unsigned int n);
-long ring3_host_preadv_now(int fd, const struct iovec *iov, unsigned int n, s64 pos);
-long ring3_host_writev(int fd, const struct iovec *iov, unsigned int n);
-long ring3_host_sendv(int fd, const struct iovec *iov, unsigned int n);
-long ring3_host_recv(int fd, void *buf, size_t len);
+long ring3_port_readv(unsigned int port, const struct iovec *iov, unsigned int n);
+long ring3_port_writev(unsigned int port, const struct iovec *iov, unsigned int n);
+long ring3_port_sendv(unsigned int port, const struct iovec *iov, unsigned int n);
+long ring3_port_recv(unsigned int port, void *buf, size_t len);
+long ring3_port_kick_tx(unsigned int port);
+long ring3_port_kick_rx(unsigned int port);
+long ring3_port_getsockopt(unsigned int port, int level, int option, void *value, u32 *size);
+long ring3_port_setsockopt(unsigned int port, int level, int option, const void *value, u32 size);
 void ring3_host_wake(u32 *word);
-bool ring3_host_pid_alive(int pid);
 
 unsigned int ring3_skb_to_iov(const struct sk_buff *skb, struct iovec *iov);
 unsigned int ring3_iov_advance(struct iovec *iov, unsigned int n, size_t skip);

@@ -16,6 +16,7 @@
  * A far side that has no room and never says that it has some again (it may be stopped in a
  * debugger, or hostile) is looked at now and then, at growing intervals.
  */
+#include <asm/ring3_host.h>
 #include <asm/ring3_poll.h>
 #include "link.h"
 
@@ -102,7 +103,7 @@ void link_check_carrier(struct ring3_port *port, struct link_port *link)
 	}
 
 	pid = link_load(&link->peer->pid);
-	if (pid > 0 && ring3_host_pid_alive(pid))
+	if (pid > 0 && ring3_host_process_exists(pid))
 		link->peer_pid = pid;
 	link_mend(port, link);
 	if (!link->rx.broken)
@@ -130,7 +131,7 @@ void link_look(struct work_struct *work)
 	unsigned int period = READ_ONCE(link->look_period);
 	s32 pid = READ_ONCE(link->peer_pid);
 
-	if (period == LINK_LOOK && pid && !ring3_host_pid_alive(pid)) {
+	if (period == LINK_LOOK && pid && !ring3_host_process_exists(pid)) {
 		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
 		/* Said in its place; nobody else will. A successor may have said its own since. */
 		link_cas(&link->peer->up, READ_ONCE(link->peer_up), 0);

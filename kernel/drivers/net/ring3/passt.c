@@ -163,17 +163,15 @@ static void passt_taken(struct ring3_port *port, struct passt_port *passt, u32 n
 /* True: the queue is empty. False: the socket is full. */
 static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 {
-	int fd = ring3_port_fd(port->index);
-
 	while (!skb_queue_empty(&passt->queue)) {
 		unsigned int n = passt_iov(passt);
 		long ret;
 
 		ring3_count(port, RING3_TX_BATCHES);
-		ret = fd < 0 ? -ENOMEM : ring3_host_sendv(fd, passt->iov, n);
+		ret = ring3_port_sendv(port->index, passt->iov, n);
 		if (ret == -EAGAIN)
 			return false;
-		if (ret == -ENOMEM || ret == -ENOBUFS) {
+		if (ret == -ENOMEM || ret == -ENOBUFS || ret == -EBADF) {
 			/* The host's shortage passes, or another process has the descriptor; no edge tells. */
 			ring3_poll_owe(port->index);
 			return false;
@@ -237,7 +235,6 @@ static void passt_frame(struct ring3_port *port, const u8 *frame, u32 len)
 /* Reads behind what is there. False: nothing more, or down. */
 static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 {
-	int fd = ring3_port_fd(port->index);
 	long n;
 
 	if (passt->off) {
@@ -245,11 +242,9 @@ static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 		passt->have -= passt->off;
 		passt->off = 0;
 	}
-	if (unlikely(fd < 0))
-		return false;
 	ring3_count(port, RING3_RX_CALLS);
-	n = ring3_host_recv(fd, passt->buffer + passt->have, PASST_BUFFER - passt->have);
-	if (n == -EAGAIN)
+	n = ring3_port_recv(port->index, passt->buffer + passt->have, PASST_BUFFER - passt->have);
+	if (n == -EAGAIN || n == -EBADF)
 		return false;
 	if (n == -ENOMEM || n == -ENOBUFS) {
 		ring3_poll_owe(port->index);

@@ -9,6 +9,9 @@
  * takes those of a file of its own (MSG_SPLICE_PAGES). So a byte is copied once on its way into
  * the socket, by the host.
  *
+ * `in` is a number in the file table of the task's own thread, so the task comes home for the read. Where it has waited,
+ * or others had a turn, a thread of another process drives, where that number is another file.
+ *
  * The vCPU is held meanwhile. So the host is asked for what it has in memory (RWF_NOWAIT), and where that
  * is nothing the gate reads into a buffer, waits, and sends that. So do small files go: to copy them
  * costs less than a page.
@@ -23,9 +26,8 @@
 #include <net/sock.h>
 
 #include <ring3/ring3_xfer.h>
+#include <asm/ring3_host.h>
 #include <asm/ring3_sendfile.h>
-
-#include "hostio.h"
 
 #define CHUNK_ORDER	2U
 #define CHUNK_BYTES	(PAGE_SIZE << CHUNK_ORDER)
@@ -59,7 +61,7 @@ static bool chunks_get(struct chunks *c, u64 count)
 	return true;
 }
 
-static long chunks_read(const struct chunks *c, int fd, s64 pos)
+static long chunks_read(const struct chunks *c, const struct ring3_home *home, int fd, s64 pos)
 {
 	struct iovec iov[CHUNKS];
 	unsigned int i;
@@ -68,7 +70,7 @@ static long chunks_read(const struct chunks *c, int fd, s64 pos)
 		iov[i].iov_base = (void __force __user *)page_address(c->bv[i].bv_page);
 		iov[i].iov_len = c->bv[i].bv_len;
 	}
-	return ring3_host_preadv_now(fd, iov, c->n, pos);
+	return ring3_home_preadv_now(home, fd, iov, c->n, pos);
 }
 
 static bool may_splice(const struct socket *sock)
@@ -82,6 +84,7 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 {
 	struct msghdr msg = { .msg_flags = (flags & MSG_MORE) | MSG_SPLICE_PAGES };
 	struct chunks chunks;
+	struct ring3_home home;
 	struct socket *sock;
 	long got, ret;
 	s64 read = 0;
@@ -95,7 +98,7 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 	if (!sock || !may_splice(sock) || !chunks_get(&chunks, count))
 		return -EOPNOTSUPP;
 
-	got = chunks_read(&chunks, in, pos);
+	got = ring3_come_home(&home) ? chunks_read(&chunks, &home, in, pos) : -EINTR;
 	/* Nothing in memory, nothing at all, or an error: the gate's turn. */
 	if (got <= 0) {
 		ret = -EOPNOTSUPP;

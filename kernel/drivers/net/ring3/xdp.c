@@ -32,9 +32,9 @@
 #include <uapi/linux/if_xdp.h>
 
 #include <asm/ring3_poll.h>
-#include <asm/unistd.h>
 #include <ring3/ring3_xdp.h>
 
+#include "hostio.h"
 #include "port.h"
 
 #define XDP_MASK	(RING3_XDP_ENTRIES - 1)
@@ -124,8 +124,7 @@ static void xdp_check(struct ring3_port *port, struct xdp_port *xdp)
 	if (now == xdp->checked)
 		return;
 	xdp->checked = now;
-	ring3_host_syscall(__NR_getsockopt, ring3_port_fd(port->index), SOL_SOCKET, SO_ERROR,
-			   (long)&error, (long)&size, 0);
+	ring3_port_getsockopt(port->index, SOL_SOCKET, SO_ERROR, &error, &size);
 	/* Told once; ENETDOWN is that of a device that goes, being set down raises none. */
 	if (error)
 		xdp_gone(port, xdp, -(long)error);
@@ -151,7 +150,6 @@ static void xdp_reclaim(struct xdp_port *xdp)
 /* Tells the host of what is in the TX ring. */
 static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 {
-	int fd = ring3_port_fd(port->index);
 	unsigned int calls;
 	long err = 0;
 
@@ -163,7 +161,7 @@ static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 		if (!xdp_wants_call(&xdp->tx) || READ_ONCE(*xdp->tx.consumer) == xdp->tx.at)
 			return;
 		ring3_count(port, RING3_TX_DOORBELLS);
-		err = ring3_host_syscall(__NR_sendto, fd, 0, 0, MSG_DONTWAIT, 0, 0);
+		err = ring3_port_kick_tx(port->index);
 		if (err && err != -EAGAIN)
 			break;
 		xdp_reclaim(xdp);
@@ -171,7 +169,7 @@ static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 	/* -EBUSY: the driver's queue is full. -ENOBUFS: a frame was lost there. */
 	if (err && err != -EAGAIN && err != -EBUSY && err != -ENOBUFS) {
 		ring3_count(port, RING3_TX_HOST_ERRORS);
-		if (err == -ENXIO || err == -EBADF)
+		if (err == -ENXIO)
 			xdp_gone(port, xdp, err);
 	}
 	if (!xdp->gone)
@@ -258,8 +256,7 @@ static void xdp_rx_release(struct ring3_port *port, struct xdp_port *xdp)
 	smp_mb();
 	if (xdp_wants_call(&xdp->fill)) {
 		ring3_count(port, RING3_RX_CALLS);
-		ring3_host_syscall(__NR_recvfrom, ring3_port_fd(port->index), 0, 0, MSG_DONTWAIT,
-				   0, 0);
+		ring3_port_kick_rx(port->index);
 	}
 }
 
@@ -364,12 +361,9 @@ static u64 xdp_missed(struct ring3_port *port)
 {
 	struct xdp_statistics stats;
 	u32 size = sizeof(stats);
-	int fd = ring3_port_fd(port->index);
-
 	struct xdp_port *xdp = to_xdp(port);
 
-	if (fd >= 0 && !ring3_host_syscall(__NR_getsockopt, fd, SOL_XDP, XDP_STATISTICS,
-					   (long)&stats, (long)&size, 0))
+	if (!ring3_port_getsockopt(port->index, SOL_XDP, XDP_STATISTICS, &stats, &size))
 		WRITE_ONCE(xdp->missed, stats.rx_dropped +
 			   (size == sizeof(stats) ? stats.rx_ring_full : 0));
 	return READ_ONCE(xdp->missed);
@@ -408,16 +402,14 @@ static int xdp_init(struct ring3_port *port, const struct ring3_port_config *cfg
 	};
 	struct xdp_mmap_offsets offset;
 	u32 size = sizeof(offset);
-	int fd = ring3_port_fd(cfg->index);
 	long err;
 
 	BUILD_BUG_ON(RING3_XDP_RINGS * RING3_XDP_STRIDE > RING3_LINK_STRIDE);
 	BUILD_BUG_ON(RING3_XDP_RXTX_BYTES > RING3_XDP_STRIDE);
 
-	if (fd < 0 || cfg->window != want || cfg->mtu > RING3_XDP_MTU_MAX)
+	if (ring3_port_fd(cfg->index) < 0 || cfg->window != want || cfg->mtu > RING3_XDP_MTU_MAX)
 		return -EINVAL;
-	err = ring3_host_syscall(__NR_getsockopt, fd, SOL_XDP, XDP_MMAP_OFFSETS, (long)&offset,
-				 (long)&size, 0);
+	err = ring3_port_getsockopt(cfg->index, SOL_XDP, XDP_MMAP_OFFSETS, &offset, &size);
 	if (err || size != sizeof(offset)) {
 		pr_err("ring3: %s: the host's AF_XDP rings have no flags: Linux 5.4 has\n",
 		       cfg->name);
@@ -427,8 +419,7 @@ static int xdp_init(struct ring3_port *port, const struct ring3_port_config *cfg
 	if (!xdp->umem)
 		return -ENOMEM;
 	umem.addr = (u64)xdp->umem;
-	err = ring3_host_syscall(__NR_setsockopt, fd, SOL_XDP, XDP_UMEM_REG, (long)&umem,
-				 sizeof(umem), 0);
+	err = ring3_port_setsockopt(cfg->index, SOL_XDP, XDP_UMEM_REG, &umem, sizeof(umem));
 	if (err) {
 		free_pages_exact(xdp->umem, XDP_UMEM_BYTES);
 		return err;

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ring3_host.h - host calls of kernel code (DESIGN rule 11)
+ *
+ * Kernel code runs on a thread of any process of the node, and of another one after each schedule. So each call has a
+ * kind, which says whose descriptors, credentials and limits it uses. kernel/arch/ring3/kernel/host.c has the table.
+ */
+#ifndef _ASM_RING3_HOST_H
+#define _ASM_RING3_HOST_H
+
+#include <linux/types.h>
+
+struct iovec;
+struct ring3_thread;
+
+/* Any process may make these, at any time. */
+void ring3_host_yield(void);
+void ring3_host_nap(u64 ns);
+bool ring3_host_process_exists(int pid);
+bool ring3_host_thread_exists(int pid, int tid);
+
+/* The keeper makes these, while it boots the node. */
+long ring3_host_mincore(void *start, size_t len, u8 *resident);
+void ring3_host_punch(void *start, size_t len);
+
+/*
+ * These need the task's own thread, since a descriptor means what its file table says. Another thread of its process
+ * won't do: it may have a file table of its own. ring3_come_home() brings the task there; each later schedule may take
+ * it away, so a call made without coming home again is refused.
+ */
+struct ring3_home {
+	const struct ring3_thread *tb;
+};
+
+bool ring3_come_home(struct ring3_home *home);
+long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
+			   unsigned int n, s64 pos);
+
+#endif

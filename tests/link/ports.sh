@@ -54,8 +54,17 @@ soon() {
 	return 1
 }
 
-# The folder is in memory, so that the link's file lies in it.
-find_link() { find "$work" -path "*links/$1"; }
+keeper() {
+	"$ring3" ls --json | python3 -c '
+import json, sys
+print(next(node["pid"] for node in json.load(sys.stdin) if node["name"] == sys.argv[1]))' "$node"
+}
+# The link's memory, which has no name: as the keeper holds it.
+find_link() {
+	for fd in "/proc/$(keeper)/fd"/*; do
+		case $(readlink "$fd") in */memfd:ring3-link:$1*) echo "$fd"; break ;; esac
+	done
+}
 
 test_link() {
 	"$ring3" up "$node" --port "link:h$id,addr=10.0.0.1/24" || return 1
@@ -131,9 +140,7 @@ test_packet() {
 
 # More than the port's socket holds, while the node stands still.
 flood() { # INTERFACE
-	keeper=$("$ring3" ls --json | python3 -c '
-import json, sys
-print(next(node["pid"] for node in json.load(sys.stdin) if node["name"] == sys.argv[1]))' "$node")
+	keeper=$(keeper)
 	kill -STOP "$keeper"
 	python3 -c '
 import socket, sys

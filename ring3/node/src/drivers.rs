@@ -9,6 +9,7 @@
 //! | `ring3-procs` | a change of procs[] | tells `ring3-deaths` |
 //! | `ring3-deaths` | deaths of the node's processes | marks and judges them, see procs.rs |
 //! | `ring3-control` | the control socket | see node/answer.rs |
+//! | `ring3-link` | the far end of a link that is not there yet | gives it the link's memory, see ports/handover.rs |
 //! | `ring3-pcap` | packets of one port's capture | writes them, see pcap.rs |
 //!
 //! Every one blocks all signals, sleeps with the smallest timer slack and has a stack for

@@ -104,7 +104,13 @@ pub enum Error {
         first: String,
         second: String,
     },
-    #[error("link memory {} is damaged ({why}): remove the file when no node uses it", path.display())]
+    #[error("link `{link}`: node `{node}` at its other end does not give the link's memory: {why}; is it stopped (`kill -CONT` it), or of another ring3 version?")]
+    LinkSilent {
+        link: String,
+        node: String,
+        why: String,
+    },
+    #[error("cannot use link {}: {why}", path.display())]
     LinkBad { path: PathBuf, why: &'static str },
     #[error("not permitted to use TAP `{name}`: ask root for `ip tuntap add dev {name} mode tap user {user}{more}`")]
     TapForbidden {

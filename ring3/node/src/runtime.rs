@@ -7,12 +7,12 @@
 //! ROOT/nodes/NAME/lock      locked (byte 0) by the node's process while it lives
 //! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3_join.h
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
-//! LINKS/NAME                the memory of a link, see ports/link.rs
+//! ROOT/links/NAME           who has which end of a link, see ports/link.rs
+//! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other
 //! ```
 //!
 //! ROOT is `$XDG_RUNTIME_DIR/ring3`, for root without one `/run/ring3`, for others
-//! `/tmp/ring3-UID`. LINKS is `ROOT/links`, or `/dev/shm/ring3-UID` where ROOT is not
-//! in memory: link memory must never be written to a disk.
+//! `/tmp/ring3-UID`.
 //!
 //! A name is taken if and only if its `lock` is locked. The host drops the lock with the
 //! process, however that ends, so what a killed keeper left behind is recognised and
@@ -39,7 +39,6 @@ const LOCK_TRIES: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Folder {
     root: PathBuf,
-    links: PathBuf,
 }
 
 impl Folder {
@@ -58,13 +57,8 @@ impl Folder {
     pub fn at(root: PathBuf) -> Result<Folder> {
         private(&root)?;
         private(&root.join("nodes"))?;
-        let links = if in_memory(&root) {
-            root.join("links")
-        } else {
-            PathBuf::from(format!("/dev/shm/ring3-{}", geteuid().as_raw()))
-        };
-        private(&links)?;
-        Ok(Folder { root, links })
+        private(&root.join("links"))?;
+        Ok(Folder { root })
     }
 
     /// The folder itself.
@@ -72,9 +66,9 @@ impl Folder {
         &self.root
     }
 
-    /// Where the memory of link `name` lies.
+    /// The file by which the ends of link `name` find each other.
     pub(crate) fn link(&self, name: &str) -> PathBuf {
-        self.links.join(name)
+        self.root.join("links").join(name)
     }
 
     pub(crate) fn node(&self, name: &str) -> PathBuf {
@@ -245,10 +239,6 @@ fn private(path: &Path) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-fn in_memory(path: &Path) -> bool {
-    rustix::fs::statfs(path).is_ok_and(|fs| fs.f_type == libc::TMPFS_MAGIC)
 }
 
 #[cfg(test)]

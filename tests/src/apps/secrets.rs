@@ -13,7 +13,18 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-pub const SCENARIOS: &[Scenario] = &[Scenario {
+pub const SCENARIOS: &[Scenario] = &[SECRETS, SEALED];
+
+const SEALED: Scenario = Scenario {
+    name: "sealed",
+    programs: &["python3", "ping"],
+    what: "a program that opens its node's memory and the link's again can't make them smaller",
+    topologies: &[Topology::Link],
+    needs_root: None,
+    run: sealed,
+};
+
+const SECRETS: Scenario = Scenario {
     name: "secrets",
     programs: &["python3", "nft", "tc", "ip"],
     what: "sendfile() of a file that kernel TLS or IPsec encrypts, or that nft or tc drops or takes elsewhere: \
@@ -21,7 +32,7 @@ pub const SCENARIOS: &[Scenario] = &[Scenario {
     topologies: &[Topology::Link],
     needs_root: None,
     run: secrets,
-}];
+};
 
 /// `(name, how, the file is in sight, what is done before sendfile())`; IF is the interface, PORT the server's.
 const CASES: [(&str, &str, bool, &str); 8] = [
@@ -94,6 +105,20 @@ fn secrets(pair: &Pair) -> Result<(), String> {
     })
 }
 
+/// Memory that is cut off is a SIGBUS for all who have it mapped: both nodes' programs.
+fn sealed(pair: &Pair) -> Result<(), String> {
+    let script = paths::root().join("tests/apps/cut.py");
+    let seen = pair
+        .client
+        .must(&["python3", &script.to_string_lossy()], LIMIT)?;
+    // The region and the link.
+    ensure(seen == "2\n", || {
+        format!("what was cut, and how many were tried: {seen}")
+    })?;
+    let ping = ["ping", "-c", "1", "-W", "5", &pair.server4];
+    pair.client.must(&ping, LIMIT).map(drop)
+}
+
 /// Both ends, at work until dropped; the server has handed the file over.
 fn send(
     pair: &Pair,
@@ -158,7 +183,7 @@ fn look(pair: &Pair, text: &[u8]) -> Result<bool, String> {
     {
         let path = entry.path();
         let target = fs::read_link(&path).unwrap_or_default();
-        if !target.to_string_lossy().contains("/links/") {
+        if !target.to_string_lossy().contains("memfd:ring3-link:") {
             continue;
         }
         let mut memory = Vec::new();

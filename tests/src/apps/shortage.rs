@@ -56,7 +56,7 @@ fn needs_root() -> Option<Verdict> {
     (!root).then(|| Verdict::Ignored("a disk of one's own needs root".into()))
 }
 
-/// No room for a link's memory or for the node's folder is an error that names the file; a node
+/// No room for a link's file or for the node's folder is an error that names the file; a node
 /// that needs neither comes up though the disk is full.
 fn runtime_folder() -> Checked {
     if let Some(verdict) = needs_root() {
@@ -68,14 +68,15 @@ fn runtime_folder() -> Checked {
         let mut command = on_small_disk(&folder, options, script);
         exec::run(command.env("XDG_RUNTIME_DIR", folder.path()), SHORT)
     };
-    let script = format!("$ring3 run --port link:{link},addr=10.9.9.1/24 -- true");
+    let full = "dd if=/dev/zero of=$1/fill bs=4k 2>/dev/null";
+    let script = format!("{full}; $ring3 run --port link:{link},addr=10.9.9.1/24 -- true");
     refused(&run("size=1m", &script)?, &["No space left on device"])?;
     refused(
         &run("nr_inodes=3", "$ring3 run -- true")?,
         &["No space left on device"],
     )?;
-    let full = "dd if=/dev/zero of=$1/fill bs=4k 2>/dev/null; $ring3 run -- cat /proc/net/dev";
-    let outcome = run("size=1m", full)?;
+    let script = format!("{full}; $ring3 run -- cat /proc/net/dev");
+    let outcome = run("size=1m", &script)?;
     ensure(outcome.ok() && outcome.stdout.contains("lo:"), || {
         outcome.report()
     })?;

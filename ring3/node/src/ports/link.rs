@@ -1,44 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: the memory of a link
+//! Theory of operation: the two ends of a link
 //!
-//! Two nodes that name the same link share one file, `LINKS/NAME` (see runtime.rs), which is in
-//! memory and *is* the link: include/ring3_link.h says what lies in it.
+//! A link is memory that two nodes share: include/ring3_link.h says what lies in it. The node that comes first
+//! makes it, and gives it to the second (handover.rs). It lives while one of both does.
 //!
-//! A side is taken by locking the byte of its number (0 or 1) through a descriptor that no
-//! other process gets; the host drops the lock when the keeper ends, however that happens.
-//! All that looks at both sides (taking one, giving one back) is done under flock of the whole
-//! file. So:
+//! The nodes find each other by the file `links/NAME` (see runtime.rs). A side is taken by locking the byte of its
+//! number (0 or 1) through a descriptor that no other process gets; the host drops the lock when the keeper
+//! ends, however that happens. `links/NAME@SIDE` is the socket where that side gives the memory away. All that looks at
+//! both sides (taking one, giving one back) is done under flock of the whole file. So:
 //!
 //! ```text
-//! both bytes free     what is in the file is stale: it is removed and made anew, so that
-//!                     programs of a dead node that still map it are alone with it
-//! one byte free       ours. The far end lives: what its predecessor left for us is dropped
+//! both bytes free     the memory is made. Programs of dead nodes that map an earlier one are alone with it
+//! one byte free       ours, and the memory is the far end's. What our predecessor was sent is dropped
 //! none                two nodes are joined already: an error that names both
 //! giving back         the far end sees `up` go, hears its doorbell; the last one removes the file
 //! ```
 //!
-//! Two names that only people read, the nodes', lie in the file's head behind struct ring3_link.
+//! The nodes' names, which only people read, are what the file holds.
 
 use std::fs::File;
-use std::mem::size_of;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use ring3_abi::{ring3_link, RING3_LINK_BYTES, RING3_LINK_HEAD};
-use rustix::fs::{flock, FallocateFlags, FlockOperation};
+use rustix::fs::{flock, FlockOperation};
 
 use crate::elf::c_string;
 use crate::error::{Errno, Error, Result};
 use crate::runtime::{is_current, open_current, Folder};
-use crate::sys::lock_byte;
+use crate::sys::{byte_is_locked, lock_byte};
 use crate::window::LinkMemory;
 
+use super::handover::{self, Handover};
+
 const TRIES: usize = 100;
-/// Where the nodes' names lie, NAME_BYTES each: the end of the head.
+/// Bytes of each of the two names.
 const NAME_BYTES: usize = 64;
-const NAMES_AT: u64 = RING3_LINK_HEAD as u64 - 2 * NAME_BYTES as u64;
-const _: () = assert!(size_of::<ring3_link>() as u64 <= NAMES_AT);
 
 /// One end of a link; given back with this value.
 #[derive(Debug)]
@@ -50,6 +47,7 @@ pub(crate) struct Link {
     /// What is mapped and handed to programs that join.
     memory: File,
     window: LinkMemory,
+    handover: Option<Handover>,
 }
 
 impl Link {
@@ -79,19 +77,12 @@ impl Link {
         })
     }
 
-    /// The same once the file is ours for a moment. `None`: it was stale; try again.
+    /// The same once the file is ours for a moment. `None`: the far end has just gone; try again.
     fn take_from(path: &Path, lock: File, name: &str, node: &str) -> Result<Option<Link>> {
-        let fail = |what: &str| Error::io(format!("{what} {}", path.display()));
-        let free = [take_byte(&lock, 0)?, take_byte(&lock, 1)?];
-        let len = lock.metadata().map_err(fail("read"))?.len();
-        let (side, is_first) = match free {
-            [true, true] if len == 0 => {
-                make(&lock, path)?;
-                (0, true)
-            }
+        let (side, is_first) = match [take_byte(&lock, 0)?, take_byte(&lock, 1)?] {
             [true, true] => {
-                std::fs::remove_file(path).map_err(fail("remove"))?;
-                return Ok(None);
+                give_byte(&lock, 1)?;
+                (0, true)
             }
             [true, false] => (0, false),
             [false, true] => (1, false),
@@ -103,38 +94,41 @@ impl Link {
                 })
             }
         };
-        if is_first {
-            give_byte(&lock, 1)?;
-        } else if len != u64::from(RING3_LINK_BYTES) {
-            return Err(Error::LinkBad {
-                path: path.to_owned(),
-                why: "it has another size",
-            });
-        }
-        // A second description of the file: programs that hold it do not hold the lock.
-        let memory = File::options()
-            .read(true)
-            .write(true)
-            .open(path)
-            .map_err(fail("open"))?;
+        let memory = if is_first {
+            handover::make_memory(name)?
+        } else {
+            match handover::ask(&socket(path, 1 - side))? {
+                Ok(memory) => memory,
+                Err(_) if byte_is_locked(&lock, 1 - side as i64) == Ok(false) => return Ok(None),
+                Err(why) => {
+                    return Err(Error::LinkSilent {
+                        link: name.to_owned(),
+                        node: read_name(&lock, 1 - side),
+                        why,
+                    })
+                }
+            }
+        };
         let window = LinkMemory::map(&memory)?;
         if is_first {
             window.start();
         } else if !window.is_valid() {
             return Err(Error::LinkBad {
                 path: path.to_owned(),
-                why: "it is of another ring3 version",
+                why: "its memory is of another ring3 version",
             });
         } else {
             window.take_over(side);
         }
-        write_name(&lock, side, node).map_err(fail("write"))?;
+        write_name(&lock, side, node).map_err(Error::io(format!("write {}", path.display())))?;
+        let handover = Handover::start(&socket(path, side), &memory)?;
         Ok(Some(Link {
             path: path.to_owned(),
             side,
             lock,
             memory,
             window,
+            handover: Some(handover),
         }))
     }
 
@@ -164,7 +158,13 @@ impl Drop for Link {
         self.window.leave(self.side);
         let _ = write_name(&self.lock, self.side, "");
         let last = take_byte(&self.lock, 1 - self.side).unwrap_or(false);
-        if last && is_current(&self.lock, &self.path) {
+        // Somebody cleaned the folder away: what has these names is another link's.
+        let is_ours = is_current(&self.lock, &self.path);
+        drop(self.handover.take());
+        if is_ours {
+            let _ = std::fs::remove_file(socket(&self.path, self.side));
+        }
+        if is_ours && last {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -205,20 +205,16 @@ fn give_byte(lock: &File, side: usize) -> Result<()> {
     })
 }
 
-/// Memory for all of it now: a full folder is an error here, a SIGBUS later.
-fn make(lock: &File, path: &Path) -> Result<()> {
-    rustix::fs::fallocate(lock, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into()).map_err(
-        |why| {
-            let _ = std::fs::remove_file(path);
-            Error::host(format!("get memory for the link {}", path.display()))(why)
-        },
-    )
+/// Where a side gives the memory away. No link has this name: none has an `@`.
+fn socket(path: &Path, side: usize) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(format!("@{side}"));
+    path.into()
 }
 
 fn read_name(lock: &File, side: usize) -> String {
     let mut bytes = [0; NAME_BYTES];
-    let at = NAMES_AT + (side * NAME_BYTES) as u64;
-    match lock.read_exact_at(&mut bytes, at) {
+    match lock.read_exact_at(&mut bytes, (side * NAME_BYTES) as u64) {
         Ok(()) => c_string(&bytes),
         Err(_) => "?".into(),
     }
@@ -228,7 +224,7 @@ fn write_name(lock: &File, side: usize, node: &str) -> std::io::Result<()> {
     let mut bytes = [0; NAME_BYTES];
     let len = node.len().min(NAME_BYTES - 1);
     bytes[..len].copy_from_slice(&node.as_bytes()[..len]);
-    lock.write_all_at(&bytes, NAMES_AT + (side * NAME_BYTES) as u64)
+    lock.write_all_at(&bytes, (side * NAME_BYTES) as u64)
 }
 
 #[cfg(test)]
@@ -236,8 +232,7 @@ mod tests {
     use super::*;
 
     fn folder() -> (tempfile::TempDir, Folder) {
-        // In memory, so that the link's file is below it.
-        let dir = tempfile::tempdir_in("/dev/shm").unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let folder = Folder::at(dir.path().join("r")).unwrap();
         (dir, folder)
     }

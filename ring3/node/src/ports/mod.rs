@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's ports: the host's half of each, and telling the node of it.
 
+mod handover;
 pub(crate) mod link;
 mod packet;
 pub(crate) mod passt;

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How the node at one end of a link gives the link's memory to the node at the other.
+//!
+//! Each end listens on a socket of its own while it has the end, in a thread of its own: the far node may
+//! ask while this one still boots. One connection is one descriptor. Only the node's own user gets it.
+//!
+//! Programs of the nodes hold the descriptor too, and a program can open what it holds again. So the memory is
+//! sealed: nobody can make it smaller (SIGBUS for all who map it) or larger. Who receives it checks that.
+
+use std::fs::File;
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use ring3_abi::RING3_LINK_BYTES;
+use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::drivers::Driver;
+use crate::error::{Error, Result};
+
+/// An end answers as soon as its thread runs.
+const PATIENCE: Duration = Duration::from_secs(5);
+const BACKLOG: i32 = 16;
+/// How often to try again what the host refuses.
+const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
+
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
+
+/// New memory for link `name`. It is allocated now: want of it is an error here, an OOM kill later.
+pub(super) fn make_memory(name: &str) -> Result<File> {
+    let fail = || Error::host(format!("get memory for the link {name}"));
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = rustix::fs::memfd_create(format!("ring3-link:{name}"), flags).map_err(fail())?;
+    rustix::fs::fallocate(&memory, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into())
+        .map_err(fail())?;
+    rustix::fs::fcntl_add_seals(&memory, SEALS).map_err(fail())?;
+    Ok(memory.into())
+}
+
+/// Whether this can be mapped: it has its size, and keeps it.
+fn is_safe(memory: &OwnedFd) -> bool {
+    let size = rustix::fs::fstat(memory).map_or(0, |stat| stat.st_size);
+    size == i64::from(RING3_LINK_BYTES)
+        && rustix::fs::fcntl_get_seals(memory).is_ok_and(|seals| seals.contains(SEALS))
+}
+
+/// The thread that gives the memory away, and its socket. Ends with this value.
+#[derive(Debug)]
+pub(super) struct Handover {
+    listener: Arc<OwnedFd>,
+    thread: Option<Driver>,
+}
+
+impl Handover {
+    /// Listens at `path`, where a dead end may have left its socket.
+    pub fn start(path: &Path, memory: &File) -> Result<Handover> {
+        let fail = || Error::host(format!("listen on {}", path.display()));
+        let _ = std::fs::remove_file(path);
+        let listener = Arc::new(socket().map_err(fail())?);
+        rustix::net::bind(&listener, &address(path)?).map_err(fail())?;
+        rustix::fs::chmod(path, rustix::fs::Mode::from_raw_mode(0o600)).map_err(fail())?;
+        rustix::net::listen(&listener, BACKLOG).map_err(fail())?;
+        let memory = memory.try_clone().map_err(Error::io("copy a descriptor"))?;
+        let heard = listener.clone();
+        let thread = Driver::start("ring3-link", move || serve(&heard, &memory))?;
+        Ok(Handover {
+            listener,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl Drop for Handover {
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
+        self.thread.take().map(Driver::end);
+    }
+}
+
+fn socket() -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+fn address(path: &Path) -> Result<SocketAddrUnix> {
+    SocketAddrUnix::new(path).map_err(|_| Error::PathTooLong {
+        path: path.to_owned(),
+    })
+}
+
+fn serve(listener: &OwnedFd, memory: &File) {
+    loop {
+        match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(caller) => give(&caller, memory),
+            // Shut down.
+            Err(Errno::INVAL) => return,
+            Err(Errno::INTR | Errno::CONNABORTED) => {}
+            // Out of descriptors, most likely: who asks is still there next time.
+            Err(_) => std::thread::sleep(HOST_TROUBLE_TURN),
+        }
+    }
+}
+
+fn give(caller: &OwnedFd, memory: &File) {
+    if !socket_peercred(caller).is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
+        return;
+    }
+    let fds = [memory.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+    let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+    // Who has gone meanwhile needs it no more.
+    let _ = rustix::net::sendmsg(caller, &[IoSlice::new(b"m")], &mut ancillary, flags);
+}
+
+/// The memory, from the end that listens at `path`; or why not.
+pub(super) fn ask(path: &Path) -> Result<Result<File, String>> {
+    let address = address(path)?;
+    Ok(receive(&address).map_err(|why| match why {
+        Errno::AGAIN => format!("it says nothing for {} s", PATIENCE.as_secs()),
+        Errno::NOENT => "it is of another ring3 version".into(),
+        Errno::BADMSG => "what it gives is not a link's memory".into(),
+        why => why.to_string(),
+    }))
+}
+
+fn receive(address: &SocketAddrUnix) -> rustix::io::Result<File> {
+    let socket = socket()?;
+    for timeout in [Timeout::Send, Timeout::Recv] {
+        set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
+    }
+    rustix::net::connect(&socket, address)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    rustix::net::recvmsg(
+        &socket,
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        flags,
+    )?;
+    let memory = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
+        _ => None,
+    });
+    match memory {
+        Some(memory) if is_safe(&memory) => Ok(memory.into()),
+        Some(_) => Err(Errno::BADMSG),
+        None => Err(Errno::CONNRESET),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(path: &Path, memory: &OwnedFd) -> Result<File, String> {
+        let memory = File::from(memory.try_clone().unwrap());
+        let _handover = Handover::start(path, &memory).unwrap();
+        ask(path).unwrap()
+    }
+
+    #[test]
+    fn memory_is_given_and_can_not_be_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("l.0");
+        let memory = make_memory("l").unwrap();
+        let got = at(&path, &memory.into()).unwrap();
+        assert!(got.set_len(0).is_err());
+        let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&got));
+        let again = File::options().write(true).open(again).unwrap();
+        assert!(again.set_len(0).is_err());
+        assert!(again.set_len(u64::from(RING3_LINK_BYTES) * 2).is_err());
+        // Nobody is there any more.
+        assert!(ask(&path).unwrap().is_err());
+    }
+
+    /// A far end that keeps the right to cut the memory short.
+    #[test]
+    fn memory_that_can_be_cut_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let memory = rustix::fs::memfd_create("open", flags).unwrap();
+        rustix::fs::ftruncate(&memory, RING3_LINK_BYTES.into()).unwrap();
+        let why = at(&dir.path().join("l.0"), &memory).unwrap_err();
+        assert!(why.contains("not a link's memory"), "{why}");
+    }
+}

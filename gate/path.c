@@ -385,6 +385,17 @@ enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf)
 	return relative_is_node(dirfd, s, buf) ? PATH_NODE : PATH_HOST;
 }
 
+bool path_is_near(s32 dirfd, u64 user_path)
+{
+	char s[PATH_BUF];
+
+	if (gate_strncpy_in(s, user_ptr(user_path), sizeof(s)) < 0)
+		return false;
+	if (s[0] == '/' || !strncmp(s, "..", 2))
+		return worth_a_look(s);
+	return dirfd != AT_FDCWD || cwd.proc != gate_thread()->proc || cwd.known != 1;
+}
+
 void path_cwd_changed(void)
 {
 	cwd.known = 0;

@@ -81,7 +81,9 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 	default:
 		break;
 	}
-	return proc_exe_call(r, path, &ret) ? ret : gate_host_regs(r);
+	if (unlikely(proc_exe_call(r, path, &ret)))
+		return ret;
+	return machine_opened(dirfd, path, flags, gate_host_regs(r));
 }
 
 long do_open(struct gate_regs *r)
@@ -107,7 +109,11 @@ long do_openat2(struct gate_regs *r)
 
 	switch (path_owner(dirfd, path, buf)) {
 	case PATH_HOST:
-		return proc_exe_call(r, path, &ret) ? ret : gate_host_regs(r);
+		if (unlikely(proc_exe_call(r, path, &ret)))
+			return ret;
+		ret = gate_host_regs(r);
+		return ret < 0 || gate_copy_in(&how, user_ptr(how_at), sizeof(how)) ? ret :
+			machine_opened(dirfd, path, how.flags, ret);
 	case PATH_NODE:
 		dirfd = AT_FDCWD;
 		path = (u64)buf;

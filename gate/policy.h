@@ -287,6 +287,10 @@ enum path_owner {
 };
 
 enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf);
+bool path_is_near(s32 dirfd, u64 user_path);	/* may lead to /proc or /sys, as far as names tell */
+
+/* machine.c: what an open has to return that the host answered with fd */
+long machine_opened(s32 dirfd, u64 user_path, u64 flags, long fd);
 void path_cwd_changed(void);
 
 /* trace.c */

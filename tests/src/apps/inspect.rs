@@ -45,6 +45,7 @@ pub fn trials() -> Vec<Trial> {
         inspected("nft", "nft", nft),
         inspected("tc", "tc", tc),
         inspected("sysctl", "sysctl", sysctl),
+        inspected("machine", "sysctl", machine),
         inspected("proc", "cat", proc_files),
         inspected("log", "cat", log),
     ]
@@ -351,6 +352,33 @@ fn sysctl(_: &Pair, node: &Node) -> Result<(), String> {
     ensure(all.lines().count() > 80, || {
         format!("only {} lines", all.lines().count())
     })
+}
+
+/// What is not the network's is the whole machine's: read, and written (with what it has, should that succeed) in vain.
+fn machine(_: &Pair, node: &Node) -> Result<(), String> {
+    let script = "
+        refused() { sh -c \"$1\" 2>&1 | grep -q 'a setting of the whole machine' && echo refused || echo \"written: $1\"; }
+        export old=$(cat /proc/sys/kernel/threads-max) swappiness=$(cat /proc/sys/vm/swappiness)
+        [ -n \"$old\" ] && echo read
+        refused 'sysctl -w kernel.threads-max=$old'
+        refused 'echo $old > /proc/sys/kernel/threads-max'
+        refused 'cd /proc/sys/kernel; echo $old > threads-max'
+        refused 'cd /proc/self; echo $old > ../sys/kernel/threads-max'
+        refused 'echo $old 1<> /proc/sys/kernel/threads-max'
+        [ -e /proc/sysrq-trigger ] && refused 'echo h > /proc/sysrq-trigger' || echo refused
+        refused 'echo $swappiness > /proc/sys/vm/swappiness'
+        refused 'echo > /sys/kernel/uevent_seqnum; echo add > /sys/class/mem/null/uevent'
+        echo 100 > /proc/self/oom_score_adj && echo this process
+        sysctl -w net.ipv4.ip_default_ttl=77 && cat /proc/sys/net/ipv4/ip_default_ttl
+        hostname=$(cat /proc/sys/kernel/hostname); echo $hostname > /proc/sys/kernel/hostname && echo namespace";
+    if !rustix::process::geteuid().is_root() {
+        return Ok(()); // the host refuses it
+    }
+    let text = node.output(&["sh", "-c", &script])?;
+    let want = "read\n".to_owned()
+        + &"refused\n".repeat(8)
+        + "this process\nnet.ipv4.ip_default_ttl = 77\n77\nnamespace\n";
+    ensure(text == want, || format!("{text}instead of\n{want}"))
 }
 
 fn proc_files(pair: &Pair, node: &Node) -> Result<(), String> {

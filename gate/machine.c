@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * machine.c - settings of the whole machine can be read on a node, and not be written
+ *
+ * A node is a host of its own to who works on it: whoever sets something there means the node. What is not the network's
+ * is served by the host, though, so that root on a node would change the machine under it, for all. So these
+ * files fail with EROFS when they are opened for writing, as they do in containers:
+ *
+ *   /proc/sys, /proc/sysrq-trigger, /proc/irq and the like	but net (path.c), and what a namespace has of its own
+ *   sysfs							but /sys/class/net and the like (path.c)
+ *   binfmt_misc
+ *
+ * Not these: /proc/PID, whose processes are the host's; /proc/pressure, where writing means waiting; other file systems
+ * that are mounted below (cgroups, BPF, tracing); calls of the system's administrator (sethostname(),
+ * clock_settime(), mount(), swapon()), for which the host asks for its own root.
+ *
+ * What was opened decides, not by which path; the path says whether that is worth a look.
+ */
+#include "policy.h"
+
+#define PROC_MAGIC	0x9fa0		/* linux/magic.h */
+#define SYSFS_MAGIC	0x62656572
+#define BINFMT_MAGIC	0x42494e4d
+#define NAME_BYTES	128
+
+/* Below /proc: to be written. Those of /proc/sys are a namespace's, which may be the program's own. */
+static const char *const open_to_write[] = {
+	"pressure/",
+	"sys/kernel/hostname", "sys/kernel/domainname",				/* UTS */
+	"sys/kernel/msg", "sys/kernel/sem", "sys/kernel/shm", "sys/fs/mqueue/",	/* IPC */
+	"sys/kernel/auto_msgmni",
+	"sys/kernel/ns_last_pid",						/* PID */
+	"sys/user/",								/* user */
+};
+
+static bool starts(const char *s, const char *with)
+{
+	return !strncmp(s, with, strlen(with));
+}
+
+static bool proc_is_machine(const char *name)
+{
+	u32 i;
+
+	if (!starts(name, "/proc/"))
+		return false;
+	name += 6;
+	for (i = 0; i < ARRAY_SIZE(open_to_write); i++)
+		if (starts(name, open_to_write[i]))
+			return false;
+	return *name < '0' || *name > '9';
+}
+
+static bool is_machine(s32 fd, char name[NAME_BYTES])
+{
+	struct { u64 type, more[14]; } fs;	/* struct statfs */
+	char link[40];
+	long n;
+
+	if (host_syscall2(__NR_fstatfs, fd, (long)&fs))
+		return false;
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)name, NAME_BYTES - 1);
+	name[n > 0 ? n : 0] = 0;
+	return fs.type == SYSFS_MAGIC || fs.type == BINFMT_MAGIC || (fs.type == PROC_MAGIC && proc_is_machine(name));
+}
+
+long machine_opened(s32 dirfd, u64 user_path, u64 flags, long fd)
+{
+	char name[NAME_BYTES];
+
+	if (likely(fd < 0 || (flags & O_ACCMODE) == O_RDONLY || (flags & O_PATH) || !path_is_near(dirfd, user_path) ||
+		   !is_machine(fd, name)))
+		return fd;
+	host_syscall1(__NR_close, fd);
+	gate_warn("%s is a setting of the whole machine: not to be written on a node", name);
+	return -EROFS;
+}

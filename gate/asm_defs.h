@@ -36,6 +36,8 @@
 #define CLASS_DIRECT		1
 #define CLASS_FD		2
 #define CLASS_FCNTL		3
+#define CLASS_FD_NAME		4
+#define CLASSES			5
 
 #define GATE_RESERVED_FDS	32	/* see gate.h */
 

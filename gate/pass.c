@@ -166,7 +166,7 @@ static long send_tickets(s32 sock, struct host_msghdr *msg, long count, u64 flag
 	if (!ret)
 		ret = put_tickets(msg, tickets, count, &made);
 	if (!ret)
-		ret = gate_host(__NR_sendmsg, sock, (long)msg, flags, 0, 0, 0);
+		ret = abstract_sendmsg(sock, msg, flags);
 	while (made)
 		ticket_end(&tickets[--made], ret >= 0);
 	gate_free(tickets);
@@ -177,15 +177,20 @@ static long send_tickets(s32 sock, struct host_msghdr *msg, long count, u64 flag
 static long send_one(s32 sock, u64 user_msg, u64 flags)
 {
 	struct host_msghdr msg;
+	bool named = false;
 	long count = 0;
 
-	if (!gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)))
+	if (!gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg))) {
 		count = count_node_fds(&msg);
+		named = abstract_named(&msg);
+	}
 	if (count < 0)
 		return count;
-	if (likely(!count))
-		return gate_host(__NR_sendmsg, sock, user_msg, flags, 0, 0, 0);
-	return send_tickets(sock, &msg, count, flags);
+	if (unlikely(count))
+		return send_tickets(sock, &msg, count, flags);
+	if (unlikely(named))
+		return abstract_sendmsg(sock, &msg, flags);
+	return gate_host(__NR_sendmsg, sock, user_msg, flags, 0, 0, 0);
 }
 
 long do_sendmsg(struct gate_regs *r)
@@ -208,7 +213,7 @@ long do_sendmmsg(struct gate_regs *r)
 		return -EBADF;
 	for (i = 0; i < n && !ours; i++) {
 		ours = !gate_copy_in(&msg, user_ptr(r->a[1] + i * MMSG_BYTES), sizeof(msg)) &&
-		       count_node_fds(&msg);
+		       (count_node_fds(&msg) || abstract_named(&msg));
 	}
 	if (likely(!ours))
 		return gate_host_regs(r);
@@ -277,23 +282,43 @@ long do_recvmsg(struct gate_regs *r)
 		return image_pass(r);
 	if (unlikely(reserved_fd(r->a[0])))
 		return -EBADF;
-	ret = gate_host_regs(r);
+	ret = abstract_recvmsg(r);
 	if (ret >= 0)
 		look_through(r->a[1], r->a[2]);
 	return ret;
 }
 
+/* The host writes what it has written of an address over how much there was room for. */
+static u32 least_room(u64 user_msgs, u32 n)
+{
+	struct host_msghdr msg;
+	u32 i, room = ~0u;
+
+	for (i = 0; i < n && i < UIO_MAXIOV; i++) {
+		if (gate_copy_in(&msg, user_ptr(user_msgs + i * MMSG_BYTES), sizeof(msg)))
+			return 0;
+		if (msg.name && msg.namelen < room)
+			room = msg.namelen;
+	}
+	return room == ~0u ? 0 : room;
+}
+
 long do_recvmmsg(struct gate_regs *r)
 {
 	long i, ret;
+	u32 room;
 
 	if (fd_is_node(r->a[0]))
 		return image_pass(r);
 	if (unlikely(reserved_fd(r->a[0])))
 		return -EBADF;
+	room = least_room(r->a[1], r->a[2]);
 	ret = gate_host_regs(r);
-	for (i = 0; i < ret; i++)
+	for (i = 0; i < ret; i++) {
+		if (room)
+			abstract_received(r->a[1] + i * MMSG_BYTES, room);
 		look_through(r->a[1] + i * MMSG_BYTES, r->a[3]);
+	}
 	return ret;
 }
 

@@ -29,7 +29,7 @@ extern u32 patch_used[2];	/* of form A, B */
 
 /* Offsets in a stub; by stubs.S, for form A and B. */
 struct patch_layout {
-	u8 entry[4];		/* by CLASS_* */
+	u8 entry[CLASSES];	/* by CLASS_* */
 	u8 fd_call, direct_call;	/* the program's own `syscall' */
 	u8 straight;
 	u8 gate_called, straight_called;	/* behind the calls of the gate */

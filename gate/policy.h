@@ -179,6 +179,17 @@ long do_socketpair(struct gate_regs *r);
 long do_accept(struct gate_regs *r);
 long do_getsockopt(struct gate_regs *r);
 
+/* abstract.c */
+long do_bind(struct gate_regs *r);		/* bind, connect */
+long do_sendto(struct gate_regs *r);
+long do_getsockname(struct gate_regs *r);	/* getsockname, getpeername */
+long do_recvfrom(struct gate_regs *r);
+long abstract_accept(const struct gate_regs *r);
+bool abstract_named(const struct host_msghdr *msg);
+long abstract_sendmsg(s32 sock, struct host_msghdr *msg, u64 flags);
+long abstract_recvmsg(const struct gate_regs *r);
+void abstract_received(u64 user_msg, u32 room);
+
 /* pass.c */
 long do_sendmsg(struct gate_regs *r);
 long do_sendmmsg(struct gate_regs *r);

@@ -45,17 +45,17 @@ static const gate_handler handlers[512] = {
 	[__NR_dup2] = do_dup2,
 	[__NR_sendfile] = do_sendfile,
 	[__NR_socket] = do_socket,
-	[__NR_connect] = by_fd,
+	[__NR_connect] = do_bind,
 	[__NR_accept] = do_accept,
-	[__NR_sendto] = by_fd,
-	[__NR_recvfrom] = by_fd,
+	[__NR_sendto] = do_sendto,
+	[__NR_recvfrom] = do_recvfrom,
 	[__NR_sendmsg] = do_sendmsg,
 	[__NR_recvmsg] = do_recvmsg,
 	[__NR_shutdown] = by_fd,
-	[__NR_bind] = by_fd,
+	[__NR_bind] = do_bind,
 	[__NR_listen] = by_fd,
-	[__NR_getsockname] = by_fd,
-	[__NR_getpeername] = by_fd,
+	[__NR_getsockname] = do_getsockname,
+	[__NR_getpeername] = do_getsockname,
 	[__NR_socketpair] = do_socketpair,
 	[__NR_setsockopt] = by_fd,
 	[__NR_getsockopt] = do_getsockopt,
@@ -254,6 +254,8 @@ u32 gate_class(u64 nr)
 		return CLASS_DIRECT;
 	if (nr == __NR_fcntl)
 		return CLASS_FCNTL;	/* do_fcntl() passes these on whoever's they are */
+	if (nr == __NR_sendto || nr == __NR_recvfrom)
+		return CLASS_FD_NAME;
 	return handlers[nr] == by_fd && gate_straight[nr] == GATE_STRAIGHT ? CLASS_FD : CLASS_GATE;
 }
 

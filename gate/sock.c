@@ -75,7 +75,7 @@ long do_accept(struct gate_regs *r)
 	u32 flags = r->nr == __NR_accept4 ? r->a[3] : 0;
 
 	if (!fd_is_node(r->a[0]))
-		return gate_host_regs(r);
+		return abstract_accept(r);
 	return fd_create(flags & SOCK_CLOEXEC, r->nr, r->a[0], r->a[1], r->a[2], flags);
 }
 

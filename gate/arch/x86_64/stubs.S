@@ -14,6 +14,7 @@
  *   direct   the host's, whatever the arguments: just call
  *   fd       whose descriptor is it? The host's: just call. The node's: gate_straight
  *   fcntl    as fd for F_GETFL and F_SETFL, others as gate
+ *   fd_name  as fd without an address (sendto, recvfrom: the fifth argument), else gate
  *   gate     gate_entry looks closer
  *
  * They count the call when it is over: the host's way in waits for what is under way before it.
@@ -45,6 +46,10 @@
 .endm
 
 .macro STUB
+.Lfd_name\@:
+	testq	%r8, %r8
+	jnz	.Lgate\@
+	jmp	.Lfd\@
 .Lfcntl\@:
 	leal	-3(%rsi), %ecx			/* F_GETFL 3, F_SETFL 4 */
 	cmpl	$1, %ecx
@@ -99,10 +104,10 @@
 
 	.if	i == 0 || i == PATCH_SITES
 	.pushsection .rodata
-	.byte	.Lgate\@ - .Lfcntl\@, .Ldirect\@ - .Lfcntl\@, .Lfd\@ - .Lfcntl\@, 0
-	.byte	.Lfd_call\@ - .Lfcntl\@, .Ldirect_call\@ - .Lfcntl\@, .Lstraight\@ - .Lfcntl\@
-	.byte	.Lgate_called\@ - .Lfcntl\@, .Lstraight_called\@ - .Lfcntl\@
-	.byte	.Lfd_back\@ - .Lfcntl\@, .Ldirect_back\@ - .Lfcntl\@
+	.byte	.Lgate\@ - .Lfd_name\@, .Ldirect\@ - .Lfd_name\@, .Lfd\@ - .Lfd_name\@, .Lfcntl\@ - .Lfd_name\@, 0
+	.byte	.Lfd_call\@ - .Lfd_name\@, .Ldirect_call\@ - .Lfd_name\@, .Lstraight\@ - .Lfd_name\@
+	.byte	.Lgate_called\@ - .Lfd_name\@, .Lstraight_called\@ - .Lfd_name\@
+	.byte	.Lfd_back\@ - .Lfd_name\@, .Ldirect_back\@ - .Lfd_name\@
 	.popsection
 	.endif
 .endm

@@ -4,9 +4,9 @@
 use super::scenario::{SERVED, Scenario};
 use super::topology::Pair;
 use super::{Checked, Verdict, ensure, missing, trial};
-use crate::exec;
+use crate::exec::{self, Group};
 use crate::node::Node;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use crate::{node, paths};
 use libtest_mimic::Trial;
 use std::collections::BTreeSet;
@@ -56,6 +56,7 @@ pub fn trials() -> Vec<Trial> {
         needs_python("passing_python_sockets", python),
         needs_python("passing_outside_a_node", outside),
         needs_python("passing_storm", storm),
+        needs_python("passing_abstract", abstract_names),
     ]
 }
 
@@ -187,6 +188,63 @@ ConnectionResetError
     })?;
     let log = exec::run(&mut node::ring3(["stat", &node.name]), LIMIT)?;
     ensure(log.ok(), || log.report())
+}
+
+/// A program that goes on, once it has said "ready".
+fn ready(mut command: Command) -> Result<Group, String> {
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut group = Group::spawn(&mut command)?;
+    let output = group.child().stdout.take().ok_or("no output")?;
+    let line = BufReader::new(output).lines().next();
+    ensure(matches!(&line, Some(Ok(line)) if line == "ready"), || {
+        format!("{command:?}: {line:?}")
+    })?;
+    Ok(group)
+}
+
+/// An abstract name is known to the programs of one network: of a node, of a namespace in it, of the host.
+fn abstract_names() -> Result<(), String> {
+    let (node, other) = (Node::up(&[])?, Node::up(&[])?);
+    let (program, name) = (app("abstract.py"), scratch::unique("abstract"));
+    let serve = ["python3", &program, "serve", &name];
+    let ask = ["python3", &program, "ask", &name];
+    let host = |argv: &[&str]| {
+        let mut command = Command::new(argv[0]);
+        command.args(&argv[1..]);
+        command
+    };
+    let inner = |argv: &[&str]| {
+        let mut command = node.command(["ip", "netns", "exec", "inner"]);
+        command.args(argv);
+        command
+    };
+    node.output(&["ip", "netns", "add", "inner"])?;
+    let answers = |wanted: [&str; 4]| -> Result<(), String> {
+        let commands = [
+            node.command(ask),
+            inner(&ask),
+            other.command(ask),
+            host(&ask),
+        ];
+        for (mut command, wanted) in commands.into_iter().zip(wanted) {
+            let outcome = exec::run(&mut command, LIMIT)?;
+            ensure(outcome.ok() && outcome.stdout.trim() == wanted, || {
+                format!("{wanted} wanted: {}", outcome.report())
+            })?;
+        }
+        Ok(())
+    };
+    let (yes, no) = ("hello", "Connection refused");
+    answers([no, no, no, no])?;
+    let first = ready(node.command(serve))?;
+    answers([yes, no, no, no])?;
+    let second = ready(inner(&serve))?;
+    let third = ready(host(&serve))?;
+    answers([yes, yes, no, yes])?;
+    drop(first);
+    answers([no, yes, no, yes])?;
+    drop((second, third));
+    Ok(())
 }
 
 /// How many descriptors a process has.

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * abstract.c - abstract names of unix sockets belong to a network, and so to the node
+ *
+ * Theory of operation
+ * -------------------
+ * Linux has abstract names (a NUL byte first) once for each network namespace. The sockets are the host's, with the names
+ * of its namespace, which other nodes and the host's own programs share. So a name gets a prefix on its way to the host
+ * that stands for the node and, in the node, for the caller's network namespace, and loses it on its way back:
+ *
+ *   NUL name  <->  NUL "r3:" six characters of a hash, the length of the name, the name
+ *
+ * A name that is too long for that with a prefix goes to the host as it is: it is the node's programs' like any other, but not theirs
+ * alone. Many names end in NULs, since a program gave the size of its structure as the length: these are left out, and come back by the length.
+ * Names that the host chooses (bind() to none) are five hexadecimal digits without a prefix; so who has such a name, and finds
+ * nobody there, asks for it as it is.
+ *
+ * Paths are files, and the host's.
+ */
+#include "policy.h"
+
+#define AF_UNIX		1
+#define NAME_MAX	107		/* of sockaddr_un.sun_path, without the NUL in front */
+#define PREFIX		"r3:"
+#define HASH_BYTES	6
+#define PREFIX_BYTES	10		/* with the hash and the length */
+#define AUTOBIND_BYTES	5
+#define ANY_BYTES	128		/* of any address: sockaddr_storage */
+
+struct name {
+	u16 family;
+	char nul, s[NAME_MAX];
+};
+#define NAME_AT		3		/* bytes before the name */
+_Static_assert(offsetof(struct name, s) == NAME_AT && sizeof(struct name) == 110, "sockaddr_un");
+
+/* An address of any family, large enough that the host cuts none short. */
+union address {
+	struct name name;
+	char any[ANY_BYTES];
+};
+
+static u64 mix(u64 h, u64 more)
+{
+	h = (h ^ more) * 0x9e3779b97f4a7c15UL;
+	return h ^ h >> 29;
+}
+
+static void put_hash(char *to)
+{
+	static const char digits[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_";
+	const struct ring3_region *region = (const void *)gate_thread()->region;
+	char net[32];
+	long n = image_call4(__NR_readlinkat, AT_FDCWD, "/proc/thread-self/ns/net", net, sizeof(net));
+	u64 h = mix(mix(mix(0, region->boot_tsc), region->boot_realtime_ns), region->keeper_pid);
+	u32 i;
+
+	for (i = 0; n > 0 && i < (u32)n; i++)
+		h = mix(h, net[i]);
+	for (i = 0; i < HASH_BYTES; i++, h >>= 6)
+		to[i] = digits[h >> 20 & 63];
+}
+
+/* The user's address as the host is to have it; 0: as it is, else its length. */
+static u32 to_host(u64 user, u64 user_len, struct name *to)
+{
+	u32 len = user_len, n;
+	struct name from;
+
+	if (!user || len < NAME_AT || len > sizeof(from) || gate_copy_in(&from, user_ptr(user), len) ||
+	    from.family != AF_UNIX || from.nul)
+		return 0;
+	for (n = len -= NAME_AT; n && !from.s[n - 1]; n--)
+		;
+	if (n > NAME_MAX - PREFIX_BYTES)
+		return 0;
+	to->family = AF_UNIX;
+	to->nul = 0;
+	memcpy(to->s, PREFIX, strlen(PREFIX));
+	put_hash(to->s + strlen(PREFIX));
+	to->s[PREFIX_BYTES - 1] = len;
+	memcpy(to->s + PREFIX_BYTES, from.s, n);
+	return NAME_AT + PREFIX_BYTES + n;
+}
+
+static bool has_prefix(const struct name *name, u32 len)
+{
+	u32 all = (u8)name->s[PREFIX_BYTES - 1];
+
+	return len >= NAME_AT + PREFIX_BYTES && len <= sizeof(*name) && name->family == AF_UNIX && !name->nul &&
+	       !memcmp(name->s, PREFIX, strlen(PREFIX)) && all <= NAME_MAX && all >= len - NAME_AT - PREFIX_BYTES;
+}
+
+/* An address from the host as the program is to have it; returns its length. */
+static u32 from_host(struct name *name, u32 len)
+{
+	u32 all = (u8)name->s[PREFIX_BYTES - 1], n = len - NAME_AT - PREFIX_BYTES;
+
+	if (!has_prefix(name, len))
+		return len;
+	memmove(name->s, name->s + PREFIX_BYTES, n);
+	memset(name->s + n, 0, all - n);
+	return NAME_AT + all;
+}
+
+/* Nobody has the name: may the host have chosen it? */
+static bool may_be_hosts(u64 user, u64 user_len, long ret)
+{
+	struct name name;
+	u32 i;
+
+	if (likely(ret != -ECONNREFUSED) || (u32)user_len != NAME_AT + AUTOBIND_BYTES ||
+	    gate_copy_in(&name, user_ptr(user), NAME_AT + AUTOBIND_BYTES))
+		return false;
+	for (i = 0; i < AUTOBIND_BYTES; i++)
+		if (!((name.s[i] >= '0' && name.s[i] <= '9') || (name.s[i] >= 'a' && name.s[i] <= 'f')))
+			return false;
+	return true;
+}
+
+/* A call whose address is argument `at', and its length the next. */
+static long send_name(const struct gate_regs *r, u32 at)
+{
+	struct gate_regs host = *r;
+	struct name name;
+	u32 len = to_host(r->a[at], r->a[at + 1], &name);
+	long ret;
+
+	if (!len)
+		return gate_host_regs(r);
+	host.a[at] = (u64)&name;
+	host.a[at + 1] = len;
+	ret = gate_host_regs(&host);
+	return r->nr != __NR_bind && may_be_hosts(r->a[at], r->a[at + 1], ret) ? gate_host_regs(r) : ret;
+}
+
+/* As Linux does it: as much as there is room for, and the length that it has. */
+static long give(u64 user, s32 room, u64 user_len, union address *from, s32 len)
+{
+	len = from_host(&from->name, len);
+	if (gate_copy_out(user_ptr(user), from, len < room ? len : room))
+		return -EFAULT;
+	return gate_copy_out(user_ptr(user_len), &len, sizeof(len));
+}
+
+/* A call that writes an address where argument `at' says, and its length where the next does. */
+static long receive_name(const struct gate_regs *r, u32 at)
+{
+	struct gate_regs host = *r;
+	union address from;
+	s32 len = sizeof(from), room;
+	long ret, err;
+
+	if (!r->a[at] || gate_copy_in(&room, user_ptr(r->a[at + 1]), sizeof(room)) || room < 0)
+		return gate_host_regs(r);
+	host.a[at] = (u64)&from;
+	host.a[at + 1] = (u64)&len;
+	ret = gate_host_regs(&host);
+	if (ret < 0)
+		return ret;
+	err = give(r->a[at], room, r->a[at + 1], &from, len);
+	if (likely(!err))
+		return ret;
+	if (r->nr == __NR_accept || r->nr == __NR_accept4)
+		host_syscall1(__NR_close, ret);
+	return err;
+}
+
+/* bind(), connect() */
+long do_bind(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_name(r, 1);
+}
+
+long do_sendto(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_name(r, 4);
+}
+
+/* getsockname(), getpeername() */
+long do_getsockname(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : receive_name(r, 1);
+}
+
+long do_recvfrom(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : receive_name(r, 4);
+}
+
+long abstract_accept(const struct gate_regs *r)
+{
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : receive_name(r, 1);
+}
+
+/* ---- messages ---- */
+
+bool abstract_named(const struct host_msghdr *msg)
+{
+	u8 first[NAME_AT];
+
+	return msg->name && (s32)msg->namelen >= NAME_AT && !gate_copy_in(first, msg->name, sizeof(first)) &&
+	       first[0] == AF_UNIX && !first[1] && !first[2];
+}
+
+/* sendmsg() of a message in our memory. */
+long abstract_sendmsg(s32 sock, struct host_msghdr *msg, u64 flags)
+{
+	u64 user = (u64)msg->name, user_len = msg->namelen;
+	struct name name;
+	u32 len = to_host(user, user_len, &name);
+	long ret;
+
+	if (len) {
+		msg->name = &name;
+		msg->namelen = len;
+	}
+	ret = gate_host(__NR_sendmsg, sock, (long)msg, flags, 0, 0, 0);
+	msg->name = user_ptr(user);
+	msg->namelen = user_len;
+	return len && may_be_hosts(user, user_len, ret) ? gate_host(__NR_sendmsg, sock, (long)msg, flags, 0, 0, 0) : ret;
+}
+
+long abstract_recvmsg(const struct gate_regs *r)
+{
+	struct host_msghdr msg;
+	union address from;
+	void *name;
+	s32 room;
+	long ret;
+
+	if (gate_copy_in(&msg, user_ptr(r->a[1]), sizeof(msg)) || likely(!msg.name) || (s32)msg.namelen < 0)
+		return gate_host_regs(r);
+	name = msg.name;
+	room = msg.namelen;
+	msg.name = &from;
+	msg.namelen = sizeof(from);
+	ret = gate_host(r->nr, r->a[0], (long)&msg, r->a[2], 0, 0, 0);
+	if (ret < 0)
+		return ret;
+	msg.name = name;
+	msg.namelen = from_host(&from.name, msg.namelen);
+	if (gate_copy_out(name, &from, (s32)msg.namelen < room ? (s32)msg.namelen : room) ||
+	    gate_copy_out(user_ptr(r->a[1]), &msg, sizeof(msg)))
+		return -EFAULT;
+	return ret;
+}
+
+/*
+ * recvmmsg() has written a message to the program's memory, with room for `room' bytes of the address: what was cut
+ * short there lacks as much as the prefix has taken.
+ */
+void abstract_received(u64 user_msg, u32 room)
+{
+	struct host_msghdr msg;
+	struct name name = { 0 };
+
+	if (gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)) || likely(!msg.name) || msg.namelen > sizeof(name) ||
+	    gate_copy_in(&name, msg.name, msg.namelen < room ? msg.namelen : room) || !has_prefix(&name, msg.namelen))
+		return;
+	msg.namelen = from_host(&name, msg.namelen);
+	if (!gate_copy_out(msg.name, &name, msg.namelen < room ? msg.namelen : room))
+		gate_copy_out(user_ptr(user_msg), &msg, sizeof(msg));
+}

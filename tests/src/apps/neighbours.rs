@@ -11,7 +11,7 @@ use crate::node::{self, Node, SHORT};
 use crate::scratch::{self, Scratch};
 use crate::{Options, paths};
 use libtest_mimic::Trial;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, kill_process, test_kill_process_group};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -39,9 +39,9 @@ pub fn trials(options: Options) -> Vec<Trial> {
         ("neighbours_kill_redis", false, |o| kills(&REDIS, o)),
         ("neighbours_kill_iperf3", false, |o| kills(&IPERF3, o)),
         ("neighbours_stop", false, stops),
-        ("neighbours_address_space", false, address_space),
-        ("neighbours_processor", false, |o| limited("processor", o)),
-        ("neighbours_parent", false, |o| limited("parent", o)),
+        ("neighbours_address_space", true, address_space),
+        ("neighbours_processor", true, |o| limited("processor", o)),
+        ("neighbours_parent", true, |o| limited("parent", o)),
         ("neighbours_file_size", true, |o| limited("file-size", o)),
         ("neighbours_memory", false, memory),
     ];
@@ -406,6 +406,9 @@ fn short_of(
         let mut ended = true;
         for group in &mut running {
             ended &= group.wait(SHORT).is_some();
+            // Its children, too: dropping the group would kill them.
+            let id = Pid::from_raw(group.child().id() as i32).ok_or("pid 0")?;
+            ended &= until(SHORT, || test_kill_process_group(id).is_err());
         }
         let poison = || neighbours.poison().err().unwrap_or_default();
         ensure(ended, || {

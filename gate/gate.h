@@ -170,7 +170,7 @@ static inline struct ring3_thread *gate_thread(void)
 /* The call as it came, on the host. */
 static inline long gate_host_regs(const struct gate_regs *r)
 {
-	gate_thread()->gate[RING3_STAT_PASSED]++;
+	gate_thread()->gate[WORD_COUNTS + RING3_STAT_PASSED]++;
 	return gate_host(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 }
 

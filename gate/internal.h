@@ -252,7 +252,7 @@ void stat_flush(void);
 /* Counts a call that came by way RING3_STAT_ENTERED or _TRAPPED. */
 static inline void stat_call(u32 way)
 {
-	if (unlikely(++gate_thread()->gate[way] >= RING3_STAT_BATCH))
+	if (unlikely(++gate_thread()->gate[WORD_COUNTS + way] >= RING3_STAT_BATCH))
 		stat_flush();
 }
 

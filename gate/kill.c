@@ -104,12 +104,12 @@ static void targets_wait(struct targets *t)
 
 static struct ring3_vcpu *vcpu_next(const struct ring3_vcpu *vcpu)
 {
-	return (struct ring3_vcpu *)READ_ONCE(ring3_vcpu_next(vcpu));
+	return (struct ring3_vcpu *)READ_ONCE(vcpu->next);
 }
 
 static void vcpu_give(struct ring3_vcpu *vcpu)
 {
-	u32 *kick = &ring3_vcpu_kick(vcpu), pending = READ_ONCE(ring3_vcpu_pending(vcpu));
+	u32 *kick = &vcpu->kick, pending = READ_ONCE(vcpu->pending);
 
 	if (__atomic_exchange_n(&vcpu->owner, 0, __ATOMIC_SEQ_CST) & RING3_OWNER_WAITERS)
 		host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);

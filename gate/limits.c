@@ -41,13 +41,6 @@
 #define CPU_TIMER_WANTED	(~0u)
 #define GATE_AS_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
 
-/* What of ring3_proc.reserved[] is the gates' own. */
-enum {
-	PROC_CPU_TIMER,		/* its number and 1; 0: there is none */
-	PROC_PDEATH_KILL,	/* a DEATH_SIGNAL of the host's stands for SIGKILL */
-	PROC_AS_PAGES,		/* by so much the host's RLIMIT_AS is above the program's */
-};
-
 /* In the order of struct sigevent. */
 struct host_sigevent {
 	u64 value;
@@ -112,7 +105,7 @@ static void cpu_watch(void)
 {
 	struct host_sigevent event = { .value = MARK_OVER, .signo = DEATH_SIGNAL, .notify = 0 /* SIGEV_SIGNAL */ };
 	struct host_itimerspec when = { .interval = ts_of(CPU_AGAIN_NS) };
-	u32 *timer = &own_proc()->reserved[PROC_CPU_TIMER];
+	u32 *timer = &own_proc()->cpu_timer;
 	struct rlimit64 lim;
 	s32 id;
 
@@ -148,7 +141,7 @@ bool limits_is_death(const siginfo_t *info)
 		return false;
 	if (info->si_code == SI_TIMER_CODE || info->si_code == SI_QUEUE)
 		return info->si_value.sival_ptr == (void *)MARK_OVER;
-	return info->si_code == SI_USER && READ_ONCE(own_proc()->reserved[PROC_PDEATH_KILL]);
+	return info->si_code == SI_USER && READ_ONCE(own_proc()->pdeath_kill);
 }
 
 /* Another process of the node has changed our limits. */
@@ -174,7 +167,7 @@ static void say(s32 pid, u64 mark)
 
 long limits_pdeath(const struct gate_regs *r)
 {
-	u32 *kill = &own_proc()->reserved[PROC_PDEATH_KILL];
+	u32 *kill = &own_proc()->pdeath_kill;
 	s32 sig = 0;
 	long ret;
 
@@ -208,7 +201,7 @@ static u64 minus(u64 limit, u64 less)
 
 static u64 as_of(const struct ring3_proc *proc)
 {
-	return proc ? (u64)READ_ONCE(proc->reserved[PROC_AS_PAGES]) * GATE_PAGE : 0;
+	return proc ? (u64)READ_ONCE(proc->as_pages) * GATE_PAGE : 0;
 }
 
 static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
@@ -236,7 +229,7 @@ u64 limits_room(u64 size, u64 text, u32 windows)
 /* The block is known of the process whose limit that was. */
 void limits_joined(struct ring3_proc *proc, u64 room)
 {
-	proc->reserved[PROC_AS_PAGES] = room / GATE_PAGE;
+	proc->as_pages = room / GATE_PAGE;
 }
 
 /*
@@ -276,7 +269,7 @@ static long as_limit(s32 pid, u64 set, u64 get)
 	old.rlim_cur = minus(old.rlim_cur, as_of(proc));
 	old.rlim_max = minus(old.rlim_max, as_of(proc));
 	if (set && proc)
-		WRITE_ONCE(proc->reserved[PROC_AS_PAGES], more / GATE_PAGE);
+		WRITE_ONCE(proc->as_pages, more / GATE_PAGE);
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
 }
 
@@ -323,25 +316,25 @@ long do_rlimit(struct gate_regs *r)
 /* A child's own block, before it runs: limits are inherited, its parent's wish for a death signal is not. */
 void limits_fork(struct ring3_proc *child)
 {
-	child->reserved[PROC_AS_PAGES] = own_proc()->reserved[PROC_AS_PAGES];
-	if (unlikely(own_proc()->reserved[PROC_CPU_TIMER]))
-		child->reserved[PROC_CPU_TIMER] = CPU_TIMER_WANTED;
+	child->as_pages = own_proc()->as_pages;
+	if (unlikely(own_proc()->cpu_timer))
+		child->cpu_timer = CPU_TIMER_WANTED;
 }
 
 /* In the child. */
 void limits_forked(void)
 {
-	if (unlikely(own_proc()->reserved[PROC_CPU_TIMER] == CPU_TIMER_WANTED))
+	if (unlikely(own_proc()->cpu_timer == CPU_TIMER_WANTED))
 		cpu_watch();
 }
 
 /* A new program, or one that has just joined with what it had before. */
 void limits_start(bool fresh)
 {
-	u32 *kill = &own_proc()->reserved[PROC_PDEATH_KILL];
+	u32 *kill = &own_proc()->pdeath_kill;
 	s32 sig = 0;
 
-	own_proc()->reserved[PROC_CPU_TIMER] = 0;	/* exec took it */
+	own_proc()->cpu_timer = 0;	/* exec took it */
 	cpu_watch();
 	if (!fresh || host_syscall2(__NR_prctl, PR_GET_PDEATHSIG, (long)&sig) || sig != SIGKILL)
 		return;

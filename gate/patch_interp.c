@@ -17,7 +17,7 @@ static struct {
 
 static u64 *interp_words(void)
 {
-	return gate.region ? gate.region->init_thread.gate : NULL;
+	return gate.region ? gate.region->site : NULL;
 }
 
 /* The word of a site at this offset; without one, what all of the file's have in common. */

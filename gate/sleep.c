@@ -88,7 +88,7 @@ long gate_nanosleep(struct gate_regs *r)
 
 	if (!relative(r, &wait.clock, &ts))
 		return gate_host_regs(r);
-	gate_thread()->gate[RING3_STAT_PASSED]++;
+	gate_thread()->gate[WORD_COUNTS + RING3_STAT_PASSED]++;
 	wait.until = gate_clock_ns(wait.clock) + ts.tv_sec * NSEC + ts.tv_nsec;
 	return sleep_on(r, &wait);
 }
@@ -101,7 +101,7 @@ long gate_poll(struct gate_regs *r)
 
 	if (ms <= 0)
 		return gate_host_regs(r);
-	gate_thread()->gate[RING3_STAT_PASSED]++;
+	gate_thread()->gate[WORD_COUNTS + RING3_STAT_PASSED]++;
 	wait.until = gate_clock_ns(wait.clock) + ms * MSEC;
 	return poll_on(r, &wait);
 }

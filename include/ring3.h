@@ -2,9 +2,12 @@
 /*
  * ring3.h - the contract between image, gate and keeper
  *
- * The one header that all three share; ring3/abi mirrors it in Rust and both
- * sides assert sizes and offsets. It depends on <stdint.h> types only, so it
- * can be included by the kernel, by freestanding code and by ordinary C.
+ * These headers, ring3*.h, are the one description of the contract. ring3/abi/build.rs makes the Rust mirror of
+ * them, and asm-offsets.c what assembly needs; nothing is written down twice. They depend on <stdint.h> types only, so
+ * that the kernel, freestanding code and ordinary C can include them.
+ *
+ * Each word says who writes it (W) and who reads it (R), and when, where that is not at any time. The
+ * types r3_a32, r3_as32 and r3_a64 mark words that several threads write at once: by atomic instructions only.
  *
  * Theory of operation
  * -------------------
@@ -42,6 +45,9 @@ typedef u32 r3_u32;
 typedef s32 r3_s32;
 typedef u64 r3_u64;
 typedef s64 r3_s64;
+typedef u32 r3_a32;
+typedef s32 r3_as32;
+typedef u64 r3_a64;
 #else
 #include <stdint.h>
 typedef uint8_t r3_u8;
@@ -50,12 +56,17 @@ typedef uint32_t r3_u32;
 typedef int32_t r3_s32;
 typedef uint64_t r3_u64;
 typedef int64_t r3_s64;
+typedef uint32_t r3_a32;
+typedef int32_t r3_as32;
+typedef uint64_t r3_a64;
 #endif
 
 #include "ring3_cpuid.h"
+#include "ring3_sites.h"
+#include "ring3_stat.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		5
+#define RING3_ABI		6u
 
 #include "ring3_space.h"
 
@@ -92,20 +103,19 @@ enum ring3_state {
 #define RING3_OWNER_TID		0x3fffffffu
 
 /*
- * Calls that only ring3 has; same convention as a system call. Every other
- * number is x86-64 Linux's own.
+ * Calls that only ring3 has; same convention as a system call. Every other number is x86-64 Linux's own. All numbers
+ * are here; ring3_park.h, ring3_cred.h and ring3_xfer.h say what their calls do.
  */
 #define RING3_NR_BASE		0x1000
 /*
- * DRIVE(): run whatever is pending until idle. For threads without a task of
- * their own (keeper's epoll thread, a process's proxy thread). Returns 0 at once if
- * another thread drives; the keeper's epoll thread rests up to 100 us first while
- * others look at the ports.
+ * DRIVE(): run whatever is pending until idle. For threads without a task of their own: KEEP's inner turns, the keeper's
+ * ring3-ports, a process's feeder. Returns 0 at once if another thread drives and nothing is left pending for it to
+ * miss. ring3-ports (driver_thread[1]) rests first while others look at the ports, up to 0.8 ms: ring3_host_rest().
  */
 #define RING3_NR_DRIVE		0x1000
 /*
- * KEEP(): the keeper's loop: waits for the next timer deadline and the links'
- * doorbells, drives. Returns when region->state is POISONED or DOWN.
+ * KEEP(vcpu): the keeper's loop for that vCPU: waits for its next timer deadline and its kicks, and on vCPU 0 for the
+ * links' doorbells; drives. Returns when region->state is POISONED or DOWN.
  */
 #define RING3_NR_KEEP		0x1001
 /*
@@ -115,9 +125,9 @@ enum ring3_state {
  */
 #define RING3_NR_SPAWN		0x1002
 /*
- * CLONE(flags, host_pid): makes a task as the caller's child. flags is CLONE_* of
- * <linux/sched.h>; of these CLONE_FILES, CLONE_THREAD, CLONE_SIGHAND, CLONE_FS
- * count. Without CLONE_THREAD a new ring3_proc is made (host_pid may be 0 and
+ * CLONE(flags, host_pid): makes a task as the caller's child. flags is CLONE_* of <linux/sched.h>; of these
+ * CLONE_FILES, CLONE_THREAD, CLONE_SIGHAND, CLONE_FS, CLONE_NEWNET, CLONE_NEWNS and CLONE_NEWUSER count, and CLONE_VM for
+ * mappings of node descriptors. Without CLONE_THREAD a new ring3_proc is made (host_pid may be 0 and
  * filled in later by the child), without CLONE_FILES the file table and fdmap
  * are copied. Returns the address of the new thread block.
  */
@@ -136,15 +146,13 @@ enum ring3_state {
  */
 #define RING3_NR_EXEC		0x1006
 /*
- * REAP(proc): for the keeper: host process behind ring3_proc is gone. Kills
- * its tasks and frees it. If it died inside kernel code the node is poisoned
- * and -EOWNERDEAD is returned.
+ * REAP(proc): for the keeper: the host process behind that ring3_proc is gone. Kills its tasks, and those of children
+ * that the host never made, and frees the entry. -EBUSY: a task did not end within a second; ask again.
  */
 #define RING3_NR_REAP		0x1007
 /*
- * FD_MOVE(from, to, cloexec): moves a descriptor of the node's table, replacing
- * what was there. The gate uses it to give a node descriptor the number that
- * its placeholder got in the host's table. Returns `to`.
+ * FD_MOVE(from, to, cloexec): moves a descriptor of the node's table to the number `to`, replacing what was there.
+ * Returns `to`.
  */
 #define RING3_NR_FD_MOVE	0x1008
 /*
@@ -185,7 +193,18 @@ enum ring3_state {
  * may be one that the host gives to another thread while this one still sleeps in accept().
  */
 #define RING3_NR_AT		0x1010
-#define RING3_NR_MAX		0x1013
+/* ring3_park.h */
+#define RING3_NR_PARK		0x1013
+#define RING3_NR_UNPARK		0x1014
+#define RING3_NR_GRAB		0x1015
+/* ring3_cred.h */
+#define RING3_NR_NEWUSER	0x1016
+#define RING3_NR_IDS		0x1017
+#define RING3_NR_NUMBER		0x1018
+/* ring3_xfer.h */
+#define RING3_NR_SENDFILE	0x1019
+#define RING3_NR_MAX		0x101a	/* numbers from here on are no calls */
+
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */
 
@@ -199,18 +218,26 @@ struct ring3_fdmap {
 	r3_u64 proxy[RING3_FDS_MAX / 64];	/* 1: host's, and has a proxy file */
 };
 
-/* One host process of the node. Made by SPAWN/CLONE, lies in region->procs[]. */
+/* ring3_proc.state. FREE and LIVE: W image; DEAD: W the thread that calls REAP, before the call. */
+#define RING3_PROC_FREE		0u
+#define RING3_PROC_LIVE		1u
+#define RING3_PROC_DEAD		2u	/* being reaped: its memory is gone, its threads run nothing */
+
+/* One host process of the node. Made by SPAWN/CLONE, lies in region->procs[]. R: all. */
 struct ring3_proc {
-	r3_u32 state;		/* 0 free, 1 live, 2 dead, being reaped */
-	r3_s32 pid;		/* host pid; written by SPAWN/CLONE or the child */
-	r3_u32 threads;		/* live thread blocks */
-	r3_u32 creator;		/* while pid is 0: who makes it, an index of procs[] and 1; or 0 */
-	r3_s32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none */
-	r3_u32 reserved[12];
+	r3_a32 state;		/* RING3_PROC_* */
+	r3_as32 pid;		/* host pid. W: SPAWN, CLONE, or the host (CLONE_PARENT_SETTID) */
+	r3_a32 threads;		/* live thread blocks. W: image, with the blocks' lock */
+	r3_u32 creator;		/* W: CLONE. While pid is 0: who makes it, an index of procs[] and 1; or 0 */
+	r3_as32 port_fd[RING3_PORTS_MAX];	/* host fds of fd-backed ports here, -1: none. W: the gate at join; CLONE */
+	/* W, R: this process's gate; the gate of a process that sets another's limits. gate/limits.c */
+	r3_u32 cpu_timer;	/* RLIMIT_CPU: number of the host's timer and 1; 0: there is none */
+	r3_u32 pdeath_kill;	/* a DEATH_SIGNAL of the host's stands for SIGKILL */
+	r3_u32 as_pages;	/* by so much the host's RLIMIT_AS is above the program's */
 };
 
 /* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */
-#define RING3_SIG_PROCESS	0x100	/* for the process, not for the thread */
+#define RING3_SIG_PROCESS	0x100u	/* for the process, not for the thread */
 struct ring3_siginfo {
 	r3_s32 signo;		/* may have RING3_SIG_PROCESS */
 	r3_s32 code;
@@ -221,40 +248,45 @@ struct ring3_siginfo {
 
 /*
  * The thread block. One per host thread of the node, in region memory.
- * First line: hot, written by the owning thread. Second: written by others.
+ * First line: hot, written by the owning thread. Second: written by others. Not said otherwise: R image and gate.
  */
 struct ring3_thread {
-	r3_u64 self;		/* address of this block; %gs:0 */
-	r3_u64 host_sp;		/* enter: the thread's own stack while inside */
-	r3_u64 region;		/* address of struct ring3_region */
-	r3_u64 task;		/* struct task_struct *, 0: a driver without task */
-	r3_u32 tid;		/* host tid, written by the thread before its first enter */
-	r3_u32 inside;		/* enter sets 1, return sets 0; gate's handlers look */
-	r3_u32 sigpending;	/* gate's handlers set 1: interrupt the waiting call */
-	r3_u32 nsig;		/* node -> gate: entries in sigq; gate resets to 0 */
-	r3_u64 proc;		/* address of struct ring3_proc */
-	r3_u64 fdmap;		/* address of struct ring3_fdmap */
+	r3_u64 self;		/* address of this block; %gs:0. W: who makes it */
+	r3_u64 host_sp;		/* the thread's own stack while inside. W, R: entry.S on this thread */
+	r3_u64 region;		/* address of struct ring3_region. W: who makes it */
+	r3_u64 task;		/* struct task_struct *, 0: a driver without task. W: image */
+	r3_u32 tid;		/* host tid. W: the thread before its first enter; REAP */
+	r3_u32 inside;		/* W: the gate: 1 before it calls enter, 0 after. R: its handlers, and who stops the process */
+	r3_u32 sigpending;	/* interrupt the waiting call. W: the gate's handlers */
+	r3_u32 nsig;		/* node -> gate: entries in sigq. W: image, while the thread is inside; the gate resets it to 0 */
+	r3_u64 proc;		/* address of struct ring3_proc. W: who makes it */
+	r3_u64 fdmap;		/* address of struct ring3_fdmap. W: image */
 
-	r3_u32 word;		/* futex; RING3_WORD_* */
-	r3_u32 flags;		/* image's own */
-	r3_s64 ret;		/* result, valid with WORD_DONE */
-	r3_u64 nr;		/* slow entry: the call and its arguments */
+	r3_a32 word;		/* futex; RING3_WORD_*. W, R: all */
+	r3_s64 ret;		/* result, valid with WORD_DONE. W: who finishes the call */
+	r3_u64 nr;		/* slow entry: the call and its arguments. W: entry.S on this thread */
 	r3_u64 args[6];
-	r3_u64 image_private[8];
+	r3_u64 image_private[8];	/* W, R: image: R3T_* of asm/ring3.h */
 
-	struct ring3_siginfo sigq[RING3_SIGQ];
+	struct ring3_siginfo sigq[RING3_SIGQ];	/* W: image; R: the gate on its way out */
 	r3_u64 gate[64];	/* gate's own per-thread words; the image never looks */
 };
 
-/* Right to run kernel code. UP flavour: one. */
+/*
+ * Right to run kernel code. vcpu[0] lies in the region's head; with several (ring3_smp.h) the others lie elsewhere
+ * in the region. R: all.
+ */
 struct ring3_vcpu {
-	r3_u32 owner;		/* RING3_OWNER_* */
-	r3_u32 irq_enabled;	/* 1: interrupts enabled */
-	r3_u64 driver;		/* thread block of the holder */
-	r3_u64 deadline;	/* next timer event, ns on the node's monotonic clock; ~0: none */
-	r3_u32 polled;		/* links are unarmed because the holder polls them */
-	r3_u32 pad;
-	r3_u64 reserved[3];
+	r3_a32 owner;		/* RING3_OWNER_*. W: image, gate/kill.c, and the keeper for a dead holder */
+	r3_a32 irq_enabled;	/* 1: interrupts enabled. W: the kernel code that runs. up only: smp has it on the stack */
+	r3_u64 driver;		/* thread block of the holder. W: who gets the vCPU, or hands it over */
+	r3_u64 deadline;	/* next timer event, ns on the node's monotonic clock; ~0: none. W: the holder */
+	r3_u32 polled;		/* what the way out of a call has to do: R3_EXIT_*. W: the holder */
+	r3_a32 pending;		/* RING3_IRQ_* for this vCPU. smp only: up has region->pending. W: all */
+	r3_a32 kick;		/* futex word on which KEEP(n) sleeps, n > 0; vCPU 0 has region->kick. W: all */
+	r3_u64 next;		/* address of the node's next vCPU, 0: none. W: boot */
+	r3_u64 task;		/* smp: struct task_struct * that is current. W: __switch_to() */
+	r3_u64 image;		/* smp: the image's struct ring3_cpu of this vCPU. W: boot */
 };
 
 /* What the keeper asks PORT_ADD for. */
@@ -298,6 +330,7 @@ struct ring3_region {
 				 * where to go on after a fault at rip, 0: not ours */
 	char version[96];	/* "6.12.117 up #1 ..." for messages */
 
+	/* W: the keeper, before boot. R: image and gate. */
 	r3_u64 base;		/* address of the region in every process */
 	r3_u64 size;		/* bytes of the memfd */
 	r3_u64 tsc_khz;		/* 0: use the host's clock_gettime */
@@ -310,19 +343,21 @@ struct ring3_region {
 	r3_s32 keeper_pid;
 	r3_u32 spin_ns;		/* cap of idle polling, ns; 0: never poll */
 
-	/* run time; below here everyone writes */
-	r3_u32 state;		/* enum ring3_state */
-	r3_u32 pending;		/* RING3_IRQ_* */
-	r3_u32 kick;		/* futex word on which KEEP sleeps */
-	r3_u32 procs_gen;	/* futex word; ++ whenever procs[] changes */
-	char poison[128];	/* why POISONED, one line */
+	/* At run time. R: all. */
+	r3_a32 state;		/* enum ring3_state. W: the keeper; POISONED: who finds that */
+	r3_a32 pending;		/* RING3_IRQ_*; smp: for vCPU 0, taken over by the next DRIVE or KEEP. W: all */
+	r3_a32 kick;		/* futex word on which KEEP sleeps. W: all */
+	r3_a32 procs_gen;	/* futex word; ++ whenever procs[] changes. W: image; the keeper to wake itself */
+	char poison[128];	/* why POISONED, one line. W: who set it */
 	struct ring3_vcpu vcpu[1] __attribute__((aligned(64)));
 	struct ring3_thread init_thread __attribute__((aligned(64)));	/* pid 1: keeper's main thread */
-	struct ring3_thread driver_thread[4];	/* task-less: [0] KEEP, [1] port epoll, [2..3] spare */
+	struct ring3_thread driver_thread[4];	/* task-less: [0] KEEP, [1] port epoll, [2..3] KEEP of vCPU 1 and 2 */
 	struct ring3_proc init_proc;		/* the keeper's process */
+	r3_a64 stat[RING3_STAT_COUNTS];		/* W: gates; R: the keeper. ring3_stat.h */
+	r3_u64 site[RING3_SITES];		/* W, R: gates. ring3_sites.h */
 #define RING3_PROCS_MAX		2048
 	struct ring3_proc procs[RING3_PROCS_MAX];
-	struct ring3_cpuid cpuid __attribute__((aligned(64)));	/* the gates' own */
+	struct ring3_cpuid cpuid __attribute__((aligned(64)));	/* W, R: gates. ring3_cpuid.h */
 };
 
 #endif /* RING3_H */

@@ -12,9 +12,9 @@
 #define RING3_CPUID_H
 
 /* ring3_cpuid.use */
-#define RING3_CPUID_UNKNOWN	0	/* the next program that starts measures */
-#define RING3_CPUID_REMEMBER	1	/* it is slow here */
-#define RING3_CPUID_HOST	2	/* it is not, or is not to be touched */
+#define RING3_CPUID_UNKNOWN	0u	/* the next program that starts measures */
+#define RING3_CPUID_REMEMBER	1u	/* it is slow here */
+#define RING3_CPUID_HOST	2u	/* it is not, or is not to be touched */
 
 #define RING3_CPUID_ANSWERS	32
 #define RING3_CPUID_FILES	64
@@ -22,8 +22,8 @@
 
 struct ring3_cpuid_answer {
 	r3_u32 state;
-#define RING3_CPUID_WRITING	1
-#define RING3_CPUID_READY	2
+#define RING3_CPUID_WRITING	1u
+#define RING3_CPUID_READY	2u
 	r3_u32 leaf, subleaf;	/* eax and ecx before */
 	r3_u32 pad;
 	r3_u32 regs[4];		/* eax, ebx, ecx, edx after */
@@ -38,7 +38,7 @@ struct ring3_cpuid_file {
 };
 
 struct ring3_cpuid {
-	r3_u32 use;
+	r3_a32 use;
 	r3_u32 pad[15];
 	struct ring3_cpuid_answer answers[RING3_CPUID_ANSWERS];
 	struct ring3_cpuid_file files[RING3_CPUID_FILES];

@@ -2,7 +2,7 @@
 /*
  * ring3_cred.h - what a program may do, told to the node; and its number
  *
- * More calls of ring3's own (see RING3_NR_BASE in ring3.h). gate/cred.c has the theory
+ * Calls of ring3's own, whose numbers are in ring3.h. gate/cred.c has the theory
  * of operation.
  */
 #ifndef RING3_CRED_H
@@ -14,16 +14,13 @@
  * NEWUSER(): what unshare(CLONE_NEWUSER) does, but that the namespace comes with a mapping: all ids
  * mean in it what they mean outside.
  */
-#define RING3_NR_NEWUSER	0x1030
 /*
  * IDS(uid | euid << 32, suid | fsuid << 32, gid | egid << 32, sgid | fsgid << 32): who the caller
  * is, in a user namespace that NEWUSER (or CLONE) made; capabilities stay. Does nothing outside of one.
  */
-#define RING3_NR_IDS		0x1031
 /*
  * NUMBER(thread): CLONE made this block for a new process, whose pid the host has written into its
  * ring3_proc by now: its task takes that number. It does so by itself on its first call.
  */
-#define RING3_NR_NUMBER		0x1032
 
 #endif /* RING3_CRED_H */

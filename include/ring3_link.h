@@ -38,17 +38,17 @@ struct ring3_record {
 };
 
 struct ring3_ring {
-	r3_u32 head __attribute__((aligned(64)));	/* producer: bytes written, mod 2^32 */
-	r3_u32 tail __attribute__((aligned(64)));	/* consumer: bytes consumed, mod 2^32 */
+	r3_a32 head __attribute__((aligned(64)));	/* producer: bytes written, mod 2^32 */
+	r3_a32 tail __attribute__((aligned(64)));	/* consumer: bytes consumed, mod 2^32 */
 };
 
 struct ring3_side {
-	r3_u32 doorbell __attribute__((aligned(64)));	/* futex word this side's KEEP waits on */
-	r3_u32 armed;		/* this side sleeps: ring when there is input */
-	r3_u32 waiting;		/* this side waits for room: ring when there is some */
-	r3_u32 up;		/* this side is there: carrier */
-	r3_s32 pid;		/* its keeper, to see it die */
-	r3_u32 cpu;		/* of the host, where it last ran, plus 1; 0: unknown */
+	r3_a32 doorbell __attribute__((aligned(64)));	/* futex word this side's KEEP waits on */
+	r3_a32 armed;		/* this side sleeps: ring when there is input */
+	r3_a32 waiting;		/* this side waits for room: ring when there is some */
+	r3_a32 up;		/* this side is there: carrier */
+	r3_as32 pid;		/* its keeper, to see it die */
+	r3_a32 cpu;		/* of the host, where it last ran, plus 1; 0: unknown */
 };
 
 struct ring3_link {

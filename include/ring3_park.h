@@ -2,7 +2,7 @@
 /*
  * ring3_park.h - descriptors of a node on their way from one process to another
  *
- * More calls of ring3's own (see RING3_NR_BASE in ring3.h), and what the gate
+ * Calls of ring3's own, whose numbers are in ring3.h, and what the gate
  * tells the keeper. gate/ticket.c has the theory of operation.
  */
 #ifndef RING3_PARK_H
@@ -14,13 +14,11 @@
  * PARK(fd, key): keeps a reference to a descriptor's file under a key, for whoever comes
  * with it. -EEXIST: the key is in use.
  */
-#define RING3_NR_PARK		0x1020
 /*
  * UNPARK(key, fd, flags): installs the file at number fd, which must be free. Without
  * RING3_UNPARK_KEEP nobody else gets it. fd -1 forgets the key. -ENOENT: no such key;
  * -ESTALE: its file was taken before.
  */
-#define RING3_NR_UNPARK		0x1021
 #define RING3_UNPARK_CLOEXEC	1u
 #define RING3_UNPARK_KEEP	2u
 /*
@@ -28,7 +26,6 @@
  * `to` of the caller, which must be free: what pidfd_getfd() does. -ESRCH: no process of the
  * node; -EBADF: not the node's there.
  */
-#define RING3_NR_GRAB		0x1022
 
 /*
  * A ticket stands for a parked descriptor on the host: one end of a pair of unix sockets. The

@@ -3,8 +3,8 @@
  * ring3_sites.h - what programs that start on a node need to know from those before them
  *
  * Each program that starts makes the same few calls from its ELF interpreter, each a trap,
- * and rarely one so often that rewriting it would pay. So they are remembered for the node: in the
- * words of init_thread.gate[], which no gate uses otherwise. Each of them holds a site (0: free):
+ * and rarely one so often that rewriting it would pay. So they are remembered for the node, in
+ * region->site[]. Each word holds a site (0: free):
  *
  *   63..42  of which file and version of it (a hash)
  *   41..33  its call's number

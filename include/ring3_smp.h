@@ -2,17 +2,14 @@
 /*
  * ring3_smp.h - a node with several vCPUs (flavour 1 of the image)
  *
- * vCPU 0 is region->vcpu[0]; the others lie elsewhere in the region, in a list that begins
+ * vCPU 0 is region->vcpu[0]; the others lie elsewhere in the region, in a list by ring3_vcpu.next that begins
  * there, ended by 0 (as in the up flavour, which has that one only). All that
- * ring3.h says of the vCPU holds for each. The words that struct ring3_vcpu keeps in reserve
- * are used as follows.
+ * ring3.h says of the vCPU holds for each.
  *
- * RING3_NR_KEEP takes the number of a vCPU: each needs a thread in its KEEP from the time on
+ * Each vCPU needs a thread in its KEEP from the time on
  * when boot holds vCPU 0, entered with driver_thread[0] for vCPU 0 and driver_thread[1 + n] for
  * vCPU n. The links are the business of vCPU 0's. The kernel's command line says how many there
  * are: "ring3_cpus=N".
- *
- * What is set in region->pending is brought to vCPU 0 by the next DRIVE or KEEP.
  */
 #ifndef RING3_SMP_H
 #define RING3_SMP_H
@@ -20,16 +17,6 @@
 #include "ring3.h"
 
 #define RING3_VCPUS_MAX		3	/* driver_thread[] has no more */
-
-/* Address of the node's next vCPU, 0: none. */
-#define ring3_vcpu_next(v)	((v)->reserved[0])
-/* RING3_IRQ_* for this vCPU. */
-#define ring3_vcpu_pending(v)	((v)->pad)
-/* Of vCPU n > 0: futex word on which KEEP(n) sleeps. That of vCPU 0 is region->kick. */
-#define ring3_vcpu_kick(v)	((v)->irq_enabled)
-/* Image's own: who is current, and what else belongs to the vCPU. */
-#define ring3_vcpu_task(v)	((v)->reserved[1])
-#define ring3_vcpu_private(v)	((v)->reserved[2])
 
 /* pending: from another vCPU. */
 #define RING3_IRQ_RESCHED	(1u << 2)	/* another task is to run */

@@ -2,7 +2,7 @@
 /*
  * ring3_xfer.h - data between files of the host and a node's sockets
  *
- * More calls of ring3's own (see RING3_NR_BASE in ring3.h). gate/xfer.c is its only user.
+ * Calls of ring3's own, whose numbers are in ring3.h. gate/xfer.c is its only user.
  */
 #ifndef RING3_XFER_H
 #define RING3_XFER_H
@@ -19,6 +19,5 @@
  * read; or -EOPNOTSUPP: nothing was done, as the socket is of another kind or the
  * host says no: go another way.
  */
-#define RING3_NR_SENDFILE	0x1040
 
 #endif /* RING3_XFER_H */

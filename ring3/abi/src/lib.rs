@@ -1,27 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The contract between image, gate and keeper, as Rust sees it.
 //!
-//! `include/ring3.h`, `ring3_link.h`, `ring3_join.h`, `ring3_park.h`, `ring3_cred.h` and `ring3_cpuid.h` are the original; this
-//! crate mirrors them name by name and explains nothing twice: read the headers. [`layout`] asserts every
-//! size and offset at compile time, and `tests/header.rs` compares them with what a C
-//! compiler makes of the headers, so neither side can move alone.
+//! `include/ring3*.h` are the one description; `build.rs` makes all of this crate from them, name by name. Read the
+//! headers. The compiler checks every size and offset here, `tests/header.rs` asks a C compiler for the same.
 #![no_std]
 #![forbid(unsafe_code)]
 
-mod cpuid;
-mod cred;
-mod join;
-pub mod layout;
-mod link;
-mod park;
-mod region;
-mod xdp;
+/// A structure: its name, its size by the headers and in Rust, and for each field its name and offsets.
+pub struct Struct {
+    pub name: &'static str,
+    pub size: usize,
+    pub rust_size: usize,
+    pub fields: &'static [(&'static str, usize, usize)],
+}
 
-pub use cpuid::*;
-pub use cred::*;
-pub use join::*;
-pub use layout::LAYOUT;
-pub use link::*;
-pub use park::*;
-pub use region::*;
-pub use xdp::*;
+include!(concat!(env!("OUT_DIR"), "/abi.rs"));
+
+/// `RING3_IRQ_PORT(n)`
+#[must_use]
+pub const fn ring3_irq_port(n: u32) -> u32 {
+    1 << (8 + n)
+}
+
+const _: () = {
+    let mut s = 0;
+    while s < LAYOUT.len() {
+        assert!(LAYOUT[s].size == LAYOUT[s].rust_size, "a structure's size");
+        let mut f = 0;
+        while f < LAYOUT[s].fields.len() {
+            let (_, c, rust) = LAYOUT[s].fields[f];
+            assert!(c == rust, "a field's offset");
+            f += 1;
+        }
+        s += 1;
+    }
+};

@@ -113,16 +113,16 @@ impl Region {
         r.keeper_pid = std::process::id() as i32;
         r.spin_ns = params.spin_ns;
         if params.host_cpuid {
-            r.tail.cpuid.use_ = RING3_CPUID_HOST.into();
+            r.cpuid.use_ = RING3_CPUID_HOST.into();
         }
-        let proc = &raw const r.tail.init_proc as u64;
-        r.tail.init_proc.state = RING3_PROC_LIVE.into();
-        r.tail.init_proc.pid = (std::process::id() as i32).into();
-        for fd in &r.tail.init_proc.port_fd {
+        let proc = &raw const r.init_proc as u64;
+        r.init_proc.state = RING3_PROC_LIVE.into();
+        r.init_proc.pid = (std::process::id() as i32).into();
+        for fd in &r.init_proc.port_fd {
             fd.store(-1, Ordering::Relaxed);
         }
-        let drivers = r.tail.driver_thread.iter_mut();
-        for thread in drivers.chain([&mut r.tail.init_thread]) {
+        let drivers = r.driver_thread.iter_mut();
+        for thread in drivers.chain([&mut r.init_thread]) {
             thread.self_ = thread as *const _ as u64;
             thread.region = self.base;
             thread.proc = proc;
@@ -159,13 +159,10 @@ impl Region {
 
     /// Calls of the node's programs, by way: `RING3_STAT_*`.
     pub fn counts(&self) -> [u64; RING3_STAT_COUNTS] {
-        let first = self.init_proc() + offset_of!(ring3_proc, reserved) as u64;
-        std::array::from_fn(|i| {
-            // SAFETY: `reserved` has room for so many u64, and its address is a multiple of 8
-            // (layout.rs); all who write them do so atomically.
-            let count = unsafe { &*((first + 8 * i as u64) as *const AtomicU64) };
-            count.load(Ordering::Relaxed)
-        })
+        // SAFETY: a field of the mapped structure, of atomics only.
+        let counts: &[AtomicU64; RING3_STAT_COUNTS] =
+            unsafe { &*self.at(offset_of!(ring3_region, stat)) };
+        std::array::from_fn(|i| counts[i].load(Ordering::Relaxed))
     }
 
     /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
@@ -220,18 +217,18 @@ impl Region {
 
     /// Thread block of pid 1.
     pub fn init_thread(&self) -> u64 {
-        self.base + offset_of!(ring3_region, tail.init_thread) as u64
+        self.base + offset_of!(ring3_region, init_thread) as u64
     }
 
     /// Thread blocks of the keeper's drivers, 0..4.
     pub fn driver_thread(&self, n: usize) -> u64 {
         assert!(n < 4);
-        let first = offset_of!(ring3_region, tail.driver_thread);
+        let first = offset_of!(ring3_region, driver_thread);
         self.base + (first + n * size_of::<ring3_thread>()) as u64
     }
 
     pub fn init_proc(&self) -> u64 {
-        self.base + offset_of!(ring3_region, tail.init_proc) as u64
+        self.base + offset_of!(ring3_region, init_proc) as u64
     }
 
     pub fn state(&self) -> u32 {
@@ -310,7 +307,7 @@ impl Region {
 
     fn proc(&self, index: usize) -> &ring3_proc {
         assert!(index < RING3_PROCS_MAX);
-        let first = offset_of!(ring3_region, tail.procs);
+        let first = offset_of!(ring3_region, procs);
         // SAFETY: one entry of procs[], mapped as long as self is; those of its fields that
         // are read here are atomics.
         unsafe { &*self.at(first + index * size_of::<ring3_proc>()) }
@@ -395,7 +392,7 @@ impl Region {
         self.kick();
         futex_wake(self.vcpu_owner());
         // Whoever else sleeps on a word of its own looks at the state every now and then.
-        let init = offset_of!(ring3_region, tail.init_thread);
+        let init = offset_of!(ring3_region, init_thread);
         futex_wake(self.word(init + offset_of!(ring3_thread, word)));
     }
 

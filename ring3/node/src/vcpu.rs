@@ -64,9 +64,9 @@ impl Region {
                 self.raise(RING3_IRQ_WORK);
                 self.kick();
             } else {
-                vcpu.pending().fetch_or(RING3_IRQ_WORK, Ordering::AcqRel);
-                vcpu.kick().fetch_add(1, Ordering::AcqRel);
-                futex_wake(vcpu.kick());
+                vcpu.pending.fetch_or(RING3_IRQ_WORK, Ordering::AcqRel);
+                vcpu.kick.fetch_add(1, Ordering::AcqRel);
+                futex_wake(&vcpu.kick);
             }
         }
     }
@@ -79,7 +79,7 @@ impl Region {
         std::iter::successors(Some(first).filter(&valid), {
             let valid = valid.clone();
             move |at| {
-                let next = (*at + ring3_vcpu::NEXT as u64) as *const u64;
+                let next = (*at + offset_of!(ring3_vcpu, next) as u64) as *const u64;
                 // SAFETY: a word of a vCPU at an aligned address inside the mapped region.
                 Some(unsafe { next.read_volatile() }).filter(&valid)
             }

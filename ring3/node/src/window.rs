@@ -73,8 +73,8 @@ impl LinkMemory {
         own.pid.store(0, Ordering::Release);
         // What was sent to the last owner is not for us. The tail is the consumer's word.
         let ring = &link.ring[1 - side];
-        let head = ring.head.0.load(Ordering::Acquire);
-        ring.tail.0.store(head, Ordering::Release);
+        let head = ring.head.load(Ordering::Acquire);
+        ring.tail.store(head, Ordering::Release);
     }
 
     /// Whether the far end's interface is up.

@@ -31,8 +31,8 @@ int main(void)
 	DEFINE(V_EXIT_WORK, offsetof(struct ring3_vcpu, polled));
 #ifdef CONFIG_SMP
 	/* include/ring3_smp.h */
-	DEFINE(V_PENDING, offsetof(struct ring3_vcpu, pad));
-	DEFINE(V_TASK, offsetof(struct ring3_vcpu, reserved[1]));
+	DEFINE(V_PENDING, offsetof(struct ring3_vcpu, pending));
+	DEFINE(V_TASK, offsetof(struct ring3_vcpu, task));
 	DEFINE(STACK_SIZE, RING3_STACK_SIZE);
 	DEFINE(STACK_TASK, offsetof(struct ring3_stack, task));
 	DEFINE(STACK_PERCPU, offsetof(struct ring3_stack, percpu));

@@ -49,7 +49,7 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 	if (!proc)
 		return false;
 	/* The keeper marks the dead; a thread may also be gone before it does. */
-	if (host_load(&proc->state) != 2 &&
+	if (host_load(&proc->state) != RING3_PROC_DEAD &&
 	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
 		return false;
 	/* It may have let go after we looked, and ended in peace. */

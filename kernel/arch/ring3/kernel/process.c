@@ -40,7 +40,7 @@ struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *ne
 	to->percpu = from->percpu;
 	to->vcpu = from->vcpu;
 	to->cpu = from->cpu;
-	WRITE_ONCE(ring3_vcpu_task(from->vcpu), (unsigned long)next);
+	WRITE_ONCE(from->vcpu->task, (unsigned long)next);
 #else
 	ring3_current = next;
 #endif

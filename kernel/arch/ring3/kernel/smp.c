@@ -69,10 +69,10 @@ void ring3_boot_vcpus(struct ring3_thread *init_thread)
 	BUILD_BUG_ON(NR_CPUS > RING3_VCPUS_MAX);
 	foot->task = &init_task;
 	foot->vcpu = vcpu;
-	ring3_vcpu_task(vcpu) = (unsigned long)&init_task;
+	vcpu->task = (unsigned long)&init_task;
 	vcpu->deadline = U64_MAX;
 	for (cpu = 0; cpu < NR_CPUS; cpu++)
-		ring3_vcpu_private(vcpu_of(cpu)) = (unsigned long)&ring3_cpus[cpu];
+		vcpu_of(cpu)->image = (unsigned long)&ring3_cpus[cpu];
 
 	init_thread->image_private[R3T_VCPU] = (unsigned long)vcpu;
 	ring3_region.driver_thread[0].image_private[R3T_VCPU] = (unsigned long)vcpu;
@@ -91,7 +91,7 @@ void __init ring3_setup_cpus(void)
 	n = clamp(n, 1U, (unsigned int)NR_CPUS);
 	for (cpu = 1; cpu < n; cpu++) {
 		set_cpu_possible(cpu, true);
-		ring3_vcpu_next(vcpu_of(cpu - 1)) = (unsigned long)vcpu_of(cpu);
+		vcpu_of(cpu - 1)->next = (unsigned long)vcpu_of(cpu);
 	}
 }
 
@@ -138,7 +138,7 @@ int __cpu_up(unsigned int cpu, struct task_struct *idle)
 	foot->cpu = cpu;
 	/* The last word of its parked frame is where it goes on. */
 	((unsigned long *)idle->thread.sp)[6] = (unsigned long)ring3_secondary;
-	ring3_vcpu_task(vcpu) = (unsigned long)idle;
+	vcpu->task = (unsigned long)idle;
 	host_or(vcpu_pending(vcpu), RING3_IRQ_RESCHED);
 	host_store(&vcpu->owner, 0);
 	ring3_kick(vcpu);
@@ -204,7 +204,7 @@ void ring3_relax(void)
 	struct ring3_stack *foot = ring3_stack();
 	struct ring3_cpu *cpu = &ring3_cpus[foot->cpu];
 
-	if (foot->irq_enabled && READ_ONCE(ring3_vcpu_pending(foot->vcpu)))
+	if (foot->irq_enabled && READ_ONCE(foot->vcpu->pending))
 		ring3_irq_run();
 	if (++cpu->relaxed % RELAX_TURNS)
 		return;

@@ -106,7 +106,7 @@ static struct ring3_proc *proc_alloc(int pid)
 			memset(proc, 0, sizeof(*proc));
 			memset(proc->port_fd, 0xff, sizeof(proc->port_fd));
 			proc->pid = pid;
-			host_store(&proc->state, 1);
+			host_store(&proc->state, RING3_PROC_LIVE);
 			found = proc;
 			break;
 		}
@@ -176,7 +176,7 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 		tb->tid = 0;
 		if (--proc->threads == 0) {
 			ring3_maps_exit((u64)proc);
-			host_store(&proc->state, 0);
+			host_store(&proc->state, RING3_PROC_FREE);
 		}
 		mutex_unlock(&ring3_blocks);
 		return pid;
@@ -258,7 +258,7 @@ long ring3_sys_spawn(int host_pid)
 	}
 	tb = thread_alloc(proc, map);
 	if (!tb) {
-		host_store(&proc->state, 0);
+		host_store(&proc->state, RING3_PROC_FREE);
 		fdmap_put(map);
 		return -ENOMEM;
 	}
@@ -297,7 +297,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
 		ret = ring3_maps_fork((u64)proc, (u64)child, flags & CLONE_VM);
 		if (ret) {
-			host_store(&child->state, 0);
+			host_store(&child->state, RING3_PROC_FREE);
 			fdmap_put(map);
 			return ret;
 		}
@@ -307,7 +307,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	if (!tb) {
 		if (!thread) {
 			ring3_maps_exit((u64)proc);
-			host_store(&proc->state, 0);
+			host_store(&proc->state, RING3_PROC_FREE);
 		}
 		fdmap_put(map);
 		return -ENOMEM;
@@ -334,7 +334,7 @@ void ring3_task_exited(struct ring3_thread *tb)
 			ring3_maps_exit((u64)proc);
 		/* One without a pid has never been on the host, which refused it: the keeper has nothing to reap. */
 		if (!--proc->threads && !proc->pid)
-			host_store(&proc->state, 0);
+			host_store(&proc->state, RING3_PROC_FREE);
 	}
 	r3t_flags(tb) |= R3_F_GONE;
 	mutex_unlock(&ring3_blocks);
@@ -487,6 +487,6 @@ long ring3_sys_reap(struct ring3_proc *proc)
 			r3t_host_pid(tb) = R3T_NO_PID;
 		}
 	}
-	host_store(&proc->state, 0);	/* no procs_changed(): it is the keeper that asked */
+	host_store(&proc->state, RING3_PROC_FREE);	/* no procs_changed(): it is the keeper that asked */
 	return 0;
 }

@@ -14,7 +14,7 @@ void __noreturn ring3_abandon(void);
 
 bool ring3_proc_dead(struct ring3_proc *proc)
 {
-	return host_load(&proc->state) == 2;
+	return host_load(&proc->state) == RING3_PROC_DEAD;
 }
 
 /*

@@ -669,7 +669,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		return 0;
 	}
 	if (nr == RING3_NR_REAP) {
-		host_store(&((struct ring3_proc *)tb->args[0])->state, 2);
+		host_store(&((struct ring3_proc *)tb->args[0])->state, RING3_PROC_DEAD);
 		look_after_dead();
 	}
 	if (!tb->task) {

@@ -103,17 +103,17 @@ static inline struct ring3_vcpu *r3t_vcpu(struct ring3_thread *tb)
 
 static inline struct ring3_cpu *vcpu_cpu(struct ring3_vcpu *vcpu)
 {
-	return (struct ring3_cpu *)ring3_vcpu_private(vcpu);
+	return (struct ring3_cpu *)vcpu->image;
 }
 
 static inline u32 *vcpu_pending(struct ring3_vcpu *vcpu)
 {
-	return &ring3_vcpu_pending(vcpu);
+	return &vcpu->pending;
 }
 
 static inline u32 *vcpu_kick_word(struct ring3_vcpu *vcpu)
 {
-	return vcpu == &ring3_region.vcpu[0] ? &ring3_region.kick : &ring3_vcpu_kick(vcpu);
+	return vcpu == &ring3_region.vcpu[0] ? &ring3_region.kick : &vcpu->kick;
 }
 
 /* smp.c */
@@ -160,7 +160,7 @@ static inline void ring3_place_task(struct task_struct *task, struct ring3_threa
 
 /* All vCPUs of the node. */
 #define for_each_vcpu(v) \
-	for ((v) = &ring3_region.vcpu[0]; (v); (v) = (struct ring3_vcpu *)ring3_vcpu_next(v))
+	for ((v) = &ring3_region.vcpu[0]; (v); (v) = (struct ring3_vcpu *)(v)->next)
 
 /* What others asked of the node is asked of vCPU 0. */
 static inline void ring3_take_inbox(void)

@@ -67,8 +67,8 @@ pub(super) fn hold_vcpu(base: u64, block: u64, tid: u32, word: u32) {
     unsafe {
         (*thread).tid = tid;
         (*thread).word.store(word, Ordering::Release);
-        (&raw mut (*region).vcpu.0[0].driver).write_volatile(block);
-        (*region).vcpu.0[0].owner.store(tid, Ordering::Release);
+        (&raw mut (*region).vcpu[0].driver).write_volatile(block);
+        (*region).vcpu[0].owner.store(tid, Ordering::Release);
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn hold_vcpu(base: u64, block: u64, tid: u32, word: u32) {
 pub(super) fn vcpu_owner(base: u64) -> u32 {
     // SAFETY: as above.
     unsafe {
-        (*(base as *const ring3_region)).vcpu.0[0]
+        (*(base as *const ring3_region)).vcpu[0]
             .owner
             .load(Ordering::Acquire)
     }

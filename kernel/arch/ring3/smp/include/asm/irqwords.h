@@ -7,7 +7,7 @@
 #include <ring3/ring3_smp.h>
 
 #define ring3_irq_enabled	(ring3_stack()->irq_enabled)
-#define ring3_pending		(ring3_vcpu_pending(ring3_stack()->vcpu))
+#define ring3_pending		(ring3_stack()->vcpu->pending)
 #define ring3_driving		(ring3_stack()->vcpu->driver)
 
 #endif

@@ -97,8 +97,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Completion(args) => {
             let mut script = Vec::new();
             clap_complete::generate(args.shell, &mut Cli::command(), "ring3", &mut script);
-            say::print(script);
-            Ok(())
+            say::print(script)
         }
         Verb::Man => man::man(),
     };

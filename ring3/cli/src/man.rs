@@ -18,8 +18,7 @@ pub fn man() -> Result<()> {
     if std::io::stdout().is_terminal() && show(&page).is_ok() {
         return Ok(());
     }
-    crate::say::print(page);
-    Ok(())
+    crate::say::print(page)
 }
 
 fn show(page: &[u8]) -> std::io::Result<()> {

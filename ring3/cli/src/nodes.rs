@@ -13,8 +13,7 @@ use crate::table::{self, Cell, Colour};
 
 pub fn print_json<T: Serialize>(value: &T) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::host("print")(e.into()))?;
-    say::print(text + "\n");
-    Ok(())
+    say::print(text + "\n")
 }
 
 pub fn ls(args: &args::Ls) -> Result<()> {
@@ -30,8 +29,7 @@ pub fn ls(args: &args::Ls) -> Result<()> {
     table::print(
         &["NAME", "STATE", "PID", "UP", "MEMORY", "PROGRAMS", "PORTS"],
         &rows,
-    );
-    Ok(())
+    )
 }
 
 fn json_entry((name, status): &(String, ring3_node::Result<Status>)) -> serde_json::Value {
@@ -142,8 +140,7 @@ pub fn stat(args: &args::Stat) -> Result<()> {
     if args.json {
         return print_json(&status);
     }
-    say::print(describe(&status));
-    Ok(())
+    say::print(describe(&status))
 }
 
 fn describe(status: &Status) -> String {

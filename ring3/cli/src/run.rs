@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 run` and `ring3 exec`: a program on a node.
 
+use std::time::Duration;
+
 use nix::sys::resource::{getrlimit, Resource};
+use nix::unistd::{getsid, Pid};
 use ring3_node::client::Client;
 use ring3_node::{raise_descriptor_limit, NodeHandle};
 
@@ -11,6 +14,10 @@ use crate::node_args;
 use crate::program::Program;
 use crate::say;
 use crate::signals::{shell_status, Watch};
+
+/// How often, and after what time, to look for what a program has left.
+const LEAVE_LOOKS: u32 = 10;
+const LEAVE_TURN: Duration = Duration::from_millis(10);
 
 /// A node kept by this process for one program, which is our child.
 pub fn run(args: &args::Run) -> Result<u8> {
@@ -31,6 +38,9 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let mut child = program.spawn(node.join_path(), watch.mask_before(), descriptors)?;
     let status = watch.wait(&mut child)?;
     let status = shell_status(status);
+    if status == 0 {
+        say_what_is_left(&node, &args.command[0].to_string_lossy());
+    }
     match node.down() {
         // What the program makes of a poisoned node is its own affair; say why it was one.
         Err(error) if status != 0 => {
@@ -38,6 +48,34 @@ pub fn run(args: &args::Run) -> Result<u8> {
             Ok(status)
         }
         down => down.map(|()| status).map_err(Failure::from),
+    }
+}
+
+/// A program that has put itself into the background (a session of its own) ends with the node, which ends with the
+/// program that was asked for. Whoever meant to start a server would see nothing at all.
+fn say_what_is_left(node: &NodeHandle, command: &str) {
+    let Ok(node) = Client::open(node.name()) else {
+        return;
+    };
+    let own = getsid(None);
+    for _ in 0..LEAVE_LOOKS {
+        let Ok(status) = node.status() else { return };
+        let sessions: Vec<_> = status
+            .procs
+            .iter()
+            .filter_map(|process| getsid(Some(Pid::from_raw(process.pid))).ok())
+            .collect();
+        if sessions.is_empty() {
+            return;
+        }
+        if sessions.iter().any(|&session| Ok(session) != own) {
+            say::complain(format!(
+                "{command} has gone to the background and ends with its node: keep it in the foreground, or use `ring3 up` and `ring3 exec`"
+            ));
+            return;
+        }
+        // It may be about to: its first process ends before its second makes a session.
+        std::thread::sleep(LEAVE_TURN);
     }
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Words for people. Nobody has to take them: a disk may be full, a reader gone, and neither is a
-//! reason to end a node. So nothing here can fail or panic, as `eprintln!` and `println!` do; those
-//! are forbidden in this crate (main.rs).
+//! Words for people, and text that was asked for. A complaint need not be taken: a disk may be full, a reader gone, and
+//! neither is a reason to end a node. So it can't fail or panic, as `eprintln!` and `println!` do; those
+//! are forbidden in this crate (main.rs). What a command was asked to print is its purpose: if that can't be
+//! written, the command has failed.
 
 use std::fmt::Display;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+
+use crate::error::{Failure, Result};
 
 /// One line on standard error, said as ring3.
 pub fn complain(words: impl Display) {
@@ -13,8 +16,13 @@ pub fn complain(words: impl Display) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Text on standard output.
-pub fn print(text: impl AsRef<[u8]>) {
+/// Text on standard output. A reader that has gone has read what it wanted.
+pub fn print(text: impl AsRef<[u8]>) -> Result<()> {
     let mut out = std::io::stdout();
-    let _ = out.write_all(text.as_ref()).and_then(|()| out.flush());
+    match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
+        Err(why) if why.kind() != ErrorKind::BrokenPipe => {
+            Err(Failure::host("write to standard output")(why))
+        }
+        _ => Ok(()),
+    }
 }

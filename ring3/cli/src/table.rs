@@ -3,6 +3,8 @@
 
 use std::io::IsTerminal;
 
+use crate::error::Result;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Colour {
     Plain,
@@ -43,15 +45,16 @@ impl From<String> for Cell {
     }
 }
 
-/// Whether to colour: on a terminal, unless told otherwise (no-color.org).
+/// Whether to colour: on a terminal that can, unless told otherwise (no-color.org).
 fn coloured() -> bool {
-    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+    std::io::stdout().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+        && std::env::var_os("TERM").is_none_or(|v| v != "dumb")
 }
 
 /// Prints rows with a bold head; the last column is as wide as it is.
-pub fn print(head: &[&str], rows: &[Vec<Cell>]) {
-    let text = render(head, rows, coloured());
-    crate::say::print(text);
+pub fn print(head: &[&str], rows: &[Vec<Cell>]) -> Result<()> {
+    crate::say::print(render(head, rows, coloured()))
 }
 
 fn render(head: &[&str], rows: &[Vec<Cell>], coloured: bool) -> String {

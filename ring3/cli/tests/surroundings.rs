@@ -89,7 +89,7 @@ fn nobody_takes_an_error() {
         (&["exec", "nosuchnode", "--", "true"], 125),
         (&["down", "nosuchnode"], 1),
         (&["kunit", "--from", "/dev/null"], 1),
-        (&["completion", "bash"], 0),
+        (&["completion", "bash"], 1),
     ] {
         let output = place
             .command(args)
@@ -296,4 +296,74 @@ fn the_limit_of_descriptors() {
         words,
         ["500", "Max", "open", "files", "1000", "1000", "files"]
     );
+}
+
+/// What a command was asked to print can't be written: it has failed.
+#[test]
+fn nobody_takes_the_output() {
+    let place = Place::new();
+    place.ok(&["up", "a"]);
+    for args in [
+        &["ls"][..],
+        &["ls", "--json"],
+        &["stat", "a"],
+        &["stat", "a", "--json"],
+        &["completion", "bash"],
+        &["man"],
+    ] {
+        let output = place.command(args).stdout(full()).output();
+        let output = output.expect("it runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{args:?}: {error}");
+        assert!(error.contains("cannot write to standard output"), "{error}");
+    }
+    // A reader that has seen enough is no failure.
+    let script = format!("{} man | head -1", env!("CARGO_BIN_EXE_ring3"));
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", &script])
+        .output()
+        .expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    place.ok(&["down", "a"]);
+}
+
+/// A server that puts itself into the background ends with its node at once. That is said.
+#[test]
+fn a_program_that_goes_to_the_background() {
+    let place = Place::new();
+    let run = |script| place.run(&["run", "--", "sh", "-c", script]);
+    let output = run("(sleep 0.02; exec setsid sleep 30) & exit 0");
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("sh has gone to the background"), "{error}");
+    // What a script leaves by the way is not a server.
+    for script in ["sleep 30 & exit 0", "setsid true; exit 0"] {
+        let output = run(script);
+        assert!(output.stderr.is_empty(), "{output:?}");
+    }
+}
+
+/// The memory of a node is a file to the host.
+#[test]
+fn the_limit_of_files() {
+    let place = Place::new();
+    let command = place.command(&["up", "a"]);
+    let output = finish(place::spawn(&mut place::behind(
+        &command,
+        "prlimit",
+        &["--fsize=100000"],
+    )));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "{error}");
+    assert!(
+        error.contains("`ulimit -f`") && !error.contains("ulimit -v"),
+        "{error}"
+    );
+}
+
+/// All of the host's programs would lose what they send each other.
+#[test]
+fn xdp_on_the_hosts_loopback() {
+    let words = "`lo` is the host's own loopback";
+    Place::new().fails(&["up", "a", "--port", "xdp:lo"], 1, words);
 }

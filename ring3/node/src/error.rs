@@ -59,7 +59,7 @@ pub enum Error {
     },
     #[error("a node of {} MiB is too small for its kernel image of {} MiB: give it more with --mem", size >> 20, image.div_ceil(1 << 20))]
     MemoryTooSmall { size: u64, image: u64 },
-    #[error("cannot make a node's memory of {} MiB: {why}; is `ulimit -v` or a container's limit below that?", size >> 20)]
+    #[error("cannot make a node's memory of {} MiB: {why}; is {} below that?", size >> 20, limit_of(why))]
     Memory { size: u64, why: Errno },
     #[error("no free address range for another node in this process: {tries} of {slots} were tried, and each is in use; is this a program with terabytes mapped, or on a node itself?")]
     NoSlot { tries: usize, slots: u64 },
@@ -150,6 +150,8 @@ pub enum Error {
         "`{ifname}` has an XDP program or socket of another's: end that, or use a packet port"
     )]
     XdpBusy { ifname: String },
+    #[error("`{ifname}` is the host's own loopback, which an xdp port would take from its programs: use a tap port, or an interface of a veth pair")]
+    XdpLoopback { ifname: String },
     #[error("the host has no AF_XDP sockets (CONFIG_XDP_SOCKETS): use a packet port")]
     XdpMissing,
 
@@ -173,6 +175,14 @@ pub enum Error {
     },
     #[error("cannot write the capture {}: {why}", path.display())]
     Capture { path: PathBuf, why: String },
+}
+
+/// What limits memory, by what the host says: its memory is a file to it, too.
+fn limit_of(why: &Errno) -> &'static str {
+    match why.0 {
+        libc::EFBIG => "`ulimit -f`",
+        _ => "`ulimit -v` or a container's limit",
+    }
 }
 
 impl Error {

@@ -3,10 +3,11 @@
 //!
 //! The thread is a process of the node in its own right (it has a task), so that it can
 //! sleep in recvmsg like any program. The file is pcap with nanoseconds, flushed whenever there is
-//! nothing more to write. It ends with its interface when `stop` is set, or with the node.
+//! nothing more to write. It ends with its interface when `stop` is set, or with the node. A file that is such a capture
+//! already is continued; any other that holds something is refused: nothing is overwritten.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,9 +48,12 @@ pub(crate) fn start(
 ) -> Result<Driver> {
     let path = path.to_owned();
     let fail = capture_error(&path);
-    let file = open_file(&path).map_err(&fail)?;
-    let mut file = PcapFile::start(BufWriter::with_capacity(BUFFER_BYTES, file))
-        .map_err(|error| fail(error.to_string()))?;
+    let (file, goes_on) = open_file(&path).map_err(&fail)?;
+    let out = BufWriter::with_capacity(BUFFER_BYTES, file);
+    let mut file = match goes_on {
+        true => PcapFile { out },
+        false => PcapFile::start(out).map_err(|error| fail(error.to_string()))?,
+    };
     let (tell, told) = mpsc::channel();
     let driver = Driver::start("ring3-pcap", move || {
         let socket = match open(&mut thread, ifindex) {
@@ -74,8 +78,8 @@ pub(crate) fn start(
     Ok(driver)
 }
 
-/// Opens the file, empty and ours alone.
-fn open_file(path: &Path) -> Result<File, String> {
+/// Opens the file, ours alone, at its end; and whether it is a capture already.
+fn open_file(path: &Path) -> Result<(File, bool), String> {
     let words = |error: std::io::Error| match error.raw_os_error() {
         Some(libc::ENXIO) => "it is a pipe that nobody reads: start its reader first".to_owned(),
         Some(libc::EWOULDBLOCK) => {
@@ -84,7 +88,7 @@ fn open_file(path: &Path) -> Result<File, String> {
         _ => error.to_string(),
     };
     // A pipe's reader is not waited for, which could take for ever.
-    let file = File::options()
+    let mut file = File::options()
         .write(true)
         .create(true)
         .truncate(false)
@@ -93,11 +97,49 @@ fn open_file(path: &Path) -> Result<File, String> {
         .map_err(words)?;
     // Once it reads, it is.
     fcntl_setfl(&file, OFlags::empty()).map_err(|why| words(why.into()))?;
-    if file.metadata().map_err(words)?.is_file() {
-        flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| words(why.into()))?;
-        file.set_len(0).map_err(words)?;
+    if !file.metadata().map_err(words)?.is_file() {
+        return Ok((file, false));
     }
-    Ok(file)
+    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| words(why.into()))?;
+    if file.metadata().map_err(words)?.len() == 0 {
+        return Ok((file, false));
+    }
+    let end = end_of_capture(File::open(path).map_err(words)?).map_err(words)?;
+    let end = end.ok_or(
+        "it holds something else than a capture of ring3's: give another name, or move it away",
+    )?;
+    // A record that a killed node left incomplete goes.
+    file.set_len(end).map_err(words)?;
+    file.seek(SeekFrom::Start(end)).map_err(words)?;
+    Ok((file, true))
+}
+
+/// Where the last whole record of a capture ends; `None`: it is not one of ours.
+fn end_of_capture(file: File) -> std::io::Result<Option<u64>> {
+    let len = file.metadata()?.len();
+    let mut file = BufReader::new(file);
+    let mut ours = Vec::new();
+    PcapFile::start(&mut ours)?;
+    let mut head = vec![0; ours.len()];
+    if len < head.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact(&mut head)?;
+    if head != ours {
+        return Ok(None);
+    }
+    let mut end = head.len() as u64;
+    let mut record = [0; RECORD_BYTES as usize];
+    while len - end >= RECORD_BYTES {
+        file.read_exact(&mut record)?;
+        let kept = u64::from(word(&record, 8).unwrap_or(u32::MAX));
+        if kept > len - end - RECORD_BYTES {
+            break;
+        }
+        file.seek_relative(kept as i64)?;
+        end += RECORD_BYTES + kept;
+    }
+    Ok(Some(end))
 }
 
 fn capture_error(path: &Path) -> impl Fn(String) -> Error {
@@ -215,6 +257,8 @@ struct PcapFile<W> {
     out: W,
 }
 
+/// What stands before each frame.
+const RECORD_BYTES: u64 = 16;
 /// Magic of a file with nanoseconds.
 const PCAP_NANOS: u32 = 0xa1b2_3c4d;
 /// Version 2.4.
@@ -282,6 +326,32 @@ mod tests {
         assert_eq!(packet.orig_len, 20);
         assert_eq!(&*packet.data, b"addresses...\x81\0\x60\x05type");
         assert!(reader.next_packet().is_none());
+    }
+
+    #[test]
+    fn a_capture_goes_on_and_nothing_else_is_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.pcap");
+        for (frame, goes_on) in [(&b"first"[..], false), (b"second", true)] {
+            let (out, was_there) = open_file(&path).unwrap();
+            assert_eq!(was_there, goes_on);
+            let mut file = match goes_on {
+                true => PcapFile { out },
+                false => PcapFile::start(out).unwrap(),
+            };
+            file.write(Duration::ZERO, frame.len(), frame, None)
+                .unwrap();
+            // A node that is killed leaves the beginning of a record.
+            file.words(&[1, 2, 3]).unwrap();
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
+        let mut frame = || reader.next_packet().unwrap().unwrap().data.into_owned();
+        assert_eq!((frame(), frame()), (b"first".to_vec(), b"second".to_vec()));
+        std::fs::write(&path, "notes of somebody's, longer than a header").unwrap();
+        let why = open_file(&path).unwrap_err();
+        assert!(why.contains("something else"), "{why}");
+        assert!(std::fs::read(&path).unwrap().starts_with(b"notes"));
     }
 
     #[test]

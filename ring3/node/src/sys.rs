@@ -115,6 +115,18 @@ pub(crate) fn interface_index(name: &str) -> Option<u32> {
 
 /// Whether interface `name` of the host has that address.
 pub(crate) fn has_address(name: &str, address: IpAddr) -> bool {
+    any_entry(name, |entry| ip(entry.ifa_addr) == Some(address))
+}
+
+/// Whether interface `name` is the host's own loopback.
+pub(crate) fn is_loopback(name: &str) -> bool {
+    any_entry(name, |entry| {
+        entry.ifa_flags & libc::IFF_LOOPBACK as libc::c_uint != 0
+    })
+}
+
+/// Whether `holds` for an entry of interface `name`: it has one for each address, and one for its link layer.
+fn any_entry(name: &str, holds: impl Fn(&libc::ifaddrs) -> bool) -> bool {
     let mut list = std::ptr::null_mut();
     // SAFETY: getifaddrs writes one pointer, to a list that is ours until freeifaddrs.
     if unsafe { libc::getifaddrs(&mut list) } != 0 {
@@ -125,7 +137,7 @@ pub(crate) fn has_address(name: &str, address: IpAddr) -> bool {
     while !at.is_null() {
         // SAFETY: an entry of the list, which is not freed yet; its name ends with a NUL.
         let (entry, own) = unsafe { (&*at, std::ffi::CStr::from_ptr((*at).ifa_name)) };
-        found |= own.to_bytes() == name.as_bytes() && ip(entry.ifa_addr) == Some(address);
+        found |= own.to_bytes() == name.as_bytes() && holds(entry);
         at = entry.ifa_next;
     }
     // SAFETY: what getifaddrs gave, once.
@@ -391,6 +403,7 @@ mod tests {
         }
         assert!(!has_address("lo", Ipv4Addr::new(192, 0, 2, 1).into()));
         assert!(!has_address("nosuch", lo));
+        assert!(is_loopback("lo") && !is_loopback("nosuch"));
     }
 
     #[test]

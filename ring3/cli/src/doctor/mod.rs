@@ -64,7 +64,7 @@ pub fn doctor(args: &args::Doctor) -> Result<()> {
         print_json(&serde_json::json!({ "usable": usable, "checks": checks }))?;
     } else {
         let rows: Vec<_> = checks.iter().map(row).collect();
-        table::print(&["", "WHAT", "FOUND", "THEREFORE"], &rows);
+        table::print(&["", "WHAT", "FOUND", "THEREFORE"], &rows)?;
         let mut text = String::from("\n");
         for check in &checks {
             if let Some(remedy) = &check.remedy {
@@ -75,7 +75,7 @@ pub fn doctor(args: &args::Doctor) -> Result<()> {
             true => "ring3 works on this host.\n",
             false => "ring3 does not work on this host yet: mend what is marked `no`.\n",
         };
-        say::print(text);
+        say::print(text)?;
     }
     match usable {
         true => Ok(()),

@@ -55,7 +55,7 @@ pub fn kunit(args: &args::Kunit) -> Result<()> {
         };
         crate::nodes::print_json(&report)?;
     } else {
-        summary(&parser);
+        summary(&parser)?;
     }
     verdict(&parser, end)
 }
@@ -162,7 +162,7 @@ fn image(args: &args::Kunit, exe: &Path) -> Result<PathBuf> {
     }
 }
 
-fn summary(parser: &Parser) {
+fn summary(parser: &Parser) -> Result<()> {
     let suites = parser.suites();
     let Counts {
         passed,
@@ -170,12 +170,12 @@ fn summary(parser: &Parser) {
         skipped,
     } = parser.counts();
     for suite in suites.iter().filter(|suite| suite.status == Status::Fail) {
-        say::print(format!("failed: {}\n", suite.name));
+        say::print(format!("failed: {}\n", suite.name))?;
     }
     let (n, plural) = (suites.len(), if suites.len() == 1 { "" } else { "s" });
     say::print(format!(
         "{n} suite{plural}: {passed} passed, {failed} failed, {skipped} skipped\n"
-    ));
+    ))
 }
 
 fn verdict(parser: &Parser, end: Option<String>) -> Result<()> {

@@ -27,6 +27,12 @@ impl Xdp {
         let ifindex = sys::interface_index(ifname).ok_or_else(|| Error::PacketNoInterface {
             ifname: ifname.to_owned(),
         })?;
+        // The host's programs talk to each other there: what they send would be the node's.
+        if sys::is_loopback(ifname) {
+            return Err(Error::XdpLoopback {
+                ifname: ifname.to_owned(),
+            });
+        }
         let open = || -> std::result::Result<_, Errno> {
             Ok((xsk::socket()?, sys::promiscuous(ifindex)?))
         };

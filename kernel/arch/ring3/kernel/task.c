@@ -481,12 +481,15 @@ long ring3_sys_reap(struct ring3_proc *proc)
 		schedule_timeout_uninterruptible(1);
 	if (proc->threads)
 		return -EBUSY;
+	/* Another vCPU may be about to use one of these blocks again: thread_alloc(). */
+	mutex_lock(&ring3_blocks);
 	for (tb = ring3_threads; tb; tb = next_thread_block(tb)) {
 		if (tb->proc == (unsigned long)proc) {
 			tb->tid = 0;
 			r3t_host_pid(tb) = R3T_NO_PID;
 		}
 	}
+	mutex_unlock(&ring3_blocks);
 	host_store(&proc->state, RING3_PROC_FREE);	/* no procs_changed(): it is the keeper that asked */
 	return 0;
 }

@@ -29,12 +29,18 @@
 /*
  * ns = base + ((tsc - at) * mult >> 32). The keeper's first measurement is short, boot
  * being short; it is refined while the node runs. Threads without the vCPU read this
- * too, so a new conversion is written beside the old one and then named.
+ * too, so a new conversion is written beside the old one and then counted. A thread that is stopped
+ * meanwhile, until the next but one is written, sees that the count is another and reads again.
  */
 static struct conversion {
 	u64 at, base, mult;
 } conversions[2];
-static u32 conversion;
+static u32 conversion_count;
+
+static struct conversion *conversion(u32 count)
+{
+	return &conversions[count % ARRAY_SIZE(conversions)];
+}
 
 u64 ring3_host_clock(int id)
 {
@@ -46,13 +52,23 @@ u64 ring3_host_clock(int id)
 
 u64 ring3_clock(void)
 {
-	const struct conversion *c = &conversions[host_load(&conversion)];
+	const struct conversion *c;
+	u64 at, base, mult;
+	u32 count;
 
-	if (likely(c->mult))
-		return c->base + mul_u64_u64_shr(get_cycles() - c->at, c->mult, 32);
+	do {
+		count = host_load(&conversion_count);
+		c = conversion(count);
+		at = host_load(&c->at);
+		base = host_load(&c->base);
+		mult = host_load(&c->mult);
+	} while (unlikely(host_load(&conversion_count) != count));
+
+	if (likely(mult))
+		return base + mul_u64_u64_shr(get_cycles() - at, mult, 32);
 	if (ring3_region.tsc_khz) {
-		conversions[0].mult = div64_u64((u64)NSEC_PER_MSEC << 32, ring3_region.tsc_khz);
 		conversions[0].at = ring3_region.boot_tsc;
+		host_store(&conversions[0].mult, div64_u64((u64)NSEC_PER_MSEC << 32, ring3_region.tsc_khz));
 		return ring3_clock();
 	}
 	return ring3_host_clock(1 /* CLOCK_MONOTONIC */) - ring3_region.boot_monotonic_ns;
@@ -67,8 +83,8 @@ u64 ring3_clock(void)
 static void refine(u64 tsc, u64 host)
 {
 	static u64 first_tsc, first_host;
-	const struct conversion *old = &conversions[conversion];
-	struct conversion *new = &conversions[!conversion];
+	const struct conversion *old = conversion(conversion_count);
+	struct conversion *new = conversion(conversion_count + 1);
 	u64 ours;
 	s64 off;
 
@@ -91,7 +107,7 @@ static void refine(u64 tsc, u64 host)
 	new->at = tsc;
 	new->base = old->base + mul_u64_u64_shr(tsc - old->at, old->mult, 32);
 	new->mult = mul_u64_u64_div_u64(host - first_host, 1ULL << 32, tsc - first_tsc);
-	host_store(&conversion, !conversion);
+	host_store(&conversion_count, conversion_count + 1);
 	if (host - first_host > 100 * (u64)NSEC_PER_SEC) {
 		first_tsc = tsc;	/* follow the host when it slews */
 		first_host = host;
@@ -175,7 +191,7 @@ bool ring3_clock_sync_now(void)
 		ts = ns_to_timespec64(ktime_get_real_ns() + best.off);
 		do_settimeofday64(&ts);
 	}
-	if (mul_u64_u64_shr(best.width, conversions[conversion].mult, 32) > SYNC_WIDTH_NS)
+	if (mul_u64_u64_shr(best.width, conversion(conversion_count)->mult, 32) > SYNC_WIDTH_NS)
 		return false;
 	refine(best.tsc, best.mono);
 	return true;

@@ -99,6 +99,25 @@ bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp)
 	return sp > (u64)tcb->alt.ss_sp && sp - (u64)tcb->alt.ss_sp <= tcb->alt.ss_size;
 }
 
+/*
+ * The node's SIGIO and SIGURG come by the keeper, as a rule, and the host lets nobody say POLL_* or SI_KERNEL of another
+ * process: they say SI_SIGIO, and which they are follows from the band (fs/fcntl.c's band_table), 0 without F_SETSIG.
+ */
+static void name_band(siginfo_t *info)
+{
+	static const u16 bands[] = { 0, 0x041, 0x304, 0x441, 0x008, 0x082, 0x018 };	/* POLL_IN is 1 */
+	u32 code;
+
+	if (!info->si_band) {
+		info->si_code = SI_KERNEL;
+		info->si_fd = 0;
+		return;
+	}
+	for (code = 1; code < sizeof(bands) / sizeof(*bands); code++)
+		if (info->si_band == bands[code])
+			info->si_code = code;
+}
+
 /* A handler starts with initial FP state, but its own protection keys. */
 static void init_fp(char *fp)
 {
@@ -137,6 +156,8 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	frame.uc.uc_sigmask = uc->uc_sigmask | tcb->forced_mask;
 	frame.uc.uc_mcontext.fpstate = fp ? (void *)fp_at : NULL;
 	frame.info = *info;
+	if (unlikely(info->si_code == SI_SIGIO))
+		name_band(&frame.info);
 	if (fp && gate_copy_out((void *)fp_at, fp, fp_size))
 		return -EFAULT;
 	if (gate_copy_out((void *)at, &frame, sizeof(frame)))

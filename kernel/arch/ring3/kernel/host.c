@@ -42,10 +42,12 @@
 #include <uapi/linux/uio.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
+#include <linux/signal.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/unistd.h>
+#include "errand.h"
 #include "vcpu.h"
 
 noinline long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
@@ -128,6 +130,36 @@ long ring3_host_mincore(void *start, size_t len, u8 *resident)
 void ring3_host_punch(void *start, size_t len)
 {
 	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_REMOVE, 0, 0, 0);
+}
+
+/*
+ * As much as may be said of another process: no code but that of a queued SIGIO. The gate makes of it what Linux
+ * says (signal_of_node()). Where the queue of signals is full, Linux sends a plain SIGIO.
+ */
+long ring3_host_signal(const struct ring3_signal *s)
+{
+	siginfo_t info = { };
+	long ret;
+
+	info.si_signo = s->signo;
+	info.si_code = SI_SIGIO;
+	info.si_fd = s->fd;
+	info.si_band = s->band;
+	if (!s->tid) {
+		ret = ring3_host_syscall(__NR_rt_sigqueueinfo, s->pid, s->signo, (long)&info, 0, 0, 0);
+		if (ret == -EAGAIN)
+			ret = ring3_host_syscall(__NR_kill, s->pid, SIGIO, 0, 0, 0, 0);
+		return ret;
+	}
+	ret = ring3_host_syscall(__NR_rt_tgsigqueueinfo, s->pid, s->tid, s->signo, (long)&info, 0, 0);
+	if (ret == -EAGAIN)
+		ret = ring3_host_syscall(__NR_tgkill, s->pid, s->tid, SIGIO, 0, 0, 0);
+	return ret;
+}
+
+void ring3_host_stderr(const char *s, u32 n)
+{
+	ring3_host_syscall(__NR_write, 2, (long)s, n, 0, 0, 0);
 }
 
 /* What the host has of a file in memory; it waits for no disk. */

@@ -23,6 +23,7 @@
 #include <asm/ring3_poll.h>
 #include <asm/timex.h>
 #include <asm/unistd.h>
+#include "errand.h"
 #include "vcpu.h"
 
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
@@ -65,6 +66,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 	while (!ring3_poisoned()) {
 		kick = host_load(kick_word);
 		if (links) {
+			ring3_errands();
 			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
 			ring3_take_inbox();
 		}
@@ -179,9 +181,11 @@ sleep:
 			WRITE_ONCE(host_ahead, ring3_host_clock(1 /* CLOCK_MONOTONIC */) - ring3_clock());
 	}
 	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
-	if (links)
+	if (links) {
+		ring3_errands();
 		for_each_vcpu(vcpu)
 			ring3_kick(vcpu);
+	}
 	return 0;
 }
 

@@ -22,6 +22,7 @@
 #include <asm/switch_to.h>
 #include <asm/syscall.h>
 #include <asm/unistd.h>
+#include "errand.h"
 #include "vcpu.h"
 
 #ifndef CONFIG_SMP
@@ -197,28 +198,21 @@ void ring3_service(void)
  */
 static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginfo_t *info, bool process)
 {
-	pid_t pid = ((struct ring3_proc *)tb->proc)->pid;
-	siginfo_t host = { };
+	const struct ring3_proc *proc = (const struct ring3_proc *)tb->proc;
+	struct ring3_signal s = {
+		.pid = proc->pid,
+		.tid = process ? 0 : tb->tid,
+		.signo = sig,
+	};
 
-	/* Not there yet (CLONE), or no more: to kill(), 0 is the group of whoever drives. */
-	if (pid <= 0)
+	/* Not there yet (CLONE), or no more: to kill(), 0 is the group of whoever sends. */
+	if (s.pid <= 0 || (!process && s.tid <= 0))
 		return;
-	if (info->si_code < POLL_IN || info->si_code > POLL_HUP) {
-		if (process)
-			ring3_host_syscall(__NR_kill, pid, sig, 0, 0, 0, 0);
-		else
-			ring3_host_syscall(__NR_tgkill, pid, tb->tid, sig, 0, 0, 0);
-		return;
+	if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP) {
+		s.fd = info->si_fd;
+		s.band = info->si_band;
 	}
-	/* With what F_SETSIG promises. Whoever drives may say this of another process, but no POLL_* code. */
-	host.si_signo = sig;
-	host.si_code = SI_SIGIO;
-	host.si_fd = info->si_fd;
-	host.si_band = info->si_band;
-	if (process)
-		ring3_host_syscall(__NR_rt_sigqueueinfo, pid, sig, (long)&host, 0, 0, 0);
-	else
-		ring3_host_syscall(__NR_rt_tgsigqueueinfo, pid, tb->tid, sig, (long)&host, 0, 0);
+	ring3_signal(proc, &s);
 }
 
 static void forward_signals(struct ring3_thread *tb, bool inside)

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+#ifndef RING3_ERRAND_H
+#define RING3_ERRAND_H
+
+#include <linux/types.h>
+
+struct ring3_proc;
+
+/* For a process, or a thread of it. */
+struct ring3_signal {
+	s32 pid;
+	s32 tid;		/* 0: for the process */
+	s32 signo;
+	s32 fd;			/* F_SETSIG's promises: si_fd */
+	u32 band;		/* ... and si_band; 0: a plain SIGIO or SIGURG */
+};
+
+void ring3_signal(const struct ring3_proc *to, const struct ring3_signal *s);
+void ring3_console_put(const char *s, u32 n);
+void ring3_errands(void);
+
+/* host.c; the keeper makes these, or for a signal its own process. */
+long ring3_host_signal(const struct ring3_signal *s);
+void ring3_host_stderr(const char *s, u32 n);
+
+#endif

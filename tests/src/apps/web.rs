@@ -6,7 +6,7 @@ use super::topology::Pair;
 use super::{ensure, path_of};
 use crate::exec;
 use crate::paths;
-use crate::scratch::Scratch;
+use crate::scratch::{self, Scratch};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -19,6 +19,14 @@ pub const SCENARIOS: &[Scenario] = &[
         topologies: SERVED,
         needs_root: None,
         run: nginx_workers,
+    },
+    Scenario {
+        name: "nginx_files",
+        programs: &["nginx", "curl"],
+        what: "a master and four workers; 400 downloads of 16 files, 32 at once, each compared byte by byte",
+        topologies: SERVED,
+        needs_root: None,
+        run: nginx_files,
     },
     Scenario {
         name: "apache_prefork",
@@ -68,14 +76,20 @@ fn root() -> bool {
 }
 
 /// nginx's configuration; what it says at /version tells one from another.
-fn nginx_config(pair: &Pair, folder: &Scratch, port: u16, version: u32) -> Result<(), String> {
+fn nginx_config(
+    pair: &Pair,
+    folder: &Scratch,
+    port: u16,
+    workers: u32,
+    version: u32,
+) -> Result<(), String> {
     let path = folder.path().display();
     let user = if root() { "user root;" } else { "" };
     folder
         .write(
             "nginx.conf",
             format!(
-                "worker_processes 2; {user} pid {path}/pid; error_log {path}/log;\n\
+                "worker_processes {workers}; {user} pid {path}/pid; error_log {path}/log;\n\
                  events {{ worker_connections 512; }}\n\
                  http {{ access_log off; sendfile on;\n\
                  client_body_temp_path {path}; proxy_temp_path {path}; fastcgi_temp_path {path};\n\
@@ -92,6 +106,55 @@ fn nginx_config(pair: &Pair, folder: &Scratch, port: u16, version: u32) -> Resul
 fn pid_in(folder: &Scratch, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(folder.file(name)).ok()?;
     Some(text.trim().to_string()).filter(|pid| !pid.is_empty())
+}
+
+/// Each worker sends files of its own from the same descriptor numbers: none may send another's.
+fn nginx_files(pair: &Pair) -> Result<(), String> {
+    const FILES: u32 = 16;
+    const EACH: u32 = 25;
+    let folder = Scratch::new()?;
+    let noise = std::fs::read(folder.noise("noise", 300_000)?).map_err(|e| e.to_string())?;
+    for (i, bytes) in (0..FILES).zip(noise.windows(200_000).step_by(1000)) {
+        folder.write(&format!("file{i}"), bytes)?;
+    }
+    let port = pair.port(0);
+    let prefix = folder.path().to_string_lossy().into_owned();
+    let config = folder.file("nginx.conf").to_string_lossy().into_owned();
+    let log = format!("{prefix}/log");
+    nginx_config(pair, &folder, port, 4, 1)?;
+    let argv = [
+        "setsid", "-w", "nginx", "-p", &prefix, "-c", &config, "-e", &log,
+    ];
+    pair.server.must(&argv, LIMIT)?;
+    let url = format!(
+        "http://{}:{port}/file[0-{}]?[1-{EACH}]",
+        pair.server4,
+        FILES - 1
+    );
+    let got = format!("{prefix}/got#1_#2");
+    let argv = [
+        "curl",
+        "-sS",
+        "-f",
+        "-Z",
+        "--parallel-max",
+        "32",
+        "-o",
+        &got,
+        &url,
+    ];
+    pair.client.must(&argv, LIMIT)?;
+    for (i, k) in (0..FILES).flat_map(|i| (1..=EACH).map(move |k| (i, k))) {
+        let same = scratch::same(
+            &folder.file(&format!("got{i}_{k}")),
+            &folder.file(&format!("file{i}")),
+        )?;
+        ensure(same, || {
+            format!("file{i}, download {k}: other bytes arrived")
+        })?;
+    }
+    let pid = pid_in(&folder, "pid").ok_or("nginx wrote no pid")?;
+    pair.server.must(&["kill", "-QUIT", &pid], LIMIT).map(drop)
 }
 
 fn nginx_workers(pair: &Pair) -> Result<(), String> {
@@ -117,7 +180,7 @@ fn nginx_workers(pair: &Pair) -> Result<(), String> {
         argv.extend(extra);
         pair.server.must(&argv, LIMIT)
     };
-    nginx_config(pair, &folder, port, 1)?;
+    nginx_config(pair, &folder, port, 2, 1)?;
     // Without "daemon off", it returns when it listens. What it leaves in its process group is
     // killed then, and its child may be there still: hence setsid.
     nginx(&[])?;
@@ -136,7 +199,7 @@ fn nginx_workers(pair: &Pair) -> Result<(), String> {
     let url = format!("{base}/small");
     let changes = || -> Result<(), String> {
         for version in 2..=4 {
-            nginx_config(pair, &folder, port, version)?;
+            nginx_config(pair, &folder, port, 2, version)?;
             nginx(&["-s", "reload"])?;
             let version = version.to_string();
             ensure(answers(&version), || {

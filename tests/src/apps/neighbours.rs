@@ -448,15 +448,21 @@ fn limited(mode: &'static str, options: Options) -> Checked {
     short_of(turns, commands, options)
 }
 
-/// A program without address space to spare is innocent of what its neighbour turns on.
+/// Programs without address space to spare are innocent of what their neighbour turns on. It is turned on for the first time on a
+/// node that is new.
 fn address_space(options: Options) -> Checked {
     let program = helper("limited")?;
-    let commands = move |node: &Node| {
-        let modes = ["address-space", "address-space", "toggle"];
-        let command = |mode: &&str| node.command([program.as_os_str(), mode.as_ref()]);
-        Ok(modes.iter().map(command).collect())
-    };
-    short_of(if options.long { 60 } else { 3 }, commands, options)
+    for _ in 0..if options.long { 60 } else { 5 } {
+        let program = program.clone();
+        let commands = move |node: &Node| {
+            let mut modes = ["address-space"; 5];
+            modes[4] = "toggle";
+            let command = |mode: &&str| node.command([program.as_os_str(), mode.as_ref()]);
+            Ok(modes.iter().map(command).collect())
+        };
+        short_of(1, commands, options)?;
+    }
+    Ok(Verdict::Passed)
 }
 
 /// A memory cgroup, by v1's or v2's files; gone when this is dropped.

@@ -374,7 +374,7 @@ fn machine(_: &Pair, node: &Node) -> Result<(), String> {
     if !rustix::process::geteuid().is_root() {
         return Ok(()); // the host refuses it
     }
-    let text = node.output(&["sh", "-c", &script])?;
+    let text = node.output(&["sh", "-c", script])?;
     let want = "read\n".to_owned()
         + &"refused\n".repeat(8)
         + "this process\nnet.ipv4.ip_default_ttl = 77\n77\nnamespace\n";

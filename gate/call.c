@@ -25,20 +25,6 @@ static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
 #define image_enter gate_enter_raw
 #endif
 
-/* The node is gone: every call fails from now on. Say so once. */
-static void complain(void)
-{
-	static u32 said;
-
-	if (!gate.region || READ_ONCE(gate.region->state) < RING3_POISONED ||
-	    __atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
-		return;
-	if (gate.region->state == RING3_POISONED)
-		gate_warn("node %s has failed: %s", gate.region->node_name, gate.region->poison);
-	else
-		gate_warn("node %s was taken down", gate.region->node_name);
-}
-
 /* Unless another thread ends the process: then here is no further. See stop.c. */
 static void go_inside(void)
 {
@@ -73,7 +59,7 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 	if (unlikely(READ_ONCE(t->nsig)))
 		signal_drain_node();
 	if (unlikely(ret == -EIO))
-		complain();
+		end_look();
 	if (unlikely(ret == -ERESTART_RESTARTBLOCK)) {
 		gate_tcb()->restart_node = 1;
 		gate_tcb()->restart.go_on = NULL;

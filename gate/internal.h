@@ -259,6 +259,9 @@ static inline void stat_call(u32 way)
 /* fds.c */
 void fds_start(u32 inherited_base);
 
+/* end.c */
+void end_look(void);
+
 /* stop.c */
 extern u32 gate_stopper;			/* see there */
 void stop_others(void);				/* see there */

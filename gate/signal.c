@@ -202,6 +202,7 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 	struct gate_sighand *sh = gate_tcb()->sighand;
 	int sig = info->si_signo;
 
+	end_look();
 	if (unlikely(sh->shared)) {
 		signal_host_install(sh, sig);	/* with the flags that another process has asked for since */
 		if (!(SIGBIT(sig) & SIG_FORCED) && ignored(sh, sig)) {

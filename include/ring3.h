@@ -223,6 +223,13 @@ struct ring3_fdmap {
 #define RING3_PROC_LIVE		1u
 #define RING3_PROC_DEAD		2u	/* being reaped: its memory is gone, its threads run nothing */
 
+/*
+ * ring3_proc.end: when a node ends, its programs end too, by SIGTERM and, after the grace, SIGKILL. Whoever is first to
+ * send a process the SIGTERM sets TERM; so it comes once.
+ */
+#define RING3_END_TERM		(1u << 0)	/* SIGTERM was sent */
+#define RING3_END_SAID		(1u << 1)	/* the gate has said why, and sees to the SIGKILL */
+
 /* One host process of the node. Made by SPAWN/CLONE, lies in region->procs[]. R: all. */
 struct ring3_proc {
 	r3_a32 state;		/* RING3_PROC_* */
@@ -234,6 +241,7 @@ struct ring3_proc {
 	r3_u32 cpu_timer;	/* RLIMIT_CPU: number of the host's timer and 1; 0: there is none */
 	r3_u32 pdeath_kill;	/* a DEATH_SIGNAL of the host's stands for SIGKILL */
 	r3_u32 as_pages;	/* by so much the host's RLIMIT_AS is above the program's */
+	r3_a32 end;		/* RING3_END_*. W: the keeper, its undertaker, the process's gate */
 };
 
 /* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */
@@ -342,6 +350,7 @@ struct ring3_region {
 	char cmdline[512];	/* kernel command line */
 	r3_s32 keeper_pid;
 	r3_u32 spin_ns;		/* cap of idle polling, ns; 0: never poll */
+	r3_u32 grace_ms;	/* what programs have between SIGTERM and SIGKILL when the node ends. R: gates */
 
 	/* At run time. R: all. */
 	r3_a32 state;		/* enum ring3_state. W: the keeper; POISONED: who finds that */

@@ -7,6 +7,7 @@
  * state is never touched. call and ret stay paired.
  */
 #include "asm_defs.h"
+#include <asm-generic/errno-base.h>
 
 	.text
 
@@ -53,6 +54,8 @@ gate_straight_entry:
 	callq	*%gs:GATE_WORD(WORD_ENTER)
 	movl	$0, %gs:THREAD_INSIDE
 	incq	%gs:GATE_WORD(WORD_STRAIGHT)
+	cmpq	$-EIO, %rax
+	je	.Lended
 
 gate_exit_check:
 	cmpq	$0, %gs:THREAD_SIGPENDING
@@ -64,6 +67,11 @@ gate_exit_check:
 	POP_ARGS
 	ret
 gate_exit_end:
+
+.Lended:
+	callq	end_look
+	movq	$-EIO, %rax
+	jmp	gate_exit_check
 
 	.balign	64
 gate_entry:

@@ -69,6 +69,9 @@ pub struct NodeArgs {
     /// Let the instruction cpuid go to the processor each time, also where a hypervisor makes it slow
     #[arg(long)]
     pub host_cpuid: bool,
+    /// What programs have between SIGTERM and SIGKILL when the node ends, in seconds [default: 5]
+    #[arg(long, value_name = "SECONDS")]
+    pub grace: Option<String>,
     /// Add to the kernel's command line
     #[arg(long, value_name = "WORDS")]
     pub cmdline: Option<String>,

@@ -140,6 +140,7 @@ spin_ns = 50000
 cpus = 1
 host_cpuid = false
 cmdline = ""
+grace = 5                       # seconds between SIGTERM and SIGKILL at the node's end
 image = "other.image"
 
 [sysctl]

@@ -32,6 +32,9 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     if args.host_cpuid {
         node.host_cpuid = true;
     }
+    if let Some(seconds) = &args.grace {
+        node.grace = ring3_config::grace(seconds)?;
+    }
     if let Some(words) = &args.cmdline {
         node.cmdline = format!("{} {words}", node.cmdline).trim().to_owned();
     }

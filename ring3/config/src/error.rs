@@ -41,6 +41,9 @@ pub enum ConfigError {
     #[error("a node cannot have {got} vCPUs: use 1 to {max}")]
     Cpus { got: u32, max: u32 },
 
+    #[error("a grace of `{got}` is none: use seconds, 0 to {max}, for example 10 or 0.5")]
+    Grace { got: String, max: u64 },
+
     #[error("{count} ports are too many: a node has at most {max}")]
     TooManyPorts { count: usize, max: usize },
 

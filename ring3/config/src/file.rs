@@ -24,7 +24,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
 
 use crate::error::ConfigError;
-use crate::node::{NodeConfig, MEM_DEFAULT, SPIN_DEFAULT_NS};
+use crate::node::{grace, NodeConfig, GRACE_DEFAULT, MEM_DEFAULT, SPIN_DEFAULT_NS};
 use crate::port::{Draft, PortKind, PortSpec};
 use crate::{size, sysctl};
 
@@ -38,6 +38,7 @@ struct File {
     cpus: Option<u32>,
     host_cpuid: Option<bool>,
     cmdline: Option<String>,
+    grace: Option<Text>,
     image: Option<PathBuf>,
     #[serde(default)]
     sysctl: Pairs,
@@ -72,6 +73,10 @@ impl NodeConfig {
             cpus: file.cpus.unwrap_or(1),
             host_cpuid: file.host_cpuid.unwrap_or_default(),
             cmdline: file.cmdline.unwrap_or_default(),
+            grace: match file.grace {
+                Some(Text(text)) => grace(&text).map_err(|e| error(e.to_string()))?,
+                None => GRACE_DEFAULT,
+            },
             image: file.image.map(from_folder),
         };
         node.check().map_err(|e| error(e.to_string()))?;
@@ -119,6 +124,10 @@ impl<'de> Deserialize<'de> for Text {
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Text, E> {
+                Ok(Text(number.to_string()))
+            }
+
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Text, E> {
                 Ok(Text(number.to_string()))
             }
 
@@ -207,6 +216,10 @@ impl<'de> Deserialize<'de> for Many {
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<Many, E> {
                 Ok(Many(vec![number.to_string()]))
+            }
+
+            fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Many, E> {
+                Ok(Many(vec![if truth { "yes" } else { "no" }.to_owned()]))
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Many, A::Error> {

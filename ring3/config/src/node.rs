@@ -2,6 +2,7 @@
 //! A whole node, and the checks that need the whole.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::error::ConfigError;
 use crate::port::PortSpec;
@@ -21,6 +22,11 @@ pub const SPIN_DEFAULT_NS: u32 = 50_000;
 /// A spin of over a second is a mistake in units.
 pub const SPIN_MAX_NS: u32 = 1_000_000_000;
 
+/// Enough for a database to write what it has; a tenth of it is what most programs need.
+pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
+/// Who wants to wait for longer than an hour wants something else.
+const GRACE_MAX: Duration = Duration::from_secs(3600);
+
 /// RING3_VCPUS_MAX of include/ring3.h.
 pub const CPUS_MAX: u32 = 3;
 
@@ -28,6 +34,18 @@ pub const CPUS_MAX: u32 = 3;
 pub const PORTS_MAX: usize = 16;
 /// cmdline[512] of include/ring3.h, less the NUL and room for what ring3 adds.
 const CMDLINE_MAX: usize = 383;
+
+/// A grace in seconds: `10`, `0.5`.
+pub fn grace(text: &str) -> Result<Duration, ConfigError> {
+    let seconds = text.parse().ok();
+    seconds
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+        .filter(|grace| *grace <= GRACE_MAX)
+        .ok_or_else(|| ConfigError::Grace {
+            got: text.to_owned(),
+            max: GRACE_MAX.as_secs(),
+        })
+}
 
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +64,8 @@ pub struct NodeConfig {
     pub host_cpuid: bool,
     /// Added to the kernel's command line.
     pub cmdline: String,
+    /// What programs have between SIGTERM and SIGKILL when the node ends.
+    pub grace: Duration,
     /// Another kernel image than the one beside the command.
     pub image: Option<PathBuf>,
 }
@@ -62,6 +82,7 @@ impl NodeConfig {
             cpus: 1,
             host_cpuid: false,
             cmdline: String::new(),
+            grace: GRACE_DEFAULT,
             image: None,
         }
     }

@@ -3,12 +3,15 @@
 
 use std::fs::File;
 use std::io::ErrorKind;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::socket_peercred;
+use rustix::process::{pidfd_open, PidfdFlags};
 
 pub use crate::control::{Calls, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
@@ -16,8 +19,13 @@ use crate::runtime::{is_held, Folder};
 
 /// How long a list waits for one node.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
-/// How long `down` waits for the node's process to clean up.
+/// How long `down` waits for the node's process to clean up, after its programs' grace.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long `down` then waits for the process itself to end. One that keeps other nodes does not.
+const KEEPER_PATIENCE: Timespec = Timespec {
+    tv_sec: 2,
+    tv_nsec: 0,
+};
 const DOWN_TURN: Duration = Duration::from_millis(2);
 
 /// One of this user's nodes.
@@ -114,10 +122,19 @@ impl Client {
     /// another's word. One that starts is told once it can hear.
     pub fn down(&self) -> Result<()> {
         let start = Instant::now();
-        let is_late = || start.elapsed() > DOWN_PATIENCE;
+        let mut patience = DOWN_PATIENCE;
+        let mut keeper = None;
         loop {
-            match self.ask(&Request::Down) {
-                Ok(Reply::Ok) => break,
+            let is_late = || start.elapsed() > patience;
+            let told = self.connect().and_then(|stream| {
+                keeper = keeper_of(&stream);
+                self.exchange(&stream, &Request::Down, PATIENCE)
+            });
+            match told {
+                Ok(Reply::Down { grace_ms }) => {
+                    patience += Duration::from_millis(grace_ms);
+                    break;
+                }
                 Ok(other) => return Err(self.unexpected(other)),
                 Err(Error::NoSuchNode { .. }) => return Ok(()),
                 Err(Error::Starting { .. } | Error::Ending { .. }) if !is_late() => {}
@@ -126,10 +143,16 @@ impl Client {
             std::thread::sleep(DOWN_TURN);
         }
         while is_held(&self.lock) {
-            if is_late() {
+            if start.elapsed() > patience {
                 return Err(self.no_answer("it was told to go down and has not"));
             }
             std::thread::sleep(DOWN_TURN);
+        }
+        if let Some(keeper) = keeper {
+            let _ = poll(
+                &mut [PollFd::new(&keeper, PollFlags::IN)],
+                Some(&KEEPER_PATIENCE),
+            );
         }
         Ok(())
     }
@@ -139,24 +162,36 @@ impl Client {
     }
 
     fn ask_within(&self, request: &Request, patience: Duration) -> Result<Reply> {
+        self.exchange(&self.connect()?, request, patience)
+    }
+
+    fn connect(&self) -> Result<UnixStream> {
         if !is_held(&self.lock) {
             return Err(self.absent(Absent::Ending));
         }
-        let stream = UnixStream::connect(self.folder.control_path(&self.name)).map_err(
-            |error| match error.kind() {
+        UnixStream::connect(self.folder.control_path(&self.name)).map_err(|error| {
+            match error.kind() {
                 ErrorKind::NotFound => self.absent(Absent::Starting),
                 ErrorKind::ConnectionRefused => self.absent(Absent::Ending),
                 _ => self.no_answer(&error.to_string()),
-            },
-        )?;
+            }
+        })
+    }
+
+    fn exchange(
+        &self,
+        stream: &UnixStream,
+        request: &Request,
+        patience: Duration,
+    ) -> Result<Reply> {
         let exchange = || {
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
-            write_line(&stream, request)?;
-            read_line(&stream)
+            write_line(stream, request)?;
+            read_line(stream)
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
-            ErrorKind::WouldBlock => self.no_answer(&late(&stream, patience)),
+            ErrorKind::WouldBlock => self.no_answer(&late(stream, patience)),
             // Its process ended, or it closed its socket while we waited for our turn.
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
                 self.absent(Absent::Ending)
@@ -216,7 +251,7 @@ mod tests {
                 assert_eq!(read_line::<Request>(&stream).unwrap(), Request::Down);
                 drop((control, node));
                 let second = NodeFolder::claim(&folder, "a").unwrap();
-                write_line(&stream, &Reply::Ok).unwrap();
+                write_line(&stream, &Reply::Down { grace_ms: 0 }).unwrap();
                 second
             }
         });
@@ -227,6 +262,14 @@ mod tests {
         assert!(matches!(client.status(), Err(Error::NoSuchNode { .. })));
         assert!(folder.is_running("a"));
     }
+}
+
+/// The process that answers, if it is not this one: readable when it has ended.
+fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
+    let pid = socket_peercred(stream).ok()?.pid;
+    (pid != rustix::process::getpid())
+        .then(|| pidfd_open(pid, PidfdFlags::empty()).ok())
+        .flatten()
 }
 
 /// A node that has its name and no ear.

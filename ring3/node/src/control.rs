@@ -32,8 +32,10 @@ pub enum Request {
 pub enum Reply {
     Status(Box<Status>),
     Log(Log),
-    /// `down`: accepted; the node is gone when its lock is.
-    Ok,
+    /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.
+    Down {
+        grace_ms: u64,
+    },
     /// The node goes down, and answers nothing any more.
     Ending,
     Error(String),

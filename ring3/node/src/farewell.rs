@@ -1,9 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The programs of a node that goes down: they are asked to end, as by a machine that is switched off.
+//! Theory of operation: the programs of a node that ends, end too
 //!
-//! A server that went on without its network would fail in every call and try again for ever.
-//! Whoever does not end on SIGTERM keeps running; its calls on the node fail then.
+//! A server that went on without its network would fail in every call and try again for ever. So each
+//! program gets SIGTERM, as by a machine that is switched off, and SIGKILL after the node's grace. A
+//! stopped one is made to go on, for else it would not hear.
+//!
+//! ```text
+//! down       the keeper: SIGTERM, the network stays for the grace; then the ports go, then SIGKILL
+//! poisoned   the keeper, in a thread: SIGTERM, the grace, SIGKILL
+//! killed     the keeper is gone: the undertaker does the same (undertaker.rs)
+//! ```
+//!
+//! Where none of them is left, or allowed to, each program's gate does it for itself (gate/end.c).
+//! SIGKILL comes when the node is over, so that it can't poison it.
+//!
+//! The number of a process may be another's by now. So its memory is looked at first: whoever is on
+//! the node has the region. Where the host does not let us look, the number has to do.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -14,55 +29,135 @@ use rustix::time::Timespec;
 
 use crate::region::Region;
 
-/// What they have to end in while the node's network is still there.
-const PATIENCE: Duration = Duration::from_millis(800);
+/// How long the host may take to end what got SIGKILL.
+const KILL_PATIENCE: Duration = Duration::from_secs(2);
 /// How often to look for processes that were forked meanwhile.
 const TURN: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
 
-/// Tells the node's programs to end and gives them a moment for it.
-pub(crate) fn end_programs(region: &Region) {
-    let start = Instant::now();
-    let mut told: Vec<(i32, OwnedFd)> = Vec::new();
-    while start.elapsed() < PATIENCE {
-        for pid in programs(region) {
-            let raw = pid.as_raw_nonzero().get();
-            if told.iter().any(|(known, _)| *known == raw) {
-                continue;
-            }
-            // One that ended meanwhile needs no telling.
-            if let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) {
-                // The number was its own until now: its entry is still there.
-                if programs(region).any(|now| now == pid) {
-                    let _ = pidfd_send_signal(&pidfd, Signal::TERM);
-                    told.push((raw, pidfd));
-                }
-            }
-        }
-        let living: Vec<&OwnedFd> = told
-            .iter()
-            .map(|(_, pidfd)| pidfd)
-            .filter(|pidfd| !is_readable(pidfd, Timespec::default()))
-            .collect();
-        match living.first() {
-            Some(pidfd) => drop(is_readable(pidfd, TURN)),
-            None => return,
+/// The programs that are being ended.
+#[derive(Debug)]
+pub(crate) struct Farewell<'a> {
+    region: &'a Region,
+    known: Vec<Program>,
+}
+
+#[derive(Debug)]
+struct Program {
+    pid: i32,
+    pidfd: OwnedFd,
+    is_killed: bool,
+}
+
+impl<'a> Farewell<'a> {
+    pub fn new(region: &'a Region) -> Farewell<'a> {
+        Farewell {
+            region,
+            known: Vec::new(),
         }
     }
-    log::info!("programs of a node that goes down go on after SIGTERM");
+
+    /// Tells the programs to end, and returns when they have or the time is over.
+    pub fn ask(&mut self, grace: Duration) {
+        let start = Instant::now();
+        loop {
+            self.look();
+            match self.living().next() {
+                Some(program) if start.elapsed() < grace => {
+                    let _ = is_readable(&program.pidfd, TURN);
+                }
+                Some(_) => {
+                    let count = self.living().count();
+                    log::info!("programs of a node that ends go on after SIGTERM: {count}");
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Ends those that are left.
+    pub fn kill(&mut self) {
+        let start = Instant::now();
+        loop {
+            self.look();
+            for program in &mut self.known {
+                if !program.is_killed {
+                    let _ = pidfd_send_signal(&program.pidfd, Signal::KILL);
+                    program.is_killed = true;
+                }
+            }
+            match self.living().next() {
+                Some(program) if start.elapsed() < KILL_PATIENCE => {
+                    let _ = is_readable(&program.pidfd, TURN);
+                }
+                Some(program) => {
+                    let pid = program.pid;
+                    log::warn!("process {pid}, of a node that has ended, does not end");
+                    return;
+                }
+                None => return,
+            }
+        }
+    }
+
+    fn living(&self) -> impl Iterator<Item = &Program> {
+        let known = self.known.iter();
+        known.filter(|program| !is_readable(&program.pidfd, Timespec::default()))
+    }
+
+    /// Finds those that are not known yet, and tells each.
+    fn look(&mut self) {
+        let own = std::process::id() as i32;
+        let region = self.region;
+        for entry in region.procs() {
+            let is_known = self.known.iter().any(|program| program.pid == entry.pid);
+            if entry.state != RING3_PROC_LIVE || entry.pid == own || is_known {
+                continue;
+            }
+            let Some(pid) = Pid::from_raw(entry.pid).filter(|_| entry.pid > 0) else {
+                continue;
+            };
+            // One that has ended needs no telling; one that is about to execute a program is found next time.
+            let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+                continue;
+            };
+            let is_here = || {
+                let now = region.proc_entry(entry.index);
+                now.state == RING3_PROC_LIVE && now.pid == entry.pid
+            };
+            if !has_mapped(entry.pid, region) || !is_here() {
+                continue;
+            }
+            if region.is_first_to_end(entry.index) {
+                let _ = pidfd_send_signal(&pidfd, Signal::TERM);
+            }
+            let _ = pidfd_send_signal(&pidfd, Signal::CONT);
+            self.known.push(Program {
+                pid: entry.pid,
+                pidfd,
+                is_killed: false,
+            });
+        }
+    }
+}
+
+/// Whether a process has the region; true where the host does not say.
+fn has_mapped(pid: i32, region: &Region) -> bool {
+    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else {
+        return true;
+    };
+    // "2a0000000000-2a00000aa000 rw-s 00000000 00:01 12345   /memfd:..."
+    let start = format!("{:x}-", region.base());
+    let inode = region.inode().to_string();
+    let lines = BufReader::new(maps).lines().map_while(Result::ok);
+    lines
+        .filter(|line| line.starts_with(&start))
+        .any(|line| line.split_whitespace().nth(4) == Some(inode.as_str()))
 }
 
 fn is_readable(pidfd: &OwnedFd, limit: Timespec) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
-}
-
-/// Live processes of the node, without this one.
-fn programs(region: &Region) -> impl Iterator<Item = Pid> + '_ {
-    let own = std::process::id() as i32;
-    region
-        .procs()
-        .filter(move |entry| entry.state == RING3_PROC_LIVE && entry.pid > 0 && entry.pid != own)
-        .filter_map(|entry| Pid::from_raw(entry.pid))
 }

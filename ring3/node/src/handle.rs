@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{mpsc, Arc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use ring3_config::NodeConfig;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
@@ -21,8 +22,8 @@ use crate::sys;
 /// Boot calls the kernel's own code on this stack before it has one of its own.
 const STACK_BYTES: usize = 1 << 20;
 
-/// How long a node may take to end in good order, and then by force.
-const ORDERLY_END: Timespec = seconds(5);
+/// How long a node may take to end in good order after its programs' grace, and then by force.
+const ORDERLY_END: Duration = Duration::from_secs(5);
 const FORCED_END: Timespec = seconds(5);
 
 /// How long a start that is given up may take to clean up, where nothing holds it up.
@@ -43,6 +44,7 @@ const fn seconds(n: i64) -> Timespec {
 pub struct NodeHandle {
     name: String,
     join: PathBuf,
+    grace: Duration,
     region: Arc<Region>,
     stop: Arc<OwnedFd>,
     ended: Arc<OwnedFd>,
@@ -74,6 +76,7 @@ impl NodeHandle {
         give_up: Option<BorrowedFd<'_>>,
     ) -> Result<NodeHandle> {
         let name = config.name.clone();
+        let grace = config.grace;
         let stop = Arc::new(event_fd()?);
         let ended = Arc::new(event_fd()?);
         let is_up = Arc::new(event_fd()?);
@@ -116,6 +119,7 @@ impl NodeHandle {
         Ok(NodeHandle {
             join: folder.join_path(&name),
             name,
+            grace,
             region,
             stop,
             ended,
@@ -156,7 +160,8 @@ impl NodeHandle {
             return Ok(());
         };
         ring(&self.stop);
-        if !has_ended_within(&self.ended, ORDERLY_END) {
+        let patience = Timespec::try_from(self.grace + ORDERLY_END).unwrap_or(FORCED_END);
+        if !has_ended_within(&self.ended, patience) {
             // It may wait for a vCPU whose holder is stopped: state DOWN ends such waits.
             self.region.set_down();
             if !has_ended_within(&self.ended, FORCED_END) {

@@ -17,6 +17,7 @@
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
+//! | [`farewell`], [`undertaker`] | programs of a node that ends, also where its keeper was killed |
 //! | [`tickets`] | descriptors on their way between programs |
 //! | [`fuzz`] | what strangers may say to a node, for the fuzzers of tests/fuzz |
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
@@ -52,6 +53,7 @@ mod region;
 mod runtime;
 mod sys;
 mod tickets;
+mod undertaker;
 mod vcpu;
 mod window;
 mod xsk;

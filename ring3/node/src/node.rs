@@ -20,12 +20,12 @@
 //! LOADED    image copied, nothing runs              -> KEEP is started, then boot
 //! BOOTING   start_kernel on this thread              -> wait; an error or poison ends it all
 //! UP        ports, addresses, sysctls, then sockets: whoever can connect finds it complete
-//! POISONED  the node is over, the keeper is not      -> says why to who asks, until `down`
+//! POISONED  the node is over, the keeper is not      -> ends the programs; says why to who asks, until `down`
 //! DOWN      set here                                 -> KEEP and every call return; clean up
 //! ```
 //!
-//! If the keeper itself is killed, the region stays with the programs that map it. The first
-//! whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
+//! If the keeper itself is killed, its undertaker poisons the node and ends the programs (undertaker.rs). Should that be gone too, the
+//! first whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
 //! vcpu.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
 //! one who looks (runtime.rs).
 
@@ -45,6 +45,7 @@ use ring3_config::NodeConfig;
 use crate::drivers::{self, event_fd, Driver, PortWatch};
 use crate::elf::Image;
 use crate::error::{Error, Result};
+use crate::farewell::Farewell;
 use crate::fault::{self, Guard};
 use crate::image::Thread;
 use crate::ports::Port;
@@ -52,7 +53,8 @@ use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::tickets::Tickets;
-use crate::{configure, farewell, pcap};
+use crate::undertaker::Undertaker;
+use crate::{configure, pcap};
 
 /// How long a node may take to end in good order.
 const ORDERLY_END: Duration = Duration::from_secs(2);
@@ -73,6 +75,9 @@ pub(crate) struct Node {
     deaths: Option<Deaths>,
     graves: Graves,
     tickets: Tickets,
+    undertaker: Option<Undertaker>,
+    /// Ends the programs of a poisoned node, and since when.
+    farewell: Option<(Driver, Instant)>,
     captures: Vec<Driver>,
     captures_stop: Arc<AtomicBool>,
     /// Rung when KEEP returns: the node is poisoned, or down.
@@ -96,9 +101,12 @@ impl Node {
             size: config.mem,
             cmdline: &cmdline,
             spin_ns: config.spin_ns,
+            grace: config.grace,
             host_cpuid: config.host_cpuid,
         };
         let region = Arc::new(Region::create(&image, &params)?);
+        // While this process has few threads and no descriptors of the node's.
+        let undertaker = Undertaker::start(&region, config.grace)?;
         let (deaths, graves) = Deaths::start(&region)?;
         let mut node = Node {
             init: Thread::init(&region),
@@ -113,6 +121,8 @@ impl Node {
             deaths: Some(deaths),
             graves,
             tickets: Tickets::new(&config.name)?,
+            undertaker: Some(undertaker),
+            farewell: None,
             captures: Vec::new(),
             captures_stop: Arc::default(),
             over: Arc::new(event_fd()?),
@@ -227,6 +237,18 @@ impl Node {
 }
 
 impl Node {
+    /// The node is poisoned: its programs end, while whoever asks hears why.
+    fn end_programs(&mut self) -> Result<()> {
+        let (region, grace) = (self.region.clone(), self.config.grace);
+        let driver = Driver::start("ring3-farewell", move || {
+            let mut farewell = Farewell::new(&region);
+            farewell.ask(grace);
+            farewell.kill();
+        })?;
+        self.farewell = Some((driver, Instant::now()));
+        Ok(())
+    }
+
     /// Takes the interfaces away in good order: peers lose their carrier now, captures see
     /// the end and write what they have. A program that is stopped while it holds the vCPU
     /// would keep us waiting, so a helper ends the node after a while: then these calls fail
@@ -265,11 +287,18 @@ impl Drop for Node {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::Release);
         self.captures_stop.store(true, Ordering::Release);
-        if self.region.state() == RING3_UP {
-            farewell::end_programs(&self.region);
-        }
+        let region = self.region.clone();
+        let mut farewell = Farewell::new(&region);
+        let asked = self
+            .farewell
+            .as_ref()
+            .map_or(Duration::ZERO, |(_, since)| since.elapsed());
+        farewell.ask(self.config.grace.saturating_sub(asked));
         let mut ended = self.remove_ports();
         self.region.set_down();
+        farewell.kill();
+        self.farewell.take().map(|(driver, _)| driver.end());
+        drop(self.undertaker.take());
         ended &= self.port_watch.take().is_none_or(PortWatch::end);
         ended &= self.deaths.take().is_none_or(Deaths::end);
         for capture in self.captures.drain(..) {

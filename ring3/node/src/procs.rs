@@ -364,6 +364,7 @@ mod tests {
             size: 32 << 20,
             cmdline: "",
             spin_ns: 0,
+            grace: Duration::ZERO,
             host_cpuid: false,
         };
         let region = Arc::new(Region::create(&image, &params).unwrap());
@@ -398,6 +399,7 @@ mod tests {
             size: 32 << 20,
             cmdline: "",
             spin_ns: 0,
+            grace: Duration::ZERO,
             host_cpuid: false,
         };
         let region = Arc::new(Region::create(&image, &params).unwrap());

@@ -35,6 +35,7 @@ pub(crate) struct Params<'a> {
     pub size: u64,
     pub cmdline: &'a str,
     pub spin_ns: u32,
+    pub grace: Duration,
     pub host_cpuid: bool,
 }
 
@@ -44,6 +45,7 @@ pub(crate) struct Region {
     base: u64,
     size: u64,
     memory: OwnedFd,
+    inode: u64,
     text: Range<u64>,
     boot: u64,
     enter: u64,
@@ -75,10 +77,14 @@ impl Region {
         let memory = load::make_memory(params.name, params.size)?;
         load::copy_image(image, &memory)?;
         let base = load::map(&memory, params.size, &image.text)?;
+        let inode = rustix::fs::fstat(&memory)
+            .map_err(Error::host("look at the node's memory"))?
+            .st_ino;
         let region = Region {
             base,
             size: params.size,
             memory,
+            inode,
             text: image.text.clone(),
             boot: image.boot,
             enter: image.enter,
@@ -112,6 +118,7 @@ impl Region {
         put_string(&mut r.cmdline, params.cmdline);
         r.keeper_pid = std::process::id() as i32;
         r.spin_ns = params.spin_ns;
+        r.grace_ms = params.grace.as_millis() as u32;
         if params.host_cpuid {
             r.cpuid.use_ = RING3_CPUID_HOST.into();
         }
@@ -195,6 +202,20 @@ impl Region {
             }
         }
         log::info!("{made} huge pages for the node's memory");
+    }
+
+    /// Whether nobody has sent process `index` its SIGTERM at the node's end. From now on somebody has.
+    pub fn is_first_to_end(&self, index: usize) -> bool {
+        self.proc(index)
+            .end
+            .fetch_or(RING3_END_TERM, Ordering::AcqRel)
+            & RING3_END_TERM
+            == 0
+    }
+
+    /// The number of the file that the region is.
+    pub fn inode(&self) -> u64 {
+        self.inode
     }
 
     /// Bytes of host memory that the region holds.

@@ -312,6 +312,47 @@ pub(crate) fn signal_fd(signals: &[libc::c_int]) -> Result<OwnedFd> {
     }
 }
 
+// ---- processes ----
+
+/// Does `body` in a child of this process, which has the name, all signals blocked, a session of its own
+/// and this process's memory as it is now. The child ends with `body`, and runs no destructor after it.
+pub(crate) fn fork(name: &str, body: impl FnOnce()) -> Result<rustix::process::Pid> {
+    let name = std::ffi::CString::new(name).map_err(|_| Errno(libc::EINVAL))?;
+    let before = block_signals();
+    // SAFETY: other threads of this process may hold locks, which stay held in the child. Those of
+    // memory are glibc's, whose fork() sees to them; `body` takes no other: it makes system calls
+    // and logs where no other thread of this process does yet.
+    let pid = check(unsafe { libc::fork() })?;
+    drop(before);
+    if let Some(pid) = rustix::process::Pid::from_raw(pid) {
+        return Ok(pid);
+    }
+    let _mask = block_signals();
+    // SAFETY: no memory but the name is involved, which outlives the call.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_NAME, name.as_ptr());
+    }
+    // A panic must not unwind into what the parent was doing.
+    let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    // SAFETY: _exit is always fine.
+    unsafe { libc::_exit(0) }
+}
+
+/// For a child of [`fork`]: closes every descriptor but standard error and `keep`.
+pub(crate) fn keep_only(keep: &OwnedFd) {
+    let mut kept = [libc::STDERR_FILENO as u32, keep.as_raw_fd() as u32];
+    kept.sort_unstable();
+    let mut first = 0;
+    for last in [kept[0], kept[1], u32::MAX] {
+        if first < last {
+            // SAFETY: whatever owns these descriptors belongs to the parent; the child never uses it.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last - 1, 0u32) };
+        }
+        first = last.wrapping_add(1);
+    }
+}
+
 /// The smallest timer slack for this thread: timers of the node are exact.
 pub(crate) fn exact_timers() {
     // SAFETY: no memory is involved.

@@ -273,7 +273,8 @@ fn keeper_killed_timers() -> Checked {
     let node = Node::up(&[])?;
     let keeper = process(&stat(&node)?["pid"])?;
     let script = "
-import select, socket, time
+import select, signal, socket, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(('127.0.0.1', 0))
 poll = select.poll()

@@ -22,6 +22,7 @@
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
+//! | [`ends`] | a node's end is its programs' end |
 //! | [`faults`] | what the host may do to a node |
 //! | [`shortage`] | a host that is short of something |
 //! | [`fuzz`] | random system calls |
@@ -37,6 +38,7 @@
 mod calls;
 mod clients;
 mod cpuid;
+mod ends;
 mod faults;
 mod fork_storm;
 mod frames;
@@ -110,6 +112,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(neighbours::trials(options));
     all.extend(soak::trials(options));
     all.extend(fuzz::trials(options));
+    all.extend(ends::trials());
     all.extend(faults::trials());
     all.extend(shortage::trials());
     all.extend(calls::trials());

@@ -36,6 +36,7 @@ pub(super) struct Facts {
     pub ports: Vec<control::Port>,
     pub join: PathBuf,
     pub started: Instant,
+    pub grace: Duration,
     /// The node's thread cleans up.
     pub leaving: Arc<AtomicBool>,
 }
@@ -155,7 +156,8 @@ impl Context {
             Request::Log { from } => control::write_line(stream, &self.log(from)),
             Request::Down => {
                 ring(&self.stop);
-                control::write_line(stream, &Reply::Ok)?;
+                let grace_ms = self.facts.grace.as_millis() as u64;
+                control::write_line(stream, &Reply::Down { grace_ms })?;
                 self.see_it_end();
                 Ok(())
             }

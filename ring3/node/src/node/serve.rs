@@ -57,6 +57,7 @@ impl Node {
                 ports: self.ports.iter().map(port_status).collect(),
                 join: self.runtime.join_path(name),
                 started: self.started,
+                grace: self.config.grace,
                 leaving: self.leaving.clone(),
             },
             stop,
@@ -112,6 +113,7 @@ impl Node {
             if let (Some(why), false) = (self.region.poison(), poison_said) {
                 log::error!("node {} is poisoned: {why}", self.config.name);
                 poison_said = true;
+                self.note(Node::end_programs);
             }
         }
     }

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * end.c - the node has ended: so does this program
+ *
+ * Every call fails from now on, and a server that goes on without its network tries again for ever. The node's keeper sends
+ * SIGTERM and later SIGKILL to all programs, or its undertaker does where the keeper was killed. Both may be gone, or not
+ * be allowed to. So who finds the node failed does it for itself: one line that says why, SIGTERM unless that was
+ * sent already, and a timer of the host's for the SIGKILL.
+ */
+#include "internal.h"
+
+#define SIG_KILL	9
+#define NSEC_PER_MSEC	1000000L
+
+/* False: the host has no timer to spare. */
+static bool kill_in(u64 ms)
+{
+	struct {			/* struct sigevent */
+		void *value;
+		s32 signo, notify, pad[12];
+	} event = { .signo = SIG_KILL, .notify = 0 /* SIGEV_SIGNAL */ };
+	struct {			/* struct itimerspec */
+		struct timespec interval, value;
+	} when = { .value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NSEC_PER_MSEC } };
+	s32 timer;
+
+	if (!ms)
+		when.value.tv_nsec = 1;		/* zero would disarm it */
+	return !host_syscall3(__NR_timer_create, CLOCK_MONOTONIC, (long)&event, (long)&timer) &&
+	       !host_syscall4(__NR_timer_settime, timer, 0, (long)&when, 0);
+}
+
+/* A call has failed with EIO, or a signal has come: is it that? */
+void end_look(void)
+{
+	struct ring3_thread *t = gate_thread();
+	struct ring3_proc *proc;
+	u32 *word, state, ms;
+
+	if (!gate.region)
+		return;
+	state = READ_ONCE(gate.region->state);
+	if (state < RING3_POISONED)
+		return;
+	proc = (struct ring3_proc *)t->proc;
+	word = &proc->end;
+	if (__atomic_fetch_or(word, RING3_END_SAID, __ATOMIC_SEQ_CST) & RING3_END_SAID)
+		return;
+	ms = READ_ONCE(gate.region->grace_ms);
+	/* Before anything that may wait: nobody may read what goes to stderr. */
+	if (!kill_in(ms))
+		gate_log("no timer for the end of this program");
+	if (state == RING3_POISONED)
+		gate_warn("node %s has failed: %s; this program ends", gate.region->node_name,
+			  gate.region->poison);
+	else
+		gate_warn("node %s was taken down", gate.region->node_name);
+	if (!(__atomic_fetch_or(word, RING3_END_TERM, __ATOMIC_SEQ_CST) & RING3_END_TERM))
+		host_syscall2(__NR_kill, host_syscall0(__NR_getpid), SIGTERM);
+}

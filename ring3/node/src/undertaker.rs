@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: who sees to a node's programs when its keeper was killed
+//!
+//! SIGKILL leaves a keeper no last act, and programs that sleep on the host would never learn of it. So
+//! each keeper has a child, made before it has anything else, which does nothing but wait
+//! for the keeper's death: then it says that the node is over, and ends the programs (farewell.rs).
+//!
+//! It has the keeper's memory as it was then, the node's region among it, and of descriptors only
+//! the keeper's pidfd and standard error. It is in a session of its own, so that what is typed at a
+//! terminal does not reach it, and takes no signal but SIGKILL. A keeper that ends in good order ends it first.
+
+use std::time::Duration;
+
+use rustix::event::{poll, PollFd, PollFlags};
+use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
+
+use crate::error::{Error, Result};
+use crate::farewell::Farewell;
+use crate::region::Region;
+use crate::sys;
+
+/// The keeper's child. Dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Undertaker {
+    pid: Pid,
+}
+
+impl Undertaker {
+    pub fn start(region: &Region, grace: Duration) -> Result<Undertaker> {
+        let keeper = rustix::process::getpid();
+        let pidfd = pidfd_open(keeper, PidfdFlags::empty())
+            .map_err(Error::host("watch the node's keeper"))?;
+        let body = || {
+            sys::keep_only(&pidfd);
+            let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
+            while !matches!(poll(&mut fds, None), Ok(1)) {}
+            let keeper = keeper.as_raw_nonzero();
+            region.set_poisoned(&format!("the node's keeper (process {keeper}) is gone"));
+            let mut farewell = Farewell::new(region);
+            farewell.ask(grace);
+            farewell.kill();
+        };
+        let pid = sys::fork("ring3-undertake", body).map_err(|why| Error::Host {
+            what: "start the process that ends programs when the keeper is killed".into(),
+            why,
+        })?;
+        Ok(Undertaker { pid })
+    }
+}
+
+impl Drop for Undertaker {
+    fn drop(&mut self) {
+        let _ = kill_process(self.pid, Signal::KILL);
+        let _ = waitpid(Some(self.pid), WaitOptions::empty());
+    }
+}

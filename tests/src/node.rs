@@ -22,6 +22,63 @@ where
     command
 }
 
+/// Makes a fresh network namespace like one of a host where nobody has set anything: a namespace has its settings
+/// from the host's first one, and where containers run that forwards.
+pub const UNSET: &str = "
+    cd /proc/sys/net/ipv4 || exit 1
+    echo 0 >ip_forward
+    for i in all default lo; do
+        set_to() { [ ! -w conf/$i/$1 ] || echo $2 >conf/$i/$1; }
+        for key in rp_filter accept_local arp_announce arp_filter arp_ignore arp_notify arp_accept \\
+            proxy_arp route_localnet log_martians src_valid_mark mc_forwarding bc_forwarding force_igmp_version \\
+            disable_policy disable_xfrm ignore_routes_with_linkdown promote_secondaries; do
+            set_to $key 0
+        done
+        for key in accept_redirects secure_redirects send_redirects shared_media; do
+            set_to $key 1
+        done
+        set_to accept_source_route $([ $i = all ] && echo 0 || echo 1)
+        set_to disable_xfrm $([ $i = lo ] && echo 1 || echo 0)
+        set_to disable_policy $([ $i = lo ] && echo 1 || echo 0)
+    done
+    cd /proc/sys/net/ipv6/conf 2>/dev/null || exit 0
+    for i in all default lo; do
+        echo 0 >$i/disable_ipv6
+    done
+";
+
+/// `unshare ARGS sh -c '(set up); exec PROGRAM'` for a program in such a namespace.
+pub fn in_fresh_network(set_up: &str, program: &Command) -> Command {
+    let mut command = Command::new("unshare");
+    command.arg(if rustix::process::geteuid().is_root() {
+        "-n"
+    } else {
+        "-rn"
+    });
+    command.args([
+        "sh",
+        "-c",
+        &format!("({UNSET}) && (ip link set lo up\n{set_up}) && exec \"$0\" \"$@\""),
+    ]);
+    command.arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command
+}
+
+/// For [`in_fresh_network`]: a way to everywhere, which nobody is at the end of. passt wants one.
+pub const DEFAULT_ROUTE: &str = "
+    ip link add outside type veth peer name nobody
+    ip addr add 198.51.100.2/24 dev outside
+    ip link set outside up
+    ip link set nobody up
+    ip route add default via 198.51.100.1
+";
+
 /// A node that is up; dropping it takes it down.
 pub struct Node {
     pub name: String,
@@ -35,9 +92,24 @@ impl Node {
 
     /// With any options of `ring3 up`.
     pub fn up_with<'a>(options: impl IntoIterator<Item = &'a str>) -> Result<Node, String> {
+        Node::up_by(options, |command| command)
+    }
+
+    /// With a passt port, whose host has a network of its own.
+    pub fn up_passt() -> Result<Node, String> {
+        Node::up_by(["--port", "passt"], |command| {
+            in_fresh_network(DEFAULT_ROUTE, &command)
+        })
+    }
+
+    fn up_by<'a>(
+        options: impl IntoIterator<Item = &'a str>,
+        wrap: impl FnOnce(Command) -> Command,
+    ) -> Result<Node, String> {
         let name = scratch::unique("t");
         let mut command = ring3(["up", &name]);
         command.args(options);
+        let mut command = wrap(command);
         let node = Node { name };
         let outcome = exec::run(&mut command, SHORT)?;
         if !outcome.ok() {

@@ -11,7 +11,7 @@ use crate::Options;
 use crate::compile::compile;
 use crate::exec::{self, End, Outcome};
 use crate::known::{self, Known, User};
-use crate::paths;
+use crate::{node, paths};
 use libtest_mimic::{Completion, Failed, Trial};
 use similar::{ChangeTag, TextDiff};
 use std::path::{Path, PathBuf};
@@ -120,16 +120,10 @@ fn expected(name: &str, source: &Path, host: Outcome) -> Result<Option<Outcome>,
 
 /// Runs the program in a fresh network namespace with `lo` up.
 fn on_host(program: &Path) -> Result<Outcome, String> {
-    let mut command = Command::new("unshare");
-    command.arg(if rustix::process::geteuid().is_root() {
-        "-n"
-    } else {
-        "-rn"
-    });
-    command
-        .args(["sh", "-c", "ip link set lo up && exec \"$0\""])
-        .arg(program);
-    exec::run(&mut command, LIMIT)
+    exec::run(
+        &mut node::in_fresh_network("", &Command::new(program)),
+        LIMIT,
+    )
 }
 
 fn on_node(program: &Path) -> Result<Outcome, String> {

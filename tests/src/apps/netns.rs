@@ -8,7 +8,7 @@
 
 use super::{Checked, Verdict, ensure, installed, trial};
 use crate::exec::{self, Outcome};
-use crate::node::{Node, ring3};
+use crate::node::{Node, UNSET, ring3};
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
@@ -70,6 +70,8 @@ const SCRIPTS: &[(&str, &str)] = &[
     (
         "routed",
         "ip netns add c; ip netns add r; ip netns add s
+         # A host's namespaces forward where its first one does.
+         ip netns exec r sysctl -qw net.ipv4.ip_forward=0
          ip link add c0 netns c type veth peer name r0 netns r
          ip link add s0 netns s type veth peer name r1 netns r
          ip -n c addr add 10.3.0.2/24 dev c0; ip -n c link set c0 up
@@ -220,7 +222,7 @@ fn unshare(namespaces: &str) -> Command {
 fn on_host(script: &str) -> Result<Outcome, String> {
     let mut command = unshare("-nm");
     let script = format!(
-        "mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue",
+        "({UNSET}) && mount -t tmpfs run /run && mount -t sysfs sys /sys\n{}\ntrue",
         with_links(script)
     );
     command.args(["bash", "-c", &script]);

@@ -21,6 +21,8 @@ Keys:
   host=ADDRESS/LEN  tap: address of the host's end
   mtu=BYTES         68 to 65521; xdp: at most 1770
   mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
+  loopback=yes      passt: the gateway's address leads to 127.0.0.1 of the host, and so to its
+                    services there [default: no]
   pcap=FILE         capture what crosses the port; a capture is continued
 
 A comma within a name or a FILE is written twice."

@@ -90,11 +90,15 @@ pub enum PortError {
     #[error("name `{name}` {why}")]
     BadName { name: String, why: &'static str },
 
-    #[error("key `{key}` is for tap ports only, this one is {kind}")]
-    TapOnly {
+    #[error("key `{key}` is for {of} ports only, this one is {kind}")]
+    Only {
         key: &'static str,
+        of: &'static str,
         kind: &'static str,
     },
+
+    #[error("{key}={text}: use yes or no")]
+    YesOrNo { key: &'static str, text: String },
 
     #[error("malformed address `{text}` in {key}: {why}, for example {example}")]
     Address {

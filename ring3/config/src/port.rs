@@ -18,7 +18,7 @@ use crate::name;
 pub const KINDS: [&str; 5] = ["link", "tap", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
-pub const KEYS: [&str; 6] = ["addr", "gw", "host", "mtu", "mac", "pcap"];
+pub const KEYS: [&str; 7] = ["addr", "gw", "host", "mtu", "mac", "loopback", "pcap"];
 
 /// Smallest MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200), largest of an Ethernet device here.
 const MTU_MIN: u32 = 68;
@@ -123,6 +123,8 @@ pub struct PortSpec {
     pub host: Vec<IpNet>,
     pub mtu: Option<u32>,
     pub mac: Option<[u8; 6]>,
+    /// passt: whether the gateway's address leads to the loopback of the host.
+    pub loopback: Option<bool>,
     /// Where to capture what crosses the port.
     pub pcap: Option<PathBuf>,
 }
@@ -137,6 +139,7 @@ impl PortSpec {
             host: Vec::new(),
             mtu: None,
             mac: None,
+            loopback: None,
             pcap: None,
         }
     }
@@ -145,7 +148,18 @@ impl PortSpec {
     fn check(self) -> Result<Self, PortError> {
         let kind = self.kind.kind();
         if !self.host.is_empty() && kind != "tap" {
-            return Err(PortError::TapOnly { key: "host", kind });
+            return Err(PortError::Only {
+                key: "host",
+                of: "tap",
+                kind,
+            });
+        }
+        if self.loopback.is_some() && kind != "passt" {
+            return Err(PortError::Only {
+                key: "loopback",
+                of: "passt",
+                kind,
+            });
         }
         for (key, nets) in [("addr", &self.addrs), ("host", &self.host)] {
             if let Some(address) = first_twice(nets.iter().map(IpNet::addr)) {
@@ -225,6 +239,7 @@ impl Draft {
             "gw" => port.gw.push(gateway(value)?),
             "mtu" => once(key, &mut port.mtu, mtu(value)?)?,
             "mac" => once(key, &mut port.mac, mac(value)?)?,
+            "loopback" => once(key, &mut port.loopback, yes_or_no(key, value)?)?,
             "pcap" => once(key, &mut port.pcap, PathBuf::from(value))?,
             _ => unreachable!("a key of KEYS"),
         }
@@ -240,6 +255,17 @@ fn once<T>(key: &'static str, place: &mut Option<T>, value: T) -> Result<(), Por
     match place.replace(value) {
         None => Ok(()),
         Some(_) => Err(PortError::Twice(key)),
+    }
+}
+
+fn yes_or_no(key: &'static str, text: &str) -> Result<bool, PortError> {
+    match text {
+        "yes" => Ok(true),
+        "no" => Ok(false),
+        _ => Err(PortError::YesOrNo {
+            key,
+            text: text.to_owned(),
+        }),
     }
 }
 
@@ -423,6 +449,9 @@ impl fmt::Display for PortSpec {
         if let Some(mac) = self.mac {
             let pairs = mac.map(|byte| format!("{byte:02x}"));
             write!(f, ",mac={}", pairs.join(":"))?;
+        }
+        if let Some(loopback) = self.loopback {
+            write!(f, ",loopback={}", if loopback { "yes" } else { "no" })?;
         }
         if let Some(pcap) = &self.pcap {
             write!(f, ",pcap={}", whole(&pcap.display().to_string()))?;

@@ -27,6 +27,7 @@ fn every_key() {
             host: vec!["10.1.0.1/24".parse().unwrap()],
             mtu: Some(9000),
             mac: Some([2, 0, 0, 0, 10, 255]),
+            loopback: None,
             pcap: Some("/tmp/x.pcap".into()),
         }
     );
@@ -54,6 +55,8 @@ fn every_kind() {
 fn prints_what_it_parses() {
     for spec in [
         "passt",
+        "passt,loopback=yes",
+        "passt,loopback=no",
         "link:ab,addr=10.0.0.1/24,addr=fd00::1/64",
         "tap:t,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24,mtu=1500,mac=02:00:00:00:00:01,pcap=a=b",
         "packet:eth0,addr=10.1.0.0/31",
@@ -71,7 +74,7 @@ fn names_what_there_is() {
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),
-        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, pcap"
+        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, pcap"
     );
 }
 
@@ -100,6 +103,11 @@ fn what_is_wrong() {
             "twice",
         ),
         ("link:ab,pcap=a,pcap=b", "key `pcap` is given twice"),
+        (
+            "tap:t,loopback=yes",
+            "key `loopback` is for passt ports only, this one is tap",
+        ),
+        ("passt,loopback=1", "loopback=1: use yes or no"),
         (
             "link:ab,host=10.0.0.1/24",
             "for tap ports only, this one is link",

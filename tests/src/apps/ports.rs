@@ -4,7 +4,7 @@
 use super::topology::{Pair, Topology};
 use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec;
-use crate::node::{self, Node, ring3};
+use crate::node::{self, Node};
 use crate::scratch::{self, Scratch};
 use libtest_mimic::Trial;
 use std::process::Command;
@@ -18,7 +18,7 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// The gateway that passt shows is the host's loopback: a server there can be reached.
+/// With loopback=yes the gateway that passt shows is the host's loopback: a server there can be reached. Else not.
 fn passt_curl() -> Checked {
     for program in ["passt", "python3", "curl"] {
         if let Some(why) = missing(&[program])? {
@@ -28,26 +28,20 @@ fn passt_curl() -> Checked {
     let folder = Scratch::new()?;
     let sent = folder.noise("large", 5 << 20)?;
     let got = folder.file("got");
-    let port = (31300 + std::process::id() % 1000).to_string();
-    let path = folder.path().to_string_lossy();
-    let mut server = Command::new("python3");
-    server.args([
-        "-m",
-        "http.server",
-        "--bind",
-        "127.0.0.1",
-        "-d",
-        &path,
-        &port,
-    ]);
-    let _server = node::background(&mut server)?;
-    let script = format!(
-        "gw=$(ip route | awk '/^default/ {{ print $3 }}'); \
-         exec curl -sS -f --retry 5 --retry-connrefused --retry-delay 1 \
-         -o {} http://$gw:{port}/large",
-        got.display()
-    );
-    let mut command = ring3(["run", "--port", "passt", "--", "sh", "-c", &script]);
+    let script = "
+        python3 -m http.server --bind 127.0.0.1 -d \"$2\" 8000 >/dev/null 2>&1 &
+        trap \"kill $!\" EXIT
+        curl -sS -f --retry 9 --retry-connrefused --retry-delay 1 -o /dev/null http://127.0.0.1:8000/large || exit 9
+        ask='exec curl -sS -f -m 20 -o \"$0\" http://$(ip route | awk \"/^default/ { print \\$3 }\"):8000/large'
+        \"$1\" run --port passt,loopback=yes -- sh -c \"$ask\" \"$3\" || exit 8
+        cmp \"$2/large\" \"$3\" || exit 7
+        ! timeout 5 \"$1\" run --port passt -- sh -c \"$ask\" /dev/null 2>/dev/null";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh"])
+        .arg(crate::paths::ring3());
+    command.arg(folder.path()).arg(&got);
+    let mut command = node::in_fresh_network(node::DEFAULT_ROUTE, &command);
     let outcome = exec::run(&mut command, Duration::from_secs(60))?;
     ensure(outcome.ok(), || outcome.report())?;
     ensure(scratch::same(&sent, &got)?, || "other bytes arrived".into())?;

@@ -86,7 +86,7 @@ static void fd_gone(struct ring3_port *port, struct fd_port *fdp, long err)
 	fdp->gone = true;
 	ring3_irq_unregister(port->index);
 	netif_carrier_off(port->dev);
-	netdev_err(port->dev, "the host's %s device is gone (error %ld): no carrier; remove the port\n",
+	netdev_err(port->dev, "the host's %s device is gone (error %ld): no carrier until the node is taken down and up\n",
 		   port->ops->kind, -err);
 }
 

@@ -99,7 +99,7 @@ static void passt_down(struct ring3_port *port, struct passt_port *passt, const 
 	ring3_irq_unregister(port->index);
 	ring3_count(port, RING3_RX_BROKEN);
 	netif_carrier_off(port->dev);
-	netdev_err(port->dev, "%s (%ld): port down; remove it and add it again\n", why, n);
+	netdev_err(port->dev, "%s (%ld): port down; it comes back with the node (`ring3 down`, `ring3 up`)\n", why, n);
 }
 
 /* The host has refused a call on the socket. One that ended with frames unread resets it. */
@@ -315,7 +315,7 @@ static int passt_open(struct ring3_port *port)
 
 	passt_drain(port, passt);
 	if (passt->down) {
-		netdev_err(port->dev, "the stream to passt is lost; remove the port and add it again\n");
+		netdev_err(port->dev, "the stream to passt is lost; it comes back with the node (`ring3 down`, `ring3 up`)\n");
 		return -ENETDOWN;
 	}
 	netif_carrier_on(port->dev);

@@ -111,7 +111,7 @@ static void xdp_gone(struct ring3_port *port, struct xdp_port *xdp, long err)
 	xdp->gone = true;
 	ring3_poll_del(port->index);
 	netif_carrier_off(port->dev);
-	netdev_err(port->dev, "the host's interface is gone (error %ld): no carrier; remove the port\n",
+	netdev_err(port->dev, "the host's interface is gone (error %ld): no carrier until the node is taken down and up\n",
 		   -err);
 }
 

@@ -72,7 +72,7 @@ impl Port {
             PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
             PortKind::Passt => {
                 let plan = passt::plan(&addrs, &gw);
-                let host = Host::Passt(Passt::spawn(&plan)?);
+                let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);
                 (addrs, gw) = (plan.addrs, plan.gw);
                 (host, "passt0")
             }

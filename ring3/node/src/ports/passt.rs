@@ -11,7 +11,7 @@
 //! none             10.0.2.15/24 through 10.0.2.2, and fd72:696e:6733::15/64 through ...::2
 //! ```
 //!
-//! The gateway's address leads to the host's own loopback.
+//! Nothing leads to the host's own loopback, unless `loopback=yes`: then the gateway's address does.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -94,7 +94,7 @@ fn is_network(net: &IpNet, ip: IpAddr) -> bool {
 }
 
 impl Passt {
-    pub fn spawn(plan: &Plan) -> Result<Passt> {
+    pub fn spawn(plan: &Plan, loopback: bool) -> Result<Passt> {
         let (socket, theirs) = UnixStream::pair().map_err(Error::io("make a socket pair"))?;
         let window = buffers(&socket, &theirs);
         // A file, not a pipe: nobody has to read it, and passt cannot block on it.
@@ -104,7 +104,7 @@ impl Passt {
         let stderr = messages
             .try_clone()
             .map_err(Error::io("copy a descriptor"))?;
-        let mut command = command(plan);
+        let mut command = command(plan, loopback);
         // A process group of its own: what is typed is for the program. Our threads block all
         // signals; passt is to have those that are sent to it.
         command.process_group(0);
@@ -168,9 +168,12 @@ fn buffers(ours: &UnixStream, theirs: &UnixStream) -> Option<u32> {
     is_short.then_some(SHORT_WINDOW)
 }
 
-fn command(plan: &Plan) -> Command {
+fn command(plan: &Plan, loopback: bool) -> Command {
     let mut command = Command::new("passt");
     command.args(["--foreground", "--quiet", "--fd", "0"]);
+    if !loopback {
+        command.arg("--no-map-gw");
+    }
     for net in &plan.addrs {
         command.arg("--address").arg(net.addr().to_string());
         if let IpNet::V4(v4) = net {

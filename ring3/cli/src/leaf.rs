@@ -285,8 +285,8 @@ pub fn can_open_socket(domain: i32, kind: i32) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Can a thread wait for several words at once? With nothing to wait for the host says EINVAL.
-pub fn has_futex_waitv() -> bool {
+/// Can a thread wait for several words at once? With nothing to wait for the host says EINVAL; else what it says.
+pub fn try_futex_waitv() -> std::io::Result<()> {
     // SAFETY: a list of no entries is refused by the kernel, nothing is read.
     let result = unsafe {
         libc::syscall(
@@ -298,8 +298,11 @@ pub fn has_futex_waitv() -> bool {
             0,
         )
     };
-    let errno = std::io::Error::last_os_error().raw_os_error();
-    result < 0 && errno == Some(libc::EINVAL)
+    let error = std::io::Error::last_os_error();
+    match error.raw_os_error() {
+        Some(libc::EINVAL) if result < 0 => Ok(()),
+        _ => Err(error),
+    }
 }
 
 /// Does the host offer io_uring to this user? With invalid arguments it says EFAULT or EINVAL.

@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_watcher_stopped".into(), watcher_stopped),
         trial("fault_bystanders".into(), bystanders),
         trial("fault_no_waitv".into(), no_waitv),
+        trial("fault_no_waitv_keeper".into(), no_waitv_keeper),
         trial("fault_keeper_killed_timers".into(), keeper_killed_timers),
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
@@ -268,6 +269,57 @@ print(now - used, slowest)
     Ok(Verdict::Passed)
 }
 
+/// The host refuses futex_waitv() to the keeper: it sleeps all the same, packets and timers come, and the doctor knows why.
+fn no_waitv_keeper() -> Checked {
+    let denied = |args: &[&str]| -> Result<Command, String> {
+        let mut command = Command::new(helper("deny")?);
+        command
+            .arg(FUTEX_WAITV)
+            .arg(crate::paths::ring3())
+            .args(args);
+        Ok(command)
+    };
+    let doctor = exec::run(&mut denied(&["doctor", "--json"])?, SHORT)?;
+    let said: Value =
+        serde_json::from_str(&doctor.stdout).map_err(|e| format!("{e}: {}", doctor.report()))?;
+    let check = said["checks"]
+        .as_array()
+        .and_then(|all| all.iter().find(|check| check["what"] == "futex_waitv"))
+        .ok_or("the doctor does not say")?;
+    ensure(
+        check["grade"] == "less"
+            && check["remedy"]
+                .as_str()
+                .is_some_and(|it| it.contains("seccomp")),
+        || format!("the doctor says {check}"),
+    )?;
+    let link = scratch::unique("r3");
+    let name = scratch::unique("t");
+    let port = format!("link:{link},addr=10.7.8.1/24");
+    let up = exec::run(&mut denied(&["up", &name, "--port", &port])?, SHORT)?;
+    ensure(up.ok(), || up.report())?;
+    let node = Node { name };
+    let peer = Node::up(&[format!("link:{link},addr=10.7.8.2/24")])?;
+    let keeper = process(&stat(&node)?["pid"])?;
+    let used = || -> Result<u64, String> {
+        let path = format!("/proc/{}/stat", keeper.as_raw_nonzero());
+        let stat = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+        let after = stat.rsplit_once(") ").ok_or("no name")?.1;
+        let times = after.split(' ').skip(11).take(2);
+        Ok(times.filter_map(|it| it.parse::<u64>().ok()).sum())
+    };
+    let before = used()?;
+    std::thread::sleep(Duration::from_secs(2));
+    let ticks = used()? - before;
+    // Of 200 in two seconds.
+    ensure(ticks < 60, || {
+        format!("an idle keeper used {ticks} of 200 ticks")
+    })?;
+    let pings = peer.output(&["ping", "-c", "5", "-i", "0.2", "-q", "10.7.8.1"])?;
+    ensure(pings.contains(" 0% packet loss"), || pings.clone())?;
+    Ok(Verdict::Passed)
+}
+
 /// The keeper is killed; a program that does no more than wait for 300 ms again and again, which takes no help, learns it.
 fn keeper_killed_timers() -> Checked {
     let node = Node::up(&[])?;
@@ -482,7 +534,7 @@ fn passt_killed() -> Checked {
     if let Some(why) = missing(&["passt"])? {
         return Ok(Verdict::Ignored(why));
     }
-    let node = Node::up(&["passt".into()])?;
+    let node = Node::up_passt()?;
     let passt = process(&stat(&node)?["ports"][0]["pid"])?;
     signal_all(&[passt], Signal::KILL)?;
     let lost = until(Duration::from_secs(5), || {

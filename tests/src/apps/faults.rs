@@ -20,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_no_waitv".into(), no_waitv),
         trial("fault_no_waitv_keeper".into(), no_waitv_keeper),
         trial("fault_keeper_killed_timers".into(), keeper_killed_timers),
+        trial("fault_crowded_events".into(), crowded_events),
         trial("fault_tap_removed".into(), tap_removed),
         trial("fault_no_descriptors".into(), no_descriptors),
         trial("fault_suspended".into(), suspended),
@@ -377,6 +378,25 @@ later.wait()
     let took = node.output(&["python3", "-c", script, &keeper])?;
     let took: f64 = took.trim().parse().map_err(|e| format!("{took}: {e}"))?;
     ensure(took >= 0.2, || format!("200 ms were over after {took} s"))?;
+    Ok(Verdict::Passed)
+}
+
+/// All of a node shares one processor with two busy loops: every event comes, by whatever way and to whatever kind of wait.
+fn crowded_events() -> Checked {
+    let events = helper("events")?;
+    let on_one = |argv: &[&str]| {
+        let mut command = Command::new("taskset");
+        command.args(["-c", "0"]).args(argv);
+        command
+    };
+    let busy = || node::background(&mut on_one(&["sh", "-c", "while :; do :; done"]));
+    let _busy = (busy()?, busy()?);
+    let ring3 = crate::paths::ring3();
+    let (ring3, events) = (ring3.to_string_lossy(), events.to_string_lossy());
+    let mut command = on_one(&[&*ring3, "run", "--", &*events, "8", "3", "2000"]);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    print!("{}", outcome.stdout);
+    ensure(outcome.ok(), || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

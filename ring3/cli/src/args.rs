@@ -23,7 +23,7 @@ pub enum Verb {
     #[command(override_usage = "ring3 run [OPTIONS] [--] CMD [ARGS]...", after_help = help::RUN, after_long_help = help::RUN_LONG)]
     Run(Run),
     /// Start a node that stays
-    #[command(after_help = help::UP, after_long_help = help::UP_LONG)]
+    #[command(override_usage = "ring3 up [OPTIONS] [NAME] [-- CMD [ARGS]...]", after_help = help::UP, after_long_help = help::UP_LONG)]
     Up(Up),
     /// Run a program on a node that is up
     #[command(override_usage = "ring3 exec NAME [--] CMD [ARGS]...", after_help = help::EXEC)]
@@ -103,8 +103,17 @@ pub struct Up {
     #[command(flatten)]
     pub node: NodeArgs,
     /// Print the node's particulars as JSON once it is up
-    #[arg(long)]
+    #[arg(long, conflicts_with = "foreground")]
     pub json: bool,
+    /// Start the node again when it fails, and its programs when they end: on-failure, always or no [default: no]
+    #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on-failure")]
+    pub restart: Option<String>,
+    /// Stay, as a service manager wants it: the node is kept by this process, which fails if the node does
+    #[arg(long)]
+    pub foreground: bool,
+    /// A program that the node starts with, and its arguments; more of them can be in the file
+    #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

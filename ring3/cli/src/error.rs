@@ -69,6 +69,11 @@ pub enum Failure {
     #[error("cannot {what}: {why}")]
     Host { what: String, why: Errno },
 
+    #[error(
+        "the node's file lists programs, which `ring3 up` starts: leave them out, or use that"
+    )]
+    ProgramsForRun,
+
     /// Everything was said already; only the status is left.
     #[error("")]
     Said,
@@ -92,7 +97,10 @@ impl Failure {
 
     pub fn status(&self, manner: Manner) -> u8 {
         match self {
-            Failure::Config(_) | Failure::NodeFile { .. } | Failure::NodeFileNoText { .. } => USAGE,
+            Failure::Config(_)
+            | Failure::NodeFile { .. }
+            | Failure::NodeFileNoText { .. }
+            | Failure::ProgramsForRun => USAGE,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,
             _ if manner == Manner::Program => OWN_FAILURE,

@@ -85,6 +85,14 @@ pub const UP_LONG: &str = concat!(
 Examples:
   ring3 up web --port tap:r3tap0,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24
   ring3 up -f node.toml
+  ring3 up web --restart --port link:ab -- nginx -g 'daemon off;'
+
+CMD, and what [[program]] in the file lists, is started when the node is up. It reads nothing, and what it
+says goes where the node's process has its output: NAME.log in the runtime folder, or with --foreground
+where `ring3 up` has its own. With --restart a program that fails is started again, and so is the whole node when it
+fails or its process is killed; --restart=always also starts programs again that exit with 0. It gives up
+when a node fails six times in a row. A systemd service wants `ExecStart=ring3 up web --foreground ...` and
+`Restart=on-failure`.
 
 ",
     ports!()

@@ -94,11 +94,9 @@ pub fn prepare_exec(command: &mut Command) {
 /// Gives `command`'s process this signal mask and these limits of descriptors, and makes it die (SIGKILL) with the thread
 /// that starts it.
 pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, rlim_t)) {
-    prepare_exec(command);
+    prepare_listed(command, mask, descriptors);
     let parent = getpid();
     let hook = move || {
-        mask.thread_set_mask()?;
-        setrlimit(Resource::RLIMIT_NOFILE, descriptors.0, descriptors.1)?;
         prctl::set_pdeathsig(Signal::SIGKILL)?;
         // The parent may have gone before the line above took effect.
         if getppid() != parent {
@@ -106,9 +104,31 @@ pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, 
         }
         Ok(())
     };
-    // SAFETY: the hook runs between fork and exec: it makes four system calls, allocates
+    // SAFETY: the hook runs between fork and exec: it makes two system calls, allocates
     // nothing and takes no lock.
     unsafe { command.pre_exec(hook) };
+}
+
+/// The same without the death: the node's end is the program's.
+pub fn prepare_listed(command: &mut Command, mask: SigSet, descriptors: (rlim_t, rlim_t)) {
+    prepare_exec(command);
+    let hook = move || {
+        mask.thread_set_mask()?;
+        setrlimit(Resource::RLIMIT_NOFILE, descriptors.0, descriptors.1)?;
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { command.pre_exec(hook) };
+}
+
+/// Goes on in a child too; its number, or nothing in the child. Must be called while this process has one thread.
+pub fn fork_child() -> nix::Result<Option<nix::unistd::Pid>> {
+    // SAFETY: this process has a single thread (the caller's duty), so the child's copy of
+    // memory is consistent and any code may go on in it.
+    match unsafe { fork()? } {
+        ForkResult::Parent { child } => Ok(Some(child)),
+        ForkResult::Child => Ok(None),
+    }
 }
 
 /// Goes on in a process of its own: no terminal, no parent that waits for it, no way to

@@ -7,6 +7,7 @@
 //! | [`node_args`] | from what was typed to a node's configuration |
 //! | [`program`] | the program to run, and the gate in front of it |
 //! | [`run`], [`up`] | a node for one program; a node that stays |
+//! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
@@ -29,6 +30,7 @@ mod program;
 mod run;
 mod say;
 mod signals;
+mod supervise;
 mod table;
 mod up;
 

@@ -142,6 +142,7 @@ host_cpuid = false
 cmdline = ""
 grace = 5                       # seconds between SIGTERM and SIGKILL at the node's end
 image = "other.image"
+restart = "on-failure"          # or "always", "no"
 
 [sysctl]
 net.ipv4.tcp_congestion_control = "bbr"
@@ -154,6 +155,9 @@ addr = ["10.0.0.1/24", "fd00::1/64"]
 [[port]]
 kind = "passt"
 pcap = "web.pcap"
+
+[[program]]                     # what `ring3 up` starts on the node
+command = ["nginx", "-g", "daemon off;"]
 
 A port may also be one string: port = ["link:ab,addr=10.0.0.1/24", "passt"]
 Relative paths start in the folder of the file."#;

@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{access, AccessFlags};
@@ -49,6 +49,24 @@ impl Program {
         let mut command = self.command(join);
         leaf::prepare_child(&mut command, mask, descriptors);
         command.spawn().map_err(|why| self.cannot_start(why))
+    }
+
+    /// Starts it as one of the node's own programs, which reads nothing and whose output is ours.
+    pub fn spawn_listed(
+        &self,
+        join: &Path,
+        mask: SigSet,
+        descriptors: (u64, u64),
+    ) -> Result<Child> {
+        let mut command = self.command(join);
+        leaf::prepare_listed(&mut command, mask, descriptors);
+        command.stdin(Stdio::null());
+        command.spawn().map_err(|why| self.cannot_start(why))
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> std::borrow::Cow<'_, str> {
+        self.args[0].to_string_lossy()
     }
 
     /// Becomes it.

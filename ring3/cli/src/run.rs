@@ -23,13 +23,16 @@ const LEAVE_TURN: Duration = Duration::from_millis(10);
 pub fn run(args: &args::Run) -> Result<u8> {
     let fallback = format!("run-{}", std::process::id());
     let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
+    if !config.programs.is_empty() {
+        return Err(Failure::ProgramsForRun);
+    }
     let program = Program::find(&args.command)?;
     let watch = Watch::start()?;
     // What is raised here is for the keeper; the program has its own again.
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
     raise_descriptor_limit();
-    let node = NodeHandle::start_unless(config, watch.ending());
+    let node = NodeHandle::start_unless(config, &[watch.ending()]);
     // Also where the start failed: what is typed may have ended what it waited for.
     if let Some(status) = watch.is_to_end() {
         return Ok(status);

@@ -12,9 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
-use nix::sys::signal::{kill, SigSet, SigmaskHow, Signal};
+use nix::sys::signal::{kill, killpg, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{siginfo, SfdFlags, SignalFd};
-use nix::unistd::{getpid, getsid, Pid};
+use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
+use nix::unistd::{getpgid, getpid, getsid, Pid};
 
 use crate::error::{Failure, Result};
 use crate::leaf;
@@ -94,6 +95,10 @@ impl Watch {
             if let Some(status) = ended {
                 return Ok(status);
             }
+            if has_stopped(pid) {
+                stop_with(pid);
+                continue;
+            }
             let info = match self.fd.read_signal() {
                 Ok(Some(info)) => info,
                 Ok(None) | Err(nix::Error::EINTR) => continue,
@@ -109,6 +114,20 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether the program is stopped since we looked last.
+fn has_stopped(pid: Pid) -> bool {
+    let flags = WaitPidFlag::WSTOPPED | WaitPidFlag::WNOHANG;
+    matches!(waitid(Id::Pid(pid), flags), Ok(WaitStatus::Stopped(..)))
+}
+
+/// A shell that has job control and suspends itself stops its own process group, of which we are not; whoever
+/// waits for us has to hear of it. When that goes on with us, we go on with the program.
+fn stop_with(pid: Pid) {
+    let _ = kill(Pid::from_raw(0), Signal::SIGSTOP);
+    let group = getpgid(Some(pid)).unwrap_or(pid);
+    let _ = killpg(group, Signal::SIGCONT);
 }
 
 /// Whether the host has sent this signal to our whole process group, the program included.

@@ -3,22 +3,22 @@
 //!
 //! The node's process is detached before it has a second thread, and reports through a
 //! pipe: `+` when programs may join, `-` and a message when it could not be, nothing when
-//! it died. What it has to say later goes to a file in the runtime folder.
+//! it died. What it has to say later goes to a file in the runtime folder. What it does then is in supervise.rs.
 
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use ring3_config::NodeConfig;
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
 use crate::error::{Failure, Result};
 use crate::leaf::{self, Side};
+use crate::supervise::Job;
 use crate::{args, node_args, nodes, say};
 
 /// A start that takes longer than this says that it goes on.
@@ -28,14 +28,27 @@ const READY: u8 = b'+';
 const FAILED: u8 = b'-';
 
 pub fn up(args: &args::Up) -> Result<()> {
-    let config = node_args::node(&args.node, args.name.as_deref(), "")?;
+    let mut config = node_args::node(&args.node, args.name.as_deref(), "")?;
+    if !args.command.is_empty() {
+        config.programs.push(args.command.clone());
+    }
+    if let Some(word) = &args.restart {
+        config.restart = word.parse()?;
+    }
     let name = config.name.clone();
+    let job = Job::new(config, args.foreground)?;
+    if args.foreground {
+        return match job.carry_out(None) {
+            0 => Ok(()),
+            _ => Err(Failure::Said),
+        };
+    }
     let log = log_path(&Folder::open()?, &name);
     let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
     match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
         Side::Detached => {
             drop(reader);
-            keep(config, writer, &log)
+            keep(job, writer, &log)
         }
         Side::Caller => {
             drop(writer);
@@ -54,37 +67,44 @@ fn log_path(folder: &Folder, name: &str) -> PathBuf {
 }
 
 /// The node's process, from start to end.
-fn keep(config: NodeConfig, writer: PipeWriter, log: &Path) -> ! {
+fn keep(job: Job, writer: PipeWriter, log: &Path) -> ! {
     leaf::close_all_but(writer.as_fd());
-    let mut writer = Some(writer);
-    // Whether the caller was told. If it is not there to hear it any more, so be it.
-    let mut say = |byte: u8, text: &str| match writer.take() {
-        Some(mut writer) => {
-            let _ = writer.write_all(&[byte]);
-            let _ = writer.write_all(text.as_bytes());
-            true
-        }
-        None => false,
-    };
-    let (file, result) = match leave(log) {
+    let status = match leave(log) {
         Ok(file) => {
-            let ready = |_: &_| {
-                say(READY, "");
-            };
-            let result = ring3_node::run(config, ready).map_err(Failure::from);
-            (Some(file), result)
+            let status = job.carry_out(Some(Caller(writer)));
+            remove_if_empty(file, log);
+            status
         }
-        Err(failure) => (None, Err(failure)),
+        Err(failure) => {
+            Caller(writer).say(FAILED, &failure.to_string());
+            1
+        }
     };
-    if let Err(failure) = &result {
-        if !say(FAILED, &failure.to_string()) {
-            say::complain(failure);
-        }
+    std::process::exit(status)
+}
+
+/// Who waits for the node to come up.
+pub struct Caller(PipeWriter);
+
+impl Caller {
+    /// Broken when the caller has gone: then nobody wants the node.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
-    if let Some(file) = file {
-        remove_if_empty(file, log);
+
+    pub fn ready(self) {
+        self.say(READY, "");
     }
-    std::process::exit(i32::from(result.is_err()))
+
+    pub fn failed(self, failure: &Failure) {
+        self.say(FAILED, &failure.to_string());
+    }
+
+    /// If the caller is not there to hear it any more, so be it.
+    fn say(mut self, byte: u8, text: &str) {
+        let _ = self.0.write_all(&[byte]);
+        let _ = self.0.write_all(text.as_bytes());
+    }
 }
 
 /// Opens the log. All who may write to it hold a shared lock: one that wants the name of a node that

@@ -44,6 +44,12 @@ pub enum ConfigError {
     #[error("a grace of `{got}` is none: use seconds, 0 to {max}, for example 10 or 0.5")]
     Grace { got: String, max: u64 },
 
+    #[error("restart `{got}` is unknown: use no, on-failure or always")]
+    Restart { got: String },
+
+    #[error("a program's command is empty: use command = [\"NAME\", \"ARGUMENT\"]")]
+    NoProgram,
+
     #[error("{count} ports are too many: a node has at most {max}")]
     TooManyPorts { count: usize, max: usize },
 

@@ -17,6 +17,7 @@
 //! A port may also be one string, as on the command line:
 //! `port = ["link:ab,addr=10.0.0.1/24", "passt"]`.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -24,7 +25,7 @@ use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
 
 use crate::error::ConfigError;
-use crate::node::{grace, NodeConfig, GRACE_DEFAULT, MEM_DEFAULT, SPIN_DEFAULT_NS};
+use crate::node::{grace, NodeConfig, Restart, GRACE_DEFAULT, MEM_DEFAULT, SPIN_DEFAULT_NS};
 use crate::port::{Draft, PortKind, PortSpec};
 use crate::{size, sysctl};
 
@@ -39,11 +40,21 @@ struct File {
     host_cpuid: Option<bool>,
     cmdline: Option<String>,
     grace: Option<Text>,
+    restart: Option<String>,
     image: Option<PathBuf>,
     #[serde(default)]
     sysctl: Pairs,
     #[serde(default)]
     port: Vec<Port>,
+    #[serde(default)]
+    program: Vec<Program>,
+}
+
+/// One of the programs that `ring3 up` starts on the node.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Program {
+    command: Vec<String>,
 }
 
 impl NodeConfig {
@@ -76,6 +87,17 @@ impl NodeConfig {
             grace: match file.grace {
                 Some(Text(text)) => grace(&text).map_err(|e| error(e.to_string()))?,
                 None => GRACE_DEFAULT,
+            },
+            programs: file
+                .program
+                .into_iter()
+                .map(|it| it.command.into_iter().map(OsString::from).collect())
+                .collect(),
+            restart: match file.restart {
+                Some(word) => word
+                    .parse()
+                    .map_err(|e: ConfigError| error(e.to_string()))?,
+                None => Restart::No,
             },
             image: file.image.map(from_folder),
         };

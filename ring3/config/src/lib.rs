@@ -27,5 +27,5 @@ pub mod sysctl;
 mod fuzz;
 
 pub use error::ConfigError;
-pub use node::{grace, NodeConfig};
+pub use node::{grace, NodeConfig, Restart};
 pub use port::{PortKind, PortSpec};

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A whole node, and the checks that need the whole.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::ConfigError;
@@ -35,6 +37,31 @@ pub const PORTS_MAX: usize = 16;
 /// cmdline[512] of include/ring3.h, less the NUL and room for what ring3 adds.
 const CMDLINE_MAX: usize = 383;
 
+/// Whether what ends is started again: the node if it fails, its programs if they end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Restart {
+    #[default]
+    No,
+    /// A program that exits with 0 has done what it was for.
+    OnFailure,
+    Always,
+}
+
+impl FromStr for Restart {
+    type Err = ConfigError;
+
+    fn from_str(word: &str) -> Result<Restart, ConfigError> {
+        match word {
+            "no" => Ok(Restart::No),
+            "on-failure" => Ok(Restart::OnFailure),
+            "always" => Ok(Restart::Always),
+            _ => Err(ConfigError::Restart {
+                got: word.to_owned(),
+            }),
+        }
+    }
+}
+
 /// A grace in seconds: `10`, `0.5`.
 pub fn grace(text: &str) -> Result<Duration, ConfigError> {
     let seconds = text.parse().ok();
@@ -66,6 +93,9 @@ pub struct NodeConfig {
     pub cmdline: String,
     /// What programs have between SIGTERM and SIGKILL when the node ends.
     pub grace: Duration,
+    /// What `ring3 up` starts on the node: each a program and its arguments.
+    pub programs: Vec<Vec<OsString>>,
+    pub restart: Restart,
     /// Another kernel image than the one beside the command.
     pub image: Option<PathBuf>,
 }
@@ -83,6 +113,8 @@ impl NodeConfig {
             host_cpuid: false,
             cmdline: String::new(),
             grace: GRACE_DEFAULT,
+            programs: Vec::new(),
+            restart: Restart::No,
             image: None,
         }
     }
@@ -97,6 +129,9 @@ impl NodeConfig {
                 got: self.spin_ns,
                 max: SPIN_MAX_NS,
             });
+        }
+        if self.programs.iter().any(Vec::is_empty) {
+            return Err(ConfigError::NoProgram);
         }
         if !(1..=CPUS_MAX).contains(&self.cpus) {
             return Err(ConfigError::Cpus {

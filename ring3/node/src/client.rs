@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::socket_peercred;
-use rustix::process::{pidfd_open, PidfdFlags};
+use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
 pub use crate::control::{Calls, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
@@ -128,6 +128,11 @@ impl Client {
             let is_late = || start.elapsed() > patience;
             let told = self.connect().and_then(|stream| {
                 keeper = keeper_of(&stream);
+                // A stopped one does not hear.
+                if let (Some(keeper), Some(_)) = (&keeper, stopped(&stream)) {
+                    let _ = pidfd_send_signal(keeper, Signal::CONT);
+                    std::thread::sleep(DOWN_TURN);
+                }
                 self.exchange(&stream, &Request::Down, PATIENCE)
             });
             match told {
@@ -184,6 +189,9 @@ impl Client {
         request: &Request,
         patience: Duration,
     ) -> Result<Reply> {
+        if let Some(why) = stopped(stream) {
+            return Err(self.no_answer(&why));
+        }
         let exchange = || {
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
@@ -281,12 +289,22 @@ enum Absent {
     Ending,
 }
 
+/// What to say of a node whose process is stopped: to wait for its answer would be in vain.
+fn stopped(stream: &UnixStream) -> Option<String> {
+    let pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero();
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, state) = stat.rsplit_once(") ")?;
+    state.starts_with('T').then(|| {
+        format!("its process is stopped: `fg` or `kill -CONT {pid}` lets it go on, `ring3 down` ends it")
+    })
+}
+
 /// Why there is no answer in time, and how to be rid of the node all the same.
 fn late(stream: &UnixStream, patience: Duration) -> String {
     let seconds = patience.as_secs();
     match socket_peercred(stream) {
         Ok(peer) => format!(
-            "nothing within {seconds} s; is it stopped? `kill {}` ends the node",
+            "nothing within {seconds} s; its process is {}, `kill -KILL` ends that",
             peer.pid.as_raw_nonzero()
         ),
         Err(_) => format!("nothing within {seconds} s"),

@@ -48,6 +48,7 @@ pub struct NodeHandle {
     region: Arc<Region>,
     stop: Arc<OwnedFd>,
     ended: Arc<OwnedFd>,
+    failed: Arc<OwnedFd>,
     thread: Option<JoinHandle<Result<()>>>,
 }
 
@@ -61,32 +62,33 @@ impl NodeHandle {
 
     /// The same in a runtime folder that is known already.
     pub fn start_in(config: NodeConfig, folder: &Folder) -> Result<NodeHandle> {
-        NodeHandle::begin(config, folder, None)
+        NodeHandle::begin(config, folder, &[])
     }
 
-    /// As [`NodeHandle::start`], until `give_up` is readable: then [`Error::GivenUp`]. What the
+    /// As [`NodeHandle::start`], until one of `give_up` is readable or broken: then [`Error::GivenUp`]. What the
     /// start waits for may hold its thread up; whoever gives up is to end this process.
-    pub fn start_unless(config: NodeConfig, give_up: BorrowedFd<'_>) -> Result<NodeHandle> {
-        NodeHandle::begin(config, &Folder::open()?, Some(give_up))
+    pub fn start_unless(config: NodeConfig, give_up: &[BorrowedFd<'_>]) -> Result<NodeHandle> {
+        NodeHandle::begin(config, &Folder::open()?, give_up)
     }
 
     fn begin(
         config: NodeConfig,
         folder: &Folder,
-        give_up: Option<BorrowedFd<'_>>,
+        give_up: &[BorrowedFd<'_>],
     ) -> Result<NodeHandle> {
         let name = config.name.clone();
         let grace = config.grace;
         let stop = Arc::new(event_fd()?);
         let ended = Arc::new(event_fd()?);
+        let failed = Arc::new(event_fd()?);
         let is_up = Arc::new(event_fd()?);
         let (tell, told) = mpsc::channel();
         let body = {
             let (folder, stop, ended) = (folder.clone(), stop.clone(), ended.clone());
-            let is_up = is_up.clone();
+            let (is_up, failed) = (is_up.clone(), failed.clone());
             move || {
                 let _bell = RingAtEnd(ended);
-                keep(config, &folder, &stop, |region| {
+                keep(config, &folder, &stop, &failed, |region| {
                     let _ = tell.send(region);
                     ring(&is_up);
                 })
@@ -123,6 +125,7 @@ impl NodeHandle {
             region,
             stop,
             ended,
+            failed,
             thread: Some(thread),
         })
     }
@@ -144,6 +147,11 @@ impl NodeHandle {
     /// Readable when the node has ended, because somebody said `down` to it.
     pub fn ended_fd(&self) -> impl AsFd + '_ {
         self.ended.as_fd()
+    }
+
+    /// Readable when the node has failed and its programs have been ended.
+    pub fn failed_fd(&self) -> impl AsFd + '_ {
+        self.failed.as_fd()
     }
 
     /// Takes the node down and removes what it made. An error if it was poisoned.
@@ -193,11 +201,7 @@ enum Start {
     GivenUp,
 }
 
-fn wait_for_start(
-    is_up: &OwnedFd,
-    ended: &OwnedFd,
-    give_up: Option<BorrowedFd<'_>>,
-) -> Result<Start> {
+fn wait_for_start(is_up: &OwnedFd, ended: &OwnedFd, give_up: &[BorrowedFd<'_>]) -> Result<Start> {
     let mut fds = vec![
         PollFd::new(is_up, PollFlags::IN),
         PollFd::new(ended, PollFlags::IN),
@@ -214,7 +218,7 @@ fn wait_for_start(
             Err(why) => return Err(Error::host("wait for a node")(why)),
         }
     }
-    let given_up = fds.get(2).is_some_and(|fd| !fd.revents().is_empty());
+    let given_up = fds[2..].iter().any(|fd| !fd.revents().is_empty());
     Ok(match given_up {
         true => Start::GivenUp,
         false => Start::UpOrOver,
@@ -243,6 +247,7 @@ fn keep(
     config: NodeConfig,
     folder: &Folder,
     stop: &Arc<OwnedFd>,
+    failed: &Arc<OwnedFd>,
     up: impl FnOnce(Arc<Region>),
 ) -> Result<()> {
     fault::prepare_thread();
@@ -250,34 +255,7 @@ fn keep(
     let mut node = Node::start(config, folder)?;
     let sockets = node.listen(stop)?;
     up(node.region().clone());
-    node.serve(&sockets, stop)
-}
-
-/// `ring3 up`: keeps the node until `ring3 down`, SIGTERM, SIGINT or SIGHUP.
-///
-/// Call it on the main thread of a process that has no other. `ready` is called once when
-/// programs may join; an error before that means that the node never was.
-pub fn run(config: NodeConfig, ready: impl FnOnce(&NodeHandle)) -> Result<()> {
-    let signals = sys::signal_fd(&[libc::SIGTERM, libc::SIGINT, libc::SIGHUP]).map_err(|why| {
-        Error::Host {
-            what: "wait for signals".into(),
-            why,
-        }
-    })?;
-    raise_descriptor_limit();
-    let node = NodeHandle::start_unless(config, signals.as_fd())?;
-    ready(&node);
-    loop {
-        let mut fds = [
-            PollFd::new(&signals, PollFlags::IN),
-            PollFd::new(&node.ended, PollFlags::IN),
-        ];
-        match poll(&mut fds, None) {
-            Ok(_) => return node.down(),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(why) => return Err(Error::host("wait for signals")(why)),
-        }
-    }
+    node.serve(&sockets, stop, failed)
 }
 
 /// A node has a pidfd for each of its processes; the usual soft limit is half of what it may have.

@@ -7,7 +7,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`handle`] | the way in: [`NodeHandle::start`], [`run`] |
+//! | [`handle`] | the way in: [`NodeHandle::start`] |
 //! | [`client`], [`control`] | the way to a node that runs elsewhere, and what is said there |
 //! | [`runtime`] | where nodes find each other: the user's runtime folder |
 //! | [`node`] | a node's life from boot to end; start reading here |
@@ -63,5 +63,5 @@ mod tests;
 
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
-pub use handle::{raise_descriptor_limit, run, NodeHandle};
+pub use handle::{raise_descriptor_limit, NodeHandle};
 pub use runtime::Folder;

@@ -42,7 +42,7 @@ use std::time::{Duration, Instant};
 use ring3_abi::RING3_UP;
 use ring3_config::NodeConfig;
 
-use crate::drivers::{self, event_fd, Driver, PortWatch};
+use crate::drivers::{self, event_fd, ring, Driver, PortWatch};
 use crate::elf::Image;
 use crate::error::{Error, Result};
 use crate::farewell::Farewell;
@@ -238,12 +238,13 @@ impl Node {
 
 impl Node {
     /// The node is poisoned: its programs end, while whoever asks hears why.
-    fn end_programs(&mut self) -> Result<()> {
+    fn end_programs(&mut self, failed: Arc<OwnedFd>) -> Result<()> {
         let (region, grace) = (self.region.clone(), self.config.grace);
         let driver = Driver::start("ring3-farewell", move || {
             let mut farewell = Farewell::new(&region);
             farewell.ask(grace);
             farewell.kill();
+            ring(&failed);
         })?;
         self.farewell = Some((driver, Instant::now()));
         Ok(())

@@ -291,27 +291,6 @@ impl Drop for SignalMask {
     }
 }
 
-/// A descriptor that is readable when one of `signals` is pending. They are blocked on this
-/// thread from here on.
-pub(crate) fn signal_fd(signals: &[libc::c_int]) -> Result<OwnedFd> {
-    // SAFETY: sigset_t is plain data that sigemptyset fills in; signalfd makes a descriptor
-    // that nobody else has.
-    unsafe {
-        let mut set: libc::sigset_t = zeroed();
-        libc::sigemptyset(&mut set);
-        for &signal in signals {
-            libc::sigaddset(&mut set, signal);
-        }
-        libc::pthread_sigmask(libc::SIG_BLOCK, &set, std::ptr::null_mut());
-        let fd = check(libc::signalfd(
-            -1,
-            &set,
-            libc::SFD_CLOEXEC | libc::SFD_NONBLOCK,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
-}
-
 // ---- processes ----
 
 /// Does `body` in a child of this process, which has the name, all signals blocked, a session of its own

@@ -19,6 +19,7 @@
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
 //! | [`trace`] | gdb, strace, ltrace, valgrind |
+//! | [`ups`] | nodes that start programs, and start again; nodes at a terminal |
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
@@ -64,6 +65,7 @@ mod storm;
 mod topology;
 mod trace;
 mod transfer;
+mod ups;
 mod usage;
 mod web;
 
@@ -113,6 +115,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(soak::trials(options));
     all.extend(fuzz::trials(options));
     all.extend(ends::trials());
+    all.extend(ups::trials());
     all.extend(faults::trials());
     all.extend(shortage::trials());
     all.extend(calls::trials());

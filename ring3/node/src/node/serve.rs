@@ -69,8 +69,13 @@ impl Node {
         })
     }
 
-    /// Serves until `stop` is rung.
-    pub fn serve(&mut self, sockets: &Sockets, stop: &OwnedFd) -> Result<()> {
+    /// Serves until `stop` is rung. Rings `failed` when the node is poisoned and its programs are gone.
+    pub fn serve(
+        &mut self,
+        sockets: &Sockets,
+        stop: &OwnedFd,
+        failed: &Arc<OwnedFd>,
+    ) -> Result<()> {
         let fail = || Error::host("wait for a node's events");
         let set = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(fail())?;
         let add = |fd: &dyn std::os::fd::AsFd, token| {
@@ -113,7 +118,7 @@ impl Node {
             if let (Some(why), false) = (self.region.poison(), poison_said) {
                 log::error!("node {} is poisoned: {why}", self.config.name);
                 poison_said = true;
-                self.note(Node::end_programs);
+                self.note(|node| node.end_programs(failed.clone()));
             }
         }
     }

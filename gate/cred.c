@@ -161,6 +161,70 @@ long cred_prctl(struct gate_regs *r)
 	return ret;
 }
 
+/*
+ * Set-id bits mean something only if both ids of the file are mapped in the caller's user namespace. One that is not looks
+ * like the overflow id, which the map then does not have either.
+ */
+static bool is_mapped(const char *map, u32 id)
+{
+	char text[1024];
+	const char *line;
+	long fd, n;
+
+	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)map, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return true;
+	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, fd);
+	if (n < 0)
+		return true;
+	text[n] = 0;
+	for (line = text; *line; line += *line == '\n') {	/* inside, outside, how many */
+		u64 word[3];
+		u32 i;
+
+		for (i = 0; i < 3; i++) {
+			while (*line == ' ')
+				line++;
+			word[i] = gate_strtou(line, 10, &line);
+		}
+		if (id >= word[0] && id - word[0] < word[2])
+			return true;
+		if (*line && *line != '\n')
+			return true;
+	}
+	return n == sizeof(text) - 1;	/* there may be more */
+}
+
+bool cred_host_ignores_set_id(const struct stat *st)
+{
+	return host_syscall5(__NR_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1 ||
+	       !is_mapped("/proc/self/uid_map", st->st_uid) || !is_mapped("/proc/self/gid_map", st->st_gid);
+}
+
+/*
+ * The host has given nothing to a program for its file's capabilities, since it executes the gate's. On the node they
+ * count, as they do on Linux.
+ */
+void cred_of_file(int fd)
+{
+	struct vfs_ns_cap_data data;
+	struct host_statfs fs;
+	u64 permitted, inheritable;
+	long n = host_syscall4(__NR_fgetxattr, fd, (long)"security.capability", (long)&data, sizeof(data));
+
+	/* One of another namespace's (revision 3, with its root) is not ours; ours come as revision 2. */
+	if (likely(n != XATTR_CAPS_SZ_2) || (data.magic_etc & VFS_CAP_REVISION_MASK) != VFS_CAP_REVISION_2)
+		return;
+	if (host_syscall2(__NR_fstatfs, fd, (long)&fs) || (fs.flags & HOST_NOSUID))
+		return;
+	permitted = data.data[0].permitted | (u64)data.data[1].permitted << 32;
+	inheritable = data.data[0].inheritable | (u64)data.data[1].inheritable << 32;
+	n = image_call3(RING3_NR_FILE_CAPS, permitted, inheritable, data.magic_etc & VFS_CAP_FLAGS_EFFECTIVE);
+	if (n < 0)	/* Linux does not execute what may not have all that it has to; here it has begun */
+		gate_warn("the program runs without its file's capabilities (error %ld)", -n);
+}
+
 static long user_ns_name(s32 pid, char *name, u32 size)
 {
 	char path[40];

@@ -104,6 +104,9 @@ bool cred_prctl_is(u64 option);		/* prctl() about rights */
 long cred_prctl(struct gate_regs *r);
 /* After an exec, which makes the effective ids the saved ones: the task has those that the program sees. */
 void cred_align(const u64 *auxv);
+/* Behind the exec of fd: what capabilities of the file mean on the node. */
+void cred_of_file(int fd);
+bool cred_host_ignores_set_id(const struct stat *st);	/* ... bits of a file */
 
 u32 helper_others(void);	/* threads of the program's own beside the caller */
 

@@ -68,6 +68,14 @@ struct host_msghdr {
 	u32 pad1;
 };
 
+struct host_statfs {
+	s64 type, bsize, blocks, bfree, bavail, files, ffree;
+	s32 fsid[2];
+	s64 namelen, frsize, flags, spare[4];
+};
+#define HOST_NOSUID	2	/* flags: ST_NOSUID */
+#define HOST_NOEXEC	8	/* ST_NOEXEC */
+
 struct host_cmsghdr {
 	u64 len;
 	s32 level;

@@ -18,13 +18,6 @@
 #define PHDRS_MAX	128
 #define PHDRS_BYTES	(PHDRS_MAX * sizeof(Elf64_Phdr))
 #define INTERP_MAX	4096
-#define NOEXEC		8	/* ST_NOEXEC */
-
-struct host_statfs {
-	s64 type, bsize, blocks, bfree, bavail, files, ffree;
-	s32 fsid[2];
-	s64 namelen, frsize, flags, spare[4];
-};
 
 static long read_at(int fd, void *buf, size_t n, u64 at)
 {
@@ -36,7 +29,7 @@ static long read_at(int fd, void *buf, size_t n, u64 at)
 /* The checks that need no look into the file. */
 static long probe_file(int fd, const char *path, char why[WHY_BYTES])
 {
-	struct host_statfs fs;
+	struct host_statfs fs = { 0 };
 	struct stat st;
 	long ret = host_syscall2(__NR_fstat, fd, (long)&st);
 
@@ -44,7 +37,7 @@ static long probe_file(int fd, const char *path, char why[WHY_BYTES])
 		return ret;
 	if ((st.st_mode & 0170000) != 0100000)
 		return -EACCES;
-	if (!host_syscall2(__NR_fstatfs, fd, (long)&fs) && (fs.flags & NOEXEC))
+	if (!host_syscall2(__NR_fstatfs, fd, (long)&fs) && (fs.flags & HOST_NOEXEC))
 		return -EACCES;
 	ret = host_syscall4(__NR_faccessat2, fd, (long)"", 1 /* X_OK */,
 			    AT_EMPTY_PATH | AT_EACCESS);
@@ -52,9 +45,10 @@ static long probe_file(int fd, const char *path, char why[WHY_BYTES])
 		ret = 0;
 	if (ret)
 		return ret;
-	if (((st.st_mode & S_ISUID) && st.st_uid != host_syscall0(__NR_geteuid)) ||
-	    ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
-	     st.st_gid != host_syscall0(__NR_getegid))) {
+	if ((((st.st_mode & S_ISUID) && st.st_uid != host_syscall0(__NR_geteuid)) ||
+	     ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) &&
+	      st.st_gid != host_syscall0(__NR_getegid))) &&
+	    !(fs.flags & HOST_NOSUID) && !cred_host_ignores_set_id(&st)) {
 		gate_format(why, WHY_BYTES,
 			    "%s is set-user-ID or set-group-ID; such programs do not run on a node", path);
 		return -EPERM;

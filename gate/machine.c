@@ -53,7 +53,7 @@ static bool proc_is_machine(const char *name)
 
 static bool is_machine(s32 fd, char name[NAME_BYTES])
 {
-	struct { u64 type, more[14]; } fs;	/* struct statfs */
+	struct host_statfs fs;
 	char link[40];
 	long n;
 

@@ -199,6 +199,7 @@ void gate_start(u64 *sp)
 	if (after) {
 		cred_align(auxv);	/* what exec does to capabilities depends on them */
 		image_call0(RING3_NR_EXEC);
+		cred_of_file(p.fd);
 	}
 	if (filters)
 		seccomp_restore();

@@ -201,9 +201,10 @@ enum ring3_state {
 #define RING3_NR_NEWUSER	0x1016
 #define RING3_NR_IDS		0x1017
 #define RING3_NR_NUMBER		0x1018
+#define RING3_NR_FILE_CAPS	0x101a
 /* ring3_xfer.h */
 #define RING3_NR_SENDFILE	0x1019
-#define RING3_NR_MAX		0x101a	/* numbers from here on are no calls */
+#define RING3_NR_MAX		0x101b	/* numbers from here on are no calls */
 
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */

@@ -22,5 +22,9 @@
  * NUMBER(thread): CLONE made this block for a new process, whose pid the host has written into its
  * ring3_proc by now: its task takes that number. It does so by itself on its first call.
  */
+/*
+ * FILE_CAPS(permitted, inheritable, effective): behind EXEC, what the file that is executed has of capabilities: two
+ * sets, and whether they are effective at once. As Linux has them count: not for root, nor with NO_NEW_PRIVS.
+ */
 
 #endif /* RING3_CRED_H */

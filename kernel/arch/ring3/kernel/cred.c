@@ -147,6 +147,31 @@ long ring3_exec_creds(void)
 	return ret;
 }
 
+/* bprm_caps_from_vfs_caps() and what follows it in cap_bprm_creds_from_file(), for a file that is the host's. */
+long ring3_sys_file_caps(u64 permitted, u64 inheritable, bool effective)
+{
+	const struct cred *old = current_cred();
+	kuid_t root = make_kuid(old->user_ns, 0);
+	kernel_cap_t all;
+	struct cred *cred;
+
+	if (uid_eq(old->euid, root) || uid_eq(old->uid, root) || task_no_new_privs(current))
+		return 0;
+	cred = prepare_creds();
+	if (!cred)
+		return -ENOMEM;
+	all.val = permitted & CAP_VALID_MASK;
+	cred->cap_permitted.val = (cred->cap_bset.val & permitted) | (cred->cap_inheritable.val & inheritable);
+	if (effective && !cap_issubset(all, cred->cap_permitted)) {
+		abort_creds(cred);
+		return -EPERM;
+	}
+	cap_clear(cred->cap_ambient);
+	cred->cap_effective = effective ? cred->cap_permitted : CAP_EMPTY_SET;
+	commit_creds(cred);
+	return 0;
+}
+
 static int __init plain_file_init(void)
 {
 	plain_file = filp_open("/", O_RDONLY | O_DIRECTORY, 0);

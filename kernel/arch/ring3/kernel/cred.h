@@ -10,5 +10,6 @@ long ring3_sys_newuser(void);
 long ring3_sys_ids(u64 uid, u64 suid, u64 gid, u64 sgid);
 void ring3_map_user_ns(struct task_struct *task);
 long ring3_exec_creds(void);
+long ring3_sys_file_caps(u64 permitted, u64 inheritable, bool effective);
 
 #endif

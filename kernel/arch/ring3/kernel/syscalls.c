@@ -106,6 +106,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_unpark(a[0], a[1], a[2]);
 	case RING3_NR_GRAB:
 		return ring3_sys_grab(a[0], a[1], a[2]);
+	case RING3_NR_FILE_CAPS:
+		return ring3_sys_file_caps(a[0], a[1], a[2]);
 	case RING3_NR_NEWUSER:
 		return ring3_sys_newuser();
 	case RING3_NR_NUMBER:

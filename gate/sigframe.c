@@ -217,6 +217,12 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 	if (push_frame(uc, info, &act)) {
 		siginfo_t segv = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
 
+		/* As force_sigsegv(): its handler may be for another stack. */
+		if (sig != SIGSEGV && sh->action[SIGSEGV].handler > (u64)SIG_IGN &&
+		    !(tcb->forced_mask & SIGBIT(SIGSEGV))) {
+			signal_deliver_one(uc, &segv);
+			return;
+		}
 		fatal(&segv, uc);
 		if (unlikely(is_init()))
 			host_syscall1(__NR_exit_group, 128 + SIGSEGV);

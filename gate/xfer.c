@@ -10,6 +10,8 @@
 #include "policy.h"
 
 #include "ring3_xfer.h"
+#include <asm/socket.h>
+#include <asm/sockios.h>
 #include <linux/stat.h>
 
 #define BOUNCE		RING3_SENDFILE_MAX
@@ -22,6 +24,7 @@
 #define MSG_TRUNC	0x20
 #define MSG_DONTWAIT	0x40
 #define MSG_MORE	0x8000
+#define SOL_SOCKET	1
 #define SPLICE_F_NONBLOCK	0x02
 #define SPLICE_F_MORE		0x04
 #define SPLICE_F_ALL		0x0f
@@ -224,6 +227,36 @@ static long broken_pipe(void)
 	return -EPIPE;
 }
 
+/*
+ * What a socket of the node holds, without taking it out. Linux's splice stops before an urgent byte, and returns 0 where
+ * that is the next one, also where it comes while it waits; recvfrom() would skip it and wait on.
+ */
+static long socket_peek(u32 in, char *buf, u64 len)
+{
+	struct { s64 sec, usec; } limit = { 0 };
+	struct timespec ts;
+	s32 mark, size = sizeof(limit);
+	struct pollfd p = { .fd = in, .events = POLLIN | POLLPRI };
+	long ret;
+
+	for (;;) {
+		if (image_call3(__NR_ioctl, in, SIOCATMARK, &mark))	/* no TCP */
+			return image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
+		if (mark)
+			return 0;
+		ret = image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK | MSG_DONTWAIT, 0, 0);
+		if (ret != -EAGAIN || (image_call2(__NR_fcntl, in, F_GETFL) & O_NONBLOCK))
+			return ret;
+		image_call5(__NR_getsockopt, in, SOL_SOCKET, SO_RCVTIMEO_OLD, &limit, &size);
+		ts = (struct timespec){ .tv_sec = limit.sec, .tv_nsec = limit.usec * 1000 };
+		ret = image_call5(__NR_ppoll, &p, 1, limit.sec || limit.usec ? &ts : NULL, NULL, 0);
+		if (!ret)
+			return -EAGAIN;
+		if (ret < 0)
+			return ret != -ERESTARTNOHAND ? ret : limit.sec || limit.usec ? -EINTR : -ERESTARTSYS;
+	}
+}
+
 /* From a node socket or file into a pipe of the host. */
 static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 {
@@ -245,7 +278,7 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 	if (len > room)
 		len = room;
 	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag says for itself. */
-	got = image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
+	got = socket_peek(in, buf, len);
 	socket = got != -ENOTSOCK;
 	if (!socket)
 		got = image_call3(__NR_read, in, buf, len);
@@ -400,7 +433,12 @@ long do_splice(struct gate_regs *r)
 	ret = in_node ? host_allows(out, O_WRONLY) : host_allows(in, O_RDONLY);
 	if (ret)
 		return ret;
+	if (out_node && (image_call2(__NR_fcntl, out, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		return -EBADF;
 	if (!pipe || (in_node ? r->a[1] : r->a[3]))
+		return -EINVAL;
+	/* Those of the node's that can't be spliced into (epoll, eventfd, TUN) say so before the pipe has anything. */
+	if (out_node && node_type(out) != S_IFSOCK && node_type(out) != S_IFREG)
 		return -EINVAL;
 	buf = bounce_get();
 	if (!buf)

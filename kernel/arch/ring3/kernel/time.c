@@ -290,6 +290,7 @@ void ring3_timer_irq(void)
 		return;
 	WRITE_ONCE(vcpu->deadline, U64_MAX);
 	ring3_clock_sync();
+	ring3_wake_now(vcpu);
 	/* A call that goes on and on never comes to where signals are looked at (host_wait()). */
 	if ((host_load(&tb->word) & RING3_WORD_SIGNAL) && tb->task && r3t_call(tb) != R3_CALL_DONE) {
 		host_andnot(&tb->word, RING3_WORD_SIGNAL);

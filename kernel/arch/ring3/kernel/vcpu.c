@@ -46,19 +46,26 @@
 #include <asm/unistd.h>
 #include "vcpu.h"
 
-#define SPIN_ACQUIRE		200		/* turns of pause, some 5-10 us */
-#define SPIN_ACQUIRE_NS		50000ULL	/* of such turns with the CPU given away between */
-#define NEW_CALL_EVERY		50		/* of those, for one that has a new call */
-#define SPIN_WAIT		100
+#define ACQUIRE_TURNS		4		/* of pause between two looks, some 0.3 us */
+#define GONE_LOOKS		3		/* at a free vCPU: nobody is making calls */
+#define ACQUIRE_NEW_NS		1500ULL		/* a new call leaves the holder alone for so long */
+#define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake, with the CPU given away every */
+#define ACQUIRE_YIELD_NS	2000ULL		/* so often: the holder may have to run on it; */
+#define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are crowded */
+#define DRAIN_TURNS		16		/* of pause, some 1 us: longer than a store takes to arrive */
+#define GIVE_WAY_TURNS		32		/* for as long as a waiter that is awake takes to take over */
+#define SPIN_WAIT		100		/* turns of pause, some 8 us, */
+#define SPIN_WAIT_YIELD		25		/* with the CPU given away every so often */
 #define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
 #define COMES_NS		15000ULL	/* a called thread that has a CPU is there by then */
 #define YIELDED_NS		2000ULL		/* away for longer than the system call takes */
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
-#define CROWDED_TIMES		4		/* for so many times as long it sleeps instead, */
-#define CROWDED_MAX_NS		10000000ULL	/* this long at most */
+#define CROWDED_TIMES		4		/* for so many times as long nobody polls or yields then */
+#define COMPUTES_NS		500000ULL	/* away for longer than anybody but one that computes takes: */
+#define CROWDED_FIRST_NS	10000000ULL	/* nobody does so for this long, and for twice as long where */
+#define CROWDED_MAX_NS		160000000ULL	/* that is found again soon after, this long at most */
+#define ACQUIRE_SLEEP_NS	8000000L	/* who was woken may have died before it took the vCPU */
 #define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
-#define ACQUIRE_FIRST_NS	1000000L	/* its way out may have missed us: entry.S */
-#define ACQUIRE_LAST_NS		(8 * ACQUIRE_FIRST_NS)
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
 
 struct ring3_cpu ring3_cpus[NR_CPUS] = { [0 ... NR_CPUS - 1] = { .patience = COMES_NS } };
@@ -76,13 +83,79 @@ static int fail(struct ring3_thread *tb)
 	return 0;
 }
 
-/* A thread's word says something new and was `w` before: wakes it, wherever it sleeps. */
-static void wake_thread(struct ring3_thread *tb, u32 w)
+/*
+ * Others want the CPUs that this node's threads run on: then who polls or yields keeps from running whom it waits for, and
+ * pays for it: the host's scheduler takes for used what was given away, and lets those that
+ * compute go first for milliseconds. So for a while all sleep at once instead, and are woken.
+ */
+static bool is_crowded(struct ring3_cpu *cpu, u64 now)
+{
+	return now < READ_ONCE(cpu->crowded_until);
+}
+
+static void wake(struct ring3_thread *tb, u32 w)
 {
 	if (w & RING3_WORD_SLEEPING)
 		ring3_host_futex_wake(&tb->word, 1);
 	else if (w & RING3_WORD_QUEUED)
 		ring3_host_futex_wake(&r3t_vcpu(tb)->owner, INT_MAX);
+}
+
+/*
+ * Where the CPUs are crowded a thread that is woken runs at once, mostly, on the CPU of the one that woke it, and needs the
+ * vCPU, which that one still has: both would have to sleep once more. So the holder wakes it after it has let go.
+ */
+static bool wake_later(struct ring3_thread *tb, u32 w)
+{
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+
+	if (vcpu != r3t_vcpu(tb) || cpu->n_wakes == WAKES_MAX || !is_crowded(cpu, ring3_clock()))
+		return false;
+	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
+	/* So that it does not let go by the fast path. */
+	host_or(&vcpu->owner, RING3_OWNER_WAITERS);
+	return true;
+}
+
+/* A thread's word says something new and was `w` before: wakes it, wherever it sleeps. */
+static void wake_thread(struct ring3_thread *tb, u32 w)
+{
+	if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) && !wake_later(tb, w))
+		wake(tb, w);
+}
+
+/* The wake-ups that were put off, taken by the holder to be carried out without the vCPU. */
+struct wakes {
+	unsigned int n;
+	struct ring3_wake at[WAKES_MAX];
+};
+
+static void take_wakes(struct ring3_cpu *cpu, struct wakes *wakes)
+{
+	unsigned int i;
+
+	wakes->n = cpu->n_wakes;
+	for (i = 0; i < wakes->n; i++)
+		wakes->at[i] = cpu->wakes[i];
+	cpu->n_wakes = 0;
+}
+
+static void carry_out(const struct wakes *wakes)
+{
+	unsigned int i;
+
+	for (i = 0; i < wakes->n; i++)
+		wake(wakes->at[i].tb, wakes->at[i].word);
+}
+
+/* For a holder that does not let go soon. */
+void ring3_wake_now(struct ring3_vcpu *vcpu)
+{
+	struct wakes wakes;
+
+	take_wakes(vcpu_cpu(vcpu), &wakes);
+	carry_out(&wakes);
 }
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
@@ -136,14 +209,35 @@ static bool somebody_comes(struct ring3_cpu *cpu)
 	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
 }
 
+/*
+ * The vCPU was let go, and somebody waits for it awake: who takes it within a microsecond, if the next call of the thread that was
+ * just here does not come first, in whose CPU the word's cache line is. So that one lets it go first. A waiter that
+ * has lost its CPU asks no more, and nobody waits for it again.
+ */
+static void give_way(struct ring3_vcpu *vcpu)
+{
+	int turns = GIVE_WAY_TURNS;
+
+	if (!(host_andnot(vcpu_pending(vcpu), RING3_IRQ_WAITER) & RING3_IRQ_WAITER))
+		return;
+	while (turns-- && !host_load(&vcpu->owner))
+		host_pause();
+}
+
 /* `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. */
 static void release(struct ring3_vcpu *vcpu, bool watched)
 {
+	struct wakes wakes;
+
 	if (watched && host_load(&vcpu_cpu(vcpu)->away))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
 	ring3_settle(vcpu, watched);
+	/* Who waits has its turn now, or as soon as it is awake. */
+	WRITE_ONCE(*vcpu_yield_word(vcpu), 0);
+	take_wakes(vcpu_cpu(vcpu), &wakes);
 	if (host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
+	carry_out(&wakes);
 	ring3_ports_call();
 }
 
@@ -192,98 +286,165 @@ static void give_baton(struct ring3_thread *to)
 		if (!(w & RING3_WORD_OFFERED))
 			return;
 	} while (!host_cas(&to->word, w, (w & ~RING3_WORD_OFFERED) | RING3_WORD_BATON));
-	wake_thread(to, w);
+	wake(to, w);
+}
+
+/* The thread was away from `from` to `to`, without having asked for a sleep. True: for long, the CPUs are crowded. */
+static bool was_crowded_out(struct ring3_cpu *cpu, u64 from, u64 to)
+{
+	u64 until = READ_ONCE(cpu->crowded_until), last = READ_ONCE(cpu->crowded_ns);
+	u64 away = to - from, ns;
+
+	if (away <= CROWDED_NS)
+		return false;
+	if (away < COMPUTES_NS) {
+		ns = CROWDED_TIMES * away;
+	} else {
+		ns = to < until + 2 * last ? min(2 * last, CROWDED_MAX_NS) : CROWDED_FIRST_NS;
+		WRITE_ONCE(cpu->crowded_ns, ns);
+	}
+	WRITE_ONCE(cpu->crowded_until, max(until, to + ns));
+	return true;
 }
 
 /*
  * Gives the CPU to whoever wants it, for what we wait for may have to run here. False:
  * somebody took it for long, and to sleep is better than to come back again and again.
  */
-static bool yielded_briefly(u64 now)
+static bool yielded_briefly(struct ring3_cpu *cpu, u64 now)
 {
 	ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
-	return ring3_clock() - now <= CROWDED_NS;
+	return !was_crowded_out(cpu, now, ring3_clock());
+}
+
+/* Says in `pending' that a thread waits, for the holder to see as it leaves, and in long kernel work (irq.c). */
+static void ask_for(struct ring3_vcpu *vcpu, u32 how)
+{
+	if (!(host_load(vcpu_pending(vcpu)) & how))
+		host_or(vcpu_pending(vcpu), how);
 }
 
 /*
- * The thread need not acquire any more. If it slept, its wake-up was that of a release, which
- * wakes one: then another has to have it, who else would sleep beside a free vCPU.
+ * The thread is about to sleep on the owner word with the value `o`, WAITERS in it: from now on who lets go wakes it. The
+ * holder may be between its store and its look at `pending', and its store is waited for. False: the word is another.
  */
-static int need_not(struct ring3_vcpu *vcpu, u32 waiters)
+static bool announce(struct ring3_vcpu *vcpu, u32 o)
 {
-	if (waiters)
-		ring3_host_futex_wake(&vcpu->owner, 1);
-	return -1;
+	u32 was = o & ~RING3_OWNER_WAITERS;
+	int i;
+
+	if (!was || (was & RING3_OWNER_POLLING))
+		return false;
+	if (host_load(&vcpu->owner) != o && !host_cas(&vcpu->owner, was, o))
+		return false;
+	/* The way out of the fast path may overwrite WAITERS, but it looks here after that. */
+	ask_for(vcpu, RING3_IRQ_SLEEPER);
+	for (i = 0; i < DRAIN_TURNS; i++) {
+		host_pause();
+		if (host_load(&vcpu->owner) != o)
+			return false;
+	}
+	return true;
 }
+
+/* What came of waiting for the vCPU awake, or asleep. */
+enum acquired {
+	NOT_NEEDED = -1,	/* the thread's word got one of the bits */
+	POISONED = 0,
+	TAKEN = 1,
+	TOO_LONG = 2,
+};
 
 /*
  * A holder lets go within microseconds, mostly, and a sleep and a wake-up take ten times that.
  * Two threads that both sleep for each other's calls would form a convoy. So would two that
  * only make calls, if each took the vCPU as soon as it is free: every call would change the
- * task and move what both use to the other CPU. Who comes with a new call looks rarely, and
- * the holder makes some dozen calls meanwhile.
- *
- * Returns 1 with the vCPU, 0 if the node is poisoned, -1 if meanwhile the thread's
- * word got one of `bits` (its call was finished or handed over).
+ * task and move what both use to the other CPU. So a new call leaves the holder alone for a moment, unless that
+ * has gone, and it makes some dozen calls meanwhile. From then on the thread asks for its turn.
  */
-static int host_acquire(struct ring3_thread *tb, u32 bits)
+static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiters)
 {
-	int every = bits ? 1 : NEW_CALL_EVERY;
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	long patience = ACQUIRE_FIRST_NS, waited = 0;
-	u32 waiters = 0;
-	u64 now, until = 0;
-	long ret;
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u64 start = ring3_clock(), now = start, yielded = start;
+	bool asks = bits || waiters, crowded;
+	int i, gone = GONE_LOOKS;
 	u32 o;
-	int i;
 
 	for (;;) {
-		for (i = 0; i < SPIN_ACQUIRE; i++) {
-			if (i % every == 0 && try_acquire(tb, waiters)) {
-				/* Of one who died before it could hand over. */
-				if (host_load(&tb->word) & RING3_WORD_OFFERED)
-					host_andnot(&tb->word, RING3_WORD_OFFERED);
-				return 1;
-			}
-			if (host_load(&tb->word) & bits)
-				return need_not(vcpu, waiters);
-			host_pause();
+		if ((asks || gone >= GONE_LOOKS) && try_acquire(tb, waiters)) {
+			/* Others who wait awake ask again. */
+			if (host_load(vcpu_pending(vcpu)) & RING3_IRQ_WAITER)
+				host_andnot(vcpu_pending(vcpu), RING3_IRQ_WAITER);
+			return TAKEN;
 		}
-		if (ring3_poisoned())
-			return 0;
+		if (host_load(&tb->word) & bits)
+			return NOT_NEEDED;
 		o = host_load(&vcpu->owner);
-		if (!o || (o & RING3_OWNER_POLLING))
-			continue;
-		if (bits && is_handed(tb))
-			return need_not(vcpu, waiters);
-		now = ring3_clock();
-		if (!until)
-			until = now + SPIN_ACQUIRE_NS;
-		if (now < until) {
-			if (!yielded_briefly(now))
-				until = now;
-			continue;
+		if (!o || (o & RING3_OWNER_POLLING)) {
+			if (ring3_poisoned())
+				return POISONED;
+			gone++;
+		} else {
+			if (bits && is_handed(tb))
+				return NOT_NEEDED;
+			if (asks)
+				ask_for(vcpu, RING3_IRQ_WAITER);
+			gone = 0;
 		}
-		until = 0;
-		if (!(o & RING3_OWNER_WAITERS) &&
-		    !host_cas(&vcpu->owner, o, o | RING3_OWNER_WAITERS))
+		for (i = 0; i < ACQUIRE_TURNS; i++)
+			host_pause();
+		now = ring3_clock();
+		asks |= now - start >= ACQUIRE_NEW_NS;
+		crowded = is_crowded(cpu, now);
+		if (now - start >= (crowded ? ACQUIRE_CROWDED_NS : ACQUIRE_SPIN_NS))
+			return ring3_poisoned() ? POISONED : TOO_LONG;
+		if (!crowded && now - yielded >= ACQUIRE_YIELD_NS) {
+			yielded_briefly(cpu, now);
+			yielded = ring3_clock();
+		}
+	}
+}
+
+/*
+ * Takes the vCPU, unless the thread's word gets one of `bits` first: its call was finished, or
+ * the vCPU handed to it.
+ */
+static enum acquired host_acquire(struct ring3_thread *tb, u32 bits)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	enum acquired got;
+	long ret, waited = 0;
+	u32 o, waiters = 0;
+
+	for (;;) {
+		got = acquire_awake(tb, bits, waiters);
+		if (got == TAKEN && (host_load(&tb->word) & RING3_WORD_OFFERED))
+			/* Of one who died before it could hand over. */
+			host_andnot(&tb->word, RING3_WORD_OFFERED);
+		/* If it slept, its wake-up was that of a release, which wakes one: now another has to have it. */
+		if (got == NOT_NEEDED && waiters)
+			ring3_host_futex_wake(&vcpu->owner, 1);
+		if (got != TOO_LONG)
+			return got;
+		o = host_load(&vcpu->owner) | RING3_OWNER_WAITERS;
+		if (!announce(vcpu, o))
 			continue;
 		waiters = RING3_OWNER_WAITERS;
 		if (bits && (host_or(&tb->word, RING3_WORD_QUEUED) & bits)) {
 			host_andnot(&tb->word, RING3_WORD_QUEUED);
 			continue;
 		}
-		ret = ring3_host_futex_wait(&vcpu->owner, o | RING3_OWNER_WAITERS, patience);
+		ret = ring3_host_futex_wait(&vcpu->owner, o, ACQUIRE_SLEEP_NS);
 		if (bits)
 			host_andnot(&tb->word, RING3_WORD_QUEUED);
-		if (ret == -ETIMEDOUT) {
-			waited += patience;
-			patience = min(2 * patience, ACQUIRE_LAST_NS);
-			if (waited < ACQUIRE_TIMEOUT_NS)
-				continue;
-			waited = 0;
-			ring3_take_from_dead(vcpu);
-		}
+		if (ret != -ETIMEDOUT)
+			continue;
+		waited += ACQUIRE_SLEEP_NS;
+		if (waited < ACQUIRE_TIMEOUT_NS)
+			continue;
+		waited = 0;
+		ring3_take_from_dead(vcpu);
 	}
 }
 
@@ -325,7 +486,8 @@ enum waits {
 static int wait_for_it(struct ring3_thread *tb, enum waits how)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	int spin = SPIN_WAIT;
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	int spin = is_crowded(cpu, ring3_clock()) ? 0 : SPIN_WAIT;
 	long ret;
 	u32 w;
 
@@ -345,11 +507,11 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			return 0;
 		}
 		if ((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) && !is_handed(tb)) {
-			int got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
+			enum acquired got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 
-			if (got == 0)
+			if (got == POISONED)
 				return fail(tb);
-			if (got < 0)
+			if (got == NOT_NEEDED)
 				continue;
 			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
 			/*
@@ -367,8 +529,9 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 		if (ring3_poisoned())
 			return fail(tb);
 		if (spin > 0 && (how == POLLED || host_load(&vcpu->owner))) {
-			spin--;
 			host_pause();
+			if (--spin % SPIN_WAIT_YIELD == 0 && !yielded_briefly(cpu, ring3_clock()))
+				spin = 0;
 			continue;
 		}
 		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
@@ -402,6 +565,24 @@ static int host_wait(struct ring3_thread *tb, enum waits how)
 	return drives;
 }
 
+/*
+ * The vCPU was let go by a plain store. Somebody sleeps, and the store may have overwritten WAITERS: so once more, with a
+ * locked instruction. If another has it by now, that one sees the request as it leaves: only a holder
+ * takes it back. Nobody drives meanwhile; it does no harm to die here.
+ */
+static void wake_sleeper(struct ring3_thread *tb)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+
+	while ((host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER) &&
+	       host_cas(&vcpu->owner, 0, tb->tid | RING3_OWNER_WAITERS)) {
+		WRITE_ONCE(vcpu->driver, 0);
+		host_andnot(vcpu_pending(vcpu), RING3_IRQ_SLEEPER);
+		host_xchg(&vcpu->owner, 0);
+		ring3_host_futex_wake(&vcpu->owner, 1);
+	}
+}
+
 /* The thread's call is over: let go and go home, unless something is left to do. */
 int ring3_host_leave(struct ring3_thread *tb)
 {
@@ -411,6 +592,10 @@ int ring3_host_leave(struct ring3_thread *tb)
 
 	if ((o & RING3_OWNER_TID) == tb->tid && vcpu->driver == (unsigned long)tb)
 		release(vcpu, false);
+	if (host_load(vcpu_pending(vcpu)) & (RING3_IRQ_SLEEPER | RING3_IRQ_WAITER)) {
+		wake_sleeper(tb);
+		give_way(vcpu);
+	}
 	if (host_load(vcpu_pending(vcpu)) && !ring3_poisoned() && try_acquire(tb, 0)) {
 		r3t_call(tb) = R3_CALL_DONE;
 		return 1;
@@ -457,14 +642,20 @@ static int host_poll(struct ring3_thread *tb)
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	u32 mine = tb->tid | RING3_OWNER_POLLING;
-	u64 start, now, cap = READ_ONCE(ring3_region.spin_ns);
+	u64 start, now, last, cap = READ_ONCE(ring3_region.spin_ns);
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
-	bool event = false, beside_peer, crowded, yielded = false;
+	bool event = false, beside_peer, yielded = false;
+	struct wakes wakes;
 	u32 ready, o;
 
-	start = ring3_clock();
+	start = now = ring3_clock();
+	if (is_crowded(cpu, start)) {
+		cpu->gave_up = 0;
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
+		return 1;
+	}
 	/*
 	 * Spinning pays when what we wait for comes while we do. A spin in vain that
 	 * was followed by work soon after was too short: a sleep and a wake-up on
@@ -475,16 +666,15 @@ static int host_poll(struct ring3_thread *tb)
 		cpu->gave_up = 0;
 	}
 	cpu->spin_ns = clamp(cpu->spin_ns, min(cap, SPIN_MIN_NS), cap);
-	crowded = start < cpu->crowded_until && cpu->crowded_cpu == ring3_host_cpu();
-	if (crowded)
-		cpu->spin_ns = min(cap, SPIN_MIN_NS);
 	ring3_poll_disarm();
 	beside_peer = ring3_poll_beside_peer();
 	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
 
+	take_wakes(cpu, &wakes);
 	o = host_load(&vcpu->owner);
 	if (!host_cas(&vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
 		host_or(&vcpu->owner, RING3_OWNER_POLLING);
+	carry_out(&wakes);
 	if (o & RING3_OWNER_WAITERS) {
 		ring3_host_futex_wake(&vcpu->owner, 1);
 		/* It takes the vCPU from us, and the host may have put it on this CPU. */
@@ -511,12 +701,14 @@ static int host_poll(struct ring3_thread *tb)
 			event = true;
 			break;
 		}
+		last = now;
 		now = ring3_clock();
 		if (now >= READ_ONCE(vcpu->deadline)) {
 			host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
 			break;
 		}
-		if (now - start >= cpu->spin_ns) {
+		if ((now - last >= COMPUTES_NS && was_crowded_out(cpu, last, now)) ||
+		    now - start >= cpu->spin_ns) {
 			cpu->gave_up = now;
 			break;
 		}
@@ -529,21 +721,15 @@ static int host_poll(struct ring3_thread *tb)
 		 * What we wait for wants this very CPU (or may want it: nobody tells where
 		 * the far end of a host's device is): the host's scheduler likes to put a
 		 * thread beside the one that woke it. If others with more to do want it
-		 * too it is better to sleep and be woken: for long beside one that computes, who
-		 * comes back in milliseconds, for a moment where it was the peer and a thread of the keeper.
+		 * too it is better to sleep and be woken.
 		 */
-		if (!yielded_briefly(now)) {
-			u64 back = ring3_clock();
-
-			cpu->crowded_until = back + min(CROWDED_MAX_NS, CROWDED_TIMES * (back - now));
-			cpu->crowded_cpu = ring3_host_cpu();
-			crowded = true;
-		}
-		yielded = ring3_clock() - now > YIELDED_NS;
-		if (crowded) {
+		if (!yielded_briefly(cpu, now)) {
 			cpu->gave_up = ring3_clock();
 			break;
 		}
+		last = now;
+		now = ring3_clock();
+		yielded = now - last > YIELDED_NS;
 		beside_peer = ring3_poll_beside_peer();
 	}
 	do {
@@ -562,8 +748,9 @@ static int host_poll(struct ring3_thread *tb)
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	enum acquired got;
+	struct wakes wakes;
 	u32 o;
-	int got;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -587,6 +774,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return host_wait(tb, WATCHES);
 
 	case R3_PARK_HANDOVER:
+		take_wakes(vcpu_cpu(vcpu), &wakes);
 		WRITE_ONCE(vcpu->driver, (unsigned long)to);
 		host_or(&to->word, RING3_WORD_OFFERED);
 		do {
@@ -594,6 +782,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		} while (!host_cas(&vcpu->owner, o,
 				   to->tid | (o & RING3_OWNER_WAITERS)));
 		give_baton(to);
+		carry_out(&wakes);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
@@ -602,6 +791,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 
 	case R3_PARK_YIELD:
 		release(vcpu, false);
+		give_way(vcpu);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			/* Home; what is still runnable is KEEP's to run. */
 			host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
@@ -610,9 +800,9 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			return 0;
 		}
 		got = host_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
-		if (got < 0)
+		if (got == NOT_NEEDED)
 			return host_wait(tb, CALLED);
-		return got ? drive_again(tb) : fail(tb);
+		return got == TAKEN ? drive_again(tb) : fail(tb);
 	}
 	return 0;
 }
@@ -679,7 +869,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	/* Who died has one vCPU; the others would go on. */
 	if (IS_ENABLED(CONFIG_SMP) && !owned && host_load(&ring3_region.state) == RING3_POISONED)
 		return fail(tb);
-	if (!owned && host_acquire(tb, 0) != 1)
+	if (!owned && host_acquire(tb, 0) != TAKEN)
 		return fail(tb);
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	r3t_call(tb) = R3_CALL_WANT;

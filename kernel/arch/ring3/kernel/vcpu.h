@@ -10,6 +10,7 @@
 #include <linux/threads.h>
 #include <uapi/linux/futex.h>
 #include <asm/ring3.h>
+#include <asm/switch_to.h>
 #include <ring3/ring3_smp.h>
 
 #define host_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
@@ -32,6 +33,13 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 #define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
 #define HANDED_BITS	(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 
+/*
+ * pending: a thread waits for the vCPU. The holder lets go at the next switch, and as it goes home it wakes the
+ * one that sleeps, or lets the one that is awake go first.
+ */
+#define RING3_IRQ_SLEEPER	(1u << 4)	/* on the owner word, or is about to sleep there */
+#define RING3_IRQ_WAITER	(1u << 5)	/* awake; a hint */
+
 /* vcpu.polled is what the way out of a call has to do; bits. */
 #define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
 #define R3_EXIT_KICK		2u	/* KEEP sleeps beyond the next deadline */
@@ -52,6 +60,13 @@ struct parked_frame {
 	unsigned long r15, r14, r13, r12, bx, bp, ip;
 };
 
+/* A thread that is to be woken, and what its word was. */
+struct ring3_wake {
+	struct ring3_thread *tb;
+	u32 word;
+};
+#define WAKES_MAX	8
+
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
@@ -66,10 +81,12 @@ struct ring3_cpu {
 	u32 watch_lost;		/* one may have died */
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
 	u64 gave_up;		/* when the last spin found nothing; 0: it did */
-	u64 crowded_until;	/* others want the CPU below: spinning keeps them off it */
-	u32 crowded_cpu;	/* of the host, as ring3_host_cpu() says */
+	u64 crowded_until;	/* others want the CPUs that threads of the node run on: nobody polls or yields */
+	u64 crowded_ns;		/* for so long, the last time */
 	u64 patience;		/* with a called thread; 0: the last one needed our CPU */
 	struct ring3_thread *called;	/* the last one; it may have come since */
+	struct ring3_wake wakes[WAKES_MAX];	/* that the holder has put off */
+	u32 n_wakes;
 	u64 next_poll;		/* of the way out of calls */
 	u32 relaxed;		/* turns of pause in kernel code: ring3_relax() */
 	u32 yields;		/* in this wait */
@@ -111,6 +128,11 @@ static inline u32 *vcpu_pending(struct ring3_vcpu *vcpu)
 	return &vcpu->pending;
 }
 
+static inline u32 *vcpu_yield_word(struct ring3_vcpu *vcpu)
+{
+	return &vcpu_cpu(vcpu)->yield_wanted;
+}
+
 static inline u32 *vcpu_kick_word(struct ring3_vcpu *vcpu)
 {
 	return vcpu == &ring3_region.vcpu[0] ? &ring3_region.kick : &vcpu->kick;
@@ -138,6 +160,11 @@ static inline struct ring3_cpu *vcpu_cpu(struct ring3_vcpu *vcpu)
 static inline u32 *vcpu_pending(struct ring3_vcpu *vcpu)
 {
 	return &ring3_region.pending;
+}
+
+static inline u32 *vcpu_yield_word(struct ring3_vcpu *vcpu)
+{
+	return &ring3_yield_wanted;
 }
 
 static inline u32 *vcpu_kick_word(struct ring3_vcpu *vcpu)
@@ -214,6 +241,7 @@ static inline struct ring3_waitv ring3_waitv(u32 *word, u32 value)
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_thread_call(struct ring3_thread *tb);
+void ring3_wake_now(struct ring3_vcpu *vcpu);
 bool ring3_clock_sync_now(void);
 void ring3_take_number(struct ring3_thread *tb);
 long ring3_sys_number(struct ring3_thread *child);

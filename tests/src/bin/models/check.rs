@@ -37,16 +37,12 @@ const STATES_MAX: usize = 4_000_000;
 struct Store {
     word: u8,
     value: u8,
-    over: Option<u8>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Sleep {
     /// A bit for each word it sleeps on.
     words: u16,
-    limited: bool,
-    /// A store went over the word that says that somebody sleeps.
-    overlooked: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -131,15 +127,10 @@ impl Cpu<'_> {
     }
 
     pub fn store(&mut self, word: usize, value: u8) {
-        self.store_over(word, None, value);
-    }
-
-    /// A store into a word where the thread saw `over`, and others may have written since.
-    pub fn store_over(&mut self, word: usize, over: Option<u8>, value: u8) {
         let buffer = &mut self.state.threads[self.me].buffer;
         let word = word as u8;
         match buffer.iter_mut().find(|slot| slot.is_none()) {
-            Some(slot) => *slot = Some(Store { word, value, over }),
+            Some(slot) => *slot = Some(Store { word, value }),
             None => self.waits = true,
         }
     }
@@ -179,20 +170,15 @@ impl Cpu<'_> {
     }
 
     pub fn futex_wait(&mut self, word: usize, value: u8) {
-        self.sleep(&[(word, value)], false);
+        self.sleep(&[(word, value)]);
     }
 
     /// futex_waitv(): until one of them has not the value that was named.
     pub fn futex_wait_any(&mut self, words: &[(usize, u8)]) {
-        self.sleep(words, false);
+        self.sleep(words);
     }
 
-    /// For a while only.
-    pub fn futex_wait_limited(&mut self, word: usize, value: u8) {
-        self.sleep(&[(word, value)], true);
-    }
-
-    fn sleep(&mut self, words: &[(usize, u8)], limited: bool) {
+    fn sleep(&mut self, words: &[(usize, u8)]) {
         self.fence();
         let own = &mut self.state.threads[self.me].signals;
         if *own != 0 {
@@ -203,8 +189,6 @@ impl Cpu<'_> {
         {
             self.state.threads[self.me].asleep = Some(Sleep {
                 words: words.iter().fold(0, |bits, (word, _)| bits | 1 << word),
-                limited,
-                overlooked: false,
             });
         }
     }
@@ -475,16 +459,9 @@ type Next = (State, Event);
 
 /// The oldest of a thread's stores is seen by all.
 fn arrive(state: &State, thread: usize, store: Store) -> Next {
-    let Store { word, value, over } = store;
+    let Store { word, value } = store;
     let mut state = *state;
-    let now = &mut state.words[usize::from(word)];
-    if over.is_some_and(|over| over != *now) {
-        let sleeps = state.threads.iter_mut().filter_map(|t| t.asleep.as_mut());
-        for sleep in sleeps.filter(|sleep| sleep.words & 1 << word != 0) {
-            sleep.overlooked = true;
-        }
-    }
-    *now = value;
+    state.words[usize::from(word)] = value;
     let buffer = &mut state.threads[thread].buffer;
     buffer.rotate_left(1);
     *buffer.last_mut().expect("it has slots") = None;
@@ -519,8 +496,8 @@ fn successors(model: &Model, state: &State) -> Result<Vec<Next>, (&'static str, 
                 },
             ));
         }
-        if let Some(sleep) = thread.asleep {
-            if model.timeouts || (sleep.limited && sleep.overlooked) {
+        if thread.asleep.is_some() {
+            if model.timeouts {
                 let mut state = *state;
                 state.threads[me].asleep = None;
                 next.push((

@@ -17,7 +17,7 @@ use std::process::ExitCode;
 use stop::Role::{
     Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Vforked, Waiter,
 };
-use vcpu::Role::{Caller, Hander, Owner, Passer, Poller, Raiser, Signaller, Twice};
+use vcpu::Role::{Caller, Hander, Owner, Poller, Raiser, Server, Signaller, Twice};
 
 /// Name, model, whether it holds.
 type Case = (&'static str, Model, bool);
@@ -47,7 +47,7 @@ fn cases() -> Vec<Case> {
         ),
         (
             "vcpu: a signal while served",
-            vcpu::signalled(&[Owner, Raiser, Caller, Passer], V::Nothing),
+            vcpu::signalled(&[Owner, Caller, Server], V::Nothing),
             true,
         ),
         (
@@ -227,7 +227,7 @@ fn cases() -> Vec<Case> {
         ),
         (
             "planted: a wake-up kept",
-            vcpu::signalled(&[Owner, Raiser, Caller, Passer], V::Keeps),
+            vcpu::signalled(&[Owner, Caller, Server], V::Keeps),
             false,
         ),
         (
@@ -236,8 +236,23 @@ fn cases() -> Vec<Case> {
             false,
         ),
         (
-            "planted: no limit to a sleep",
-            vcpu(&[Caller, Caller, Raiser], &[], V::Patient),
+            "planted: who waits does not say so",
+            vcpu(&[Caller, Caller, Raiser], &[], V::Silent),
+            false,
+        ),
+        (
+            "planted: asleep before a store arrived",
+            vcpu(&[Caller, Caller, Raiser], &[], V::NoDrain),
+            false,
+        ),
+        (
+            "planted: another's request taken back",
+            vcpu(&[Caller, Caller, Raiser], &[], V::AnyTaker),
+            false,
+        ),
+        (
+            "planted: who waits is forgotten",
+            vcpu(&[Caller, Caller, Caller], &[], V::Forgets),
             false,
         ),
         (

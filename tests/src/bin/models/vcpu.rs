@@ -4,7 +4,7 @@
 //!
 //! What is served is a bit in `pending`: whoever drives takes it. In some models it is the packet
 //! that ends another thread's call. Who comes to serve it (DRIVE) looks for as long as a store takes
-//! to arrive, and who waits for the vCPU sleeps a limited time: the way out of a call is a plain store. The kernel itself is a ghost: who is in it, and nobody else may be.
+//! to arrive, and so does who waits for the vCPU before it sleeps: the way out of a call is a plain store. The kernel itself is a ghost: who is in it, and nobody else may be.
 
 mod drive;
 mod hand;
@@ -30,6 +30,10 @@ const HANDING: usize = 7;
 const WAITERS: u8 = 0x80;
 const POLLING: u8 = 0x40;
 const TID: u8 = 0x3f;
+
+/// Bits of PENDING: what is to be served, and RING3_IRQ_SLEEPER.
+const WORK: u8 = 1;
+const ASKED: u8 = 2;
 
 const DONE: u8 = 1;
 const BATON: u8 = 2;
@@ -58,8 +62,14 @@ pub enum Plant {
     Keeps,
     /// ring3_take_from_dead() frees the vCPU of one who died in kernel code.
     Careless,
-    /// Who waits for the vCPU sleeps without a limit.
-    Patient,
+    /// Who waits for the vCPU does not say so in `pending`.
+    Silent,
+    /// Who waits for the vCPU sleeps at once, while a store may be on its way.
+    NoDrain,
+    /// Who has let go takes back what another was asked.
+    AnyTaker,
+    /// Who serves `pending` does not tell who lets go next that somebody waits.
+    Forgets,
     /// DRIVE looks once whether the vCPU is free.
     OneLook,
     /// BATON is taken for the vCPU, whoever's it is.
@@ -68,11 +78,13 @@ pub enum Plant {
     Hasty,
 }
 
-/// Registers: what was loaded, the thread's own WAITERS flag, why it drives.
+/// Registers: what was loaded, the thread's own WAITERS flag, why it drives, what ends its wait for the vCPU.
 const O: usize = 0;
 const W: usize = 1;
 const WHY: usize = 2;
 const BITS: usize = 3;
+/// Somebody else's call was ended by what was taken from `pending`.
+const TAKEN: usize = 4;
 
 fn tid(cpu: &Cpu) -> u8 {
     cpu.me() as u8 + 1
@@ -90,10 +102,10 @@ const WAITER_TID: u8 = WAITER as u8 + 1;
 pub enum Role {
     /// Makes a call.
     Caller,
-    /// Makes a call if the vCPU is free.
-    Passer,
     /// Raises an interrupt, and drives if nobody does.
     Raiser,
+    /// Is in a call; then as a Raiser.
+    Server,
     /// Makes a call that ends when the interrupt is served; polls, sleeps.
     Poller,
     /// Has a call in other hands: its task needs its memory.
@@ -119,7 +131,6 @@ mod pc {
     pub const ACQUIRED: u8 = 9;
     pub const ACQUIRED_LOOK: u8 = 10;
     pub const GIVE_BACK: u8 = 11;
-    pub const GIVE_BACK_WAKE: u8 = 12;
     pub const DRIVE: u8 = 13;
     pub const SERVE: u8 = 14;
     pub const SERVE_TAKE: u8 = 15;
@@ -177,6 +188,13 @@ mod pc {
     pub const DEAD_WAKE: u8 = 75;
     pub const DEAD_AGAIN: u8 = 76;
     pub const SIGNALLED: u8 = 80;
+    pub const ACQUIRE_ASK: u8 = 81;
+    pub const ACQUIRE_DRAIN: u8 = 82;
+    pub const SERVE_WAITERS: u8 = 83;
+    pub const GIVE_WAY: u8 = 28;
+    pub const GIVE_WAY_CLEAR: u8 = 84;
+    pub const GIVE_WAY_RELEASE: u8 = 85;
+    pub const GIVE_WAY_WAKE: u8 = 86;
 }
 
 /// What a driver does when its poll gave up.
@@ -187,8 +205,8 @@ const LOOKS: u8 = 2;
 fn thread(role: Role, plant: Plant, mortals: bool) -> Program {
     Box::new(move |cpu| match cpu.pc() {
         pc::START => start(cpu, role),
-        1..=19 => acquire_and_drive(cpu, role, plant, mortals),
-        20..=28 => leave(cpu, role, plant),
+        1..=19 | 81..=83 => acquire_and_drive(cpu, role, plant, mortals),
+        20..=28 | 84..=86 => leave(cpu, role, plant),
         29..=39 => wait(cpu, plant, mortals),
         40..=59 => poll(cpu, plant),
         60..=69 => hand(cpu, plant),
@@ -205,9 +223,11 @@ pub fn model(roles: &[Role], mortal: &[usize], plant: Plant) -> Model {
     with_word(0, roles, mortal, !mortal.is_empty(), plant)
 }
 
-/// The first thread waits already, and has had a signal.
+/// The first thread waits already, and has had a signal; the last one is in its call.
 pub fn signalled(roles: &[Role], plant: Plant) -> Model {
-    with_word(SIGNAL, roles, &[], false, plant)
+    let mut model = with_word(SIGNAL, roles, &[], false, plant);
+    model.words[OWNER] = roles.len() as u8;
+    model
 }
 
 /// Threads may lose their CPU for longer than the longest sleep.
@@ -239,6 +259,6 @@ fn accepts(state: &State, mortals: bool, hands: bool) -> bool {
     let owner = state.word(OWNER);
     // A dead one's is taken by whoever wants it next.
     let free = owner == 0 || state.is_dead(usize::from(owner & TID) - 1);
-    let served = hands || state.word(PENDING) == 0;
+    let served = hands || state.word(PENDING) & WORK == 0;
     free && served
 }

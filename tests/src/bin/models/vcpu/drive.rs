@@ -10,12 +10,9 @@ pub fn start(cpu: &mut Cpu, role: Role) {
             let got = cpu.swap_if(OWNER, 0, tid);
             cpu.go(if got { pc::DRIVE } else { pc::ACQUIRE });
         }
-        Role::Passer => match cpu.swap_if(OWNER, 0, tid) {
-            true => cpu.go(pc::DRIVE),
-            false => cpu.done(),
-        },
-        Role::Raiser => {
-            cpu.set_bits(PENDING, 1);
+        Role::Server if cpu.load(OWNER) & TID == tid => cpu.go(pc::DRIVE),
+        Role::Raiser | Role::Server => {
+            cpu.set_bits(PENDING, WORK);
             cpu.set(WHY, LOOKS);
             cpu.go(pc::TRY);
         }
@@ -71,7 +68,7 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
                 0 => pc::ACQUIRE,
                 o if o & POLLING != 0 => pc::ACQUIRE,
                 o if bits != 0 && o & TID == tid && plant != Plant::Unqueued => instead(cpu, plant),
-                o if o & WAITERS != 0 => pc::ACQUIRE_QUEUE,
+                o if o & WAITERS != 0 => pc::ACQUIRE_ASK,
                 _ => pc::ACQUIRE_FLAG,
             });
         }
@@ -79,12 +76,31 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
             let o = cpu.get(O);
             let set = cpu.swap_if(OWNER, o, o | WAITERS);
             cpu.set(O, o | WAITERS);
-            cpu.go(if set { pc::ACQUIRE_QUEUE } else { pc::ACQUIRE });
+            cpu.go(if set { pc::ACQUIRE_ASK } else { pc::ACQUIRE });
+        }
+        // announce()
+        pc::ACQUIRE_ASK => {
+            if plant != Plant::Silent {
+                cpu.set_bits(PENDING, ASKED);
+            }
+            cpu.set(W, WAITERS);
+            cpu.go(pc::ACQUIRE_DRAIN);
+        }
+        // DRAIN_TURNS are longer than a store needs to arrive.
+        pc::ACQUIRE_DRAIN => {
+            if cpu.load(OWNER) != cpu.get(O) {
+                cpu.go(pc::ACQUIRE);
+            } else if plant == Plant::NoDrain || !cpu.is_on_its_way(OWNER) {
+                let queue = bits != 0 && plant != Plant::Unqueued;
+                cpu.go(if queue {
+                    pc::ACQUIRE_QUEUE
+                } else {
+                    pc::ACQUIRE_SLEEP
+                });
+            }
         }
         pc::ACQUIRE_QUEUE => {
-            cpu.set(W, WAITERS);
-            let queue = bits != 0 && plant != Plant::Unqueued;
-            let stop = queue && cpu.set_bits(WORD, QUEUED) & bits != 0;
+            let stop = cpu.set_bits(WORD, QUEUED) & bits != 0;
             cpu.go(if stop {
                 pc::ACQUIRE_UNQUEUE
             } else {
@@ -93,10 +109,7 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
         }
         pc::ACQUIRE_SLEEP => {
             let o = cpu.get(O);
-            match plant {
-                Plant::Patient => cpu.futex_wait(OWNER, o),
-                _ => cpu.futex_wait_limited(OWNER, o),
-            }
+            cpu.futex_wait(OWNER, o);
             cpu.go(match bits {
                 0 if mortals => pc::DEAD,
                 0 => pc::ACQUIRE,
@@ -116,12 +129,8 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
             cpu.go(if done { pc::GIVE_BACK } else { pc::DRIVE });
         }
         pc::GIVE_BACK => {
-            let wake = cpu.swap(OWNER, 0) & WAITERS != 0;
-            cpu.go(if wake { pc::GIVE_BACK_WAKE } else { pc::WAIT });
-        }
-        pc::GIVE_BACK_WAKE => {
-            cpu.futex_wake(OWNER, false);
-            cpu.go(pc::WAIT);
+            cpu.clear_bits(WORD, DONE | OFFERED);
+            cpu.go(pc::RELEASE);
         }
         pc::DRIVE => {
             let inside = cpu.load(INSIDE);
@@ -151,11 +160,23 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
             }
         }
         pc::SERVE_TAKE => {
-            let end = cpu.swap(PENDING, 0) != 0 && cpu.load(SERVED) == 0;
+            let taken = cpu.swap(PENDING, 0);
+            let end = taken & WORK != 0 && cpu.load(SERVED) == 0;
             if end {
                 cpu.ghost(SERVED, 1);
             }
             let other = end && cpu.me() != WAITER;
+            cpu.set(TAKEN, u8::from(other));
+            cpu.go(match other {
+                _ if taken & ASKED != 0 && plant != Plant::Forgets => pc::SERVE_WAITERS,
+                true => pc::NOTIFY,
+                false => pc::SERVE,
+            });
+        }
+        // handle() in irq.c
+        pc::SERVE_WAITERS => {
+            cpu.set_bits(OWNER, WAITERS);
+            let other = cpu.get(TAKEN) != 0;
             cpu.go(if other { pc::NOTIFY } else { pc::SERVE });
         }
         pc::NOTIFY => {
@@ -200,7 +221,7 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
             cpu.go(if mine { pc::LEAVE_STORE } else { pc::RELEASE });
         }
         pc::LEAVE_STORE => {
-            cpu.store_over(OWNER, Some(tid), 0);
+            cpu.store(OWNER, 0);
             cpu.go(pc::LOOK_AGAIN);
         }
         pc::RELEASE => {
@@ -216,8 +237,36 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
             cpu.go(pc::LOOK_AGAIN);
         }
         pc::LOOK_AGAIN => {
-            let look = cpu.load(PENDING) != 0 && plant != Plant::NoSecondLook;
-            cpu.go(if look { pc::TRY } else { pc::LEFT });
+            let pending = match plant {
+                Plant::NoSecondLook => 0,
+                _ => cpu.load(PENDING),
+            };
+            cpu.go(match pending {
+                0 => pc::LEFT,
+                p if p & ASKED != 0 => pc::GIVE_WAY,
+                _ => pc::TRY,
+            });
+        }
+        // wake_sleeper()
+        pc::GIVE_WAY if plant == Plant::AnyTaker => {
+            cpu.clear_bits(PENDING, ASKED);
+            cpu.go(pc::GIVE_WAY_WAKE);
+        }
+        pc::GIVE_WAY => {
+            let taken = cpu.swap_if(OWNER, 0, tid | WAITERS);
+            cpu.go(if taken { pc::GIVE_WAY_CLEAR } else { pc::TRY });
+        }
+        pc::GIVE_WAY_CLEAR => {
+            cpu.clear_bits(PENDING, ASKED);
+            cpu.go(pc::GIVE_WAY_RELEASE);
+        }
+        pc::GIVE_WAY_RELEASE => {
+            cpu.swap(OWNER, 0);
+            cpu.go(pc::GIVE_WAY_WAKE);
+        }
+        pc::GIVE_WAY_WAKE => {
+            cpu.futex_wake(OWNER, false);
+            cpu.go(pc::LOOK_AGAIN);
         }
         // SPIN_DRIVE turns are longer than a store needs to arrive.
         pc::TRY => {
@@ -241,9 +290,12 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
         }
         // At home; and in the next call.
         _ => {
+            let raised = cpu.load(PENDING) & WORK != 0 || cpu.load(SERVED) != 0;
             if role == Role::Twice && cpu.load(SERVED) == 1 {
                 cpu.ghost(SERVED, 2);
                 cpu.go(pc::WAIT);
+            } else if role == Role::Server && !raised {
+                cpu.go(pc::START);
             } else {
                 cpu.done();
             }

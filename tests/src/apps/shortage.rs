@@ -7,6 +7,7 @@ use crate::node::{self, Node, SHORT};
 use crate::paths;
 use crate::scratch::{self, Scratch};
 use libtest_mimic::Trial;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -22,6 +23,8 @@ pub fn trials() -> Vec<Trial> {
         }),
         trial("shortage_node_memory".into(), node_memory),
         trial("shortage_idle_memory".into(), idle_memory),
+        trial("shortage_memory_group".into(), memory_group),
+        trial("shortage_memory_back".into(), memory_back),
     ]
 }
 
@@ -169,21 +172,126 @@ fn node_memory() -> Checked {
     Ok(Verdict::Passed)
 }
 
+/// What the host has given a node, in bytes.
+fn resident(node: &Node) -> Result<u64, String> {
+    let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+    let stat: serde_json::Value = serde_json::from_str(&stat.stdout).map_err(|e| e.to_string())?;
+    stat["mem"]["resident"]
+        .as_u64()
+        .ok_or_else(|| format!("ring3 stat: no mem.resident in {stat}"))
+}
+
 /// The memory that a node may take costs the host nothing before it does.
 fn idle_memory() -> Checked {
-    let resident = |mem: &str| -> Result<u64, String> {
-        let node = Node::up_with(["--mem", mem])?;
-        let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
-        let stat: serde_json::Value =
-            serde_json::from_str(&stat.stdout).map_err(|e| e.to_string())?;
-        stat["mem"]["resident"]
-            .as_u64()
-            .ok_or_else(|| format!("ring3 stat: no mem.resident in {stat}"))
-    };
+    let resident = |mem: &str| resident(&Node::up_with(["--mem", mem])?);
     let (small, large) = (resident("128M")?, resident("1G")?);
     // Struct pages of the difference are 12 MiB, its page block flags and hash tables some KiB.
     ensure(large < small + (4 << 20), || {
         format!("resident: {small} bytes of 128 MiB, {large} of 1 GiB")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+const MIB: u64 = 1 << 20;
+
+/// A control group that may have so many bytes; its folder goes with it.
+struct Group(PathBuf);
+
+impl Group {
+    /// None, and why: the host does not let us make one.
+    fn new(bytes: u64) -> Result<Group, String> {
+        let name = scratch::unique("ring3");
+        let one = Group(["/sys/fs/cgroup/memory", &name].iter().collect());
+        let two = Group(["/sys/fs/cgroup", &name].iter().collect());
+        for (group, limit) in [(one, "memory.limit_in_bytes"), (two, "memory.max")] {
+            if group.0.parent().is_some_and(Path::is_dir) && std::fs::create_dir(&group.0).is_ok() {
+                let set = std::fs::write(group.0.join(limit), bytes.to_string());
+                return set
+                    .map(|()| group)
+                    .map_err(|e| format!("{limit} of a control group: {e}"));
+            }
+        }
+        Err("no control group can be made here".into())
+    }
+
+    fn number(&self, names: [&str; 2]) -> Result<u64, String> {
+        let text = names
+            .iter()
+            .find_map(|name| std::fs::read_to_string(self.0.join(name)).ok());
+        let text = text.ok_or_else(|| format!("none of {names:?} in {}", self.0.display()))?;
+        text.trim().parse().map_err(|_| text)
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = until(SHORT, || std::fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+/// A program in a small memory group takes all that its node has. What the node needs for that is
+/// charged to the keeper: the program lives, and so does the node.
+fn memory_group() -> Checked {
+    let group = match Group::new(60 * MIB) {
+        Ok(group) => group,
+        Err(why) => return Ok(Verdict::Ignored(why)),
+    };
+    let node = Node::up_with(["--mem", "256M"])?;
+    let hog = helper("hog")?;
+    let before = resident(&node)?;
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "echo $$ >$1/cgroup.procs && exec $2 exec $3 -- $4 1000",
+            "sh",
+        ])
+        .arg(&group.0)
+        .arg(paths::ring3())
+        .arg(&node.name)
+        .arg(&hog);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    ensure(outcome.ok() && outcome.stdout.ends_with("again\n"), || {
+        outcome.report()
+    })?;
+    let (most, grown) = (
+        group.number(["memory.max_usage_in_bytes", "memory.peak"])?,
+        resident(&node)? - before,
+    );
+    println!("the node grew by {grown} bytes, the program's group had {most} at most");
+    ensure(grown > 100 * MIB && most < 40 * MIB, || {
+        format!("the node grew by {grown} bytes, the program's group had {most} at most")
+    })?;
+    node.output(&["cat", "/proc/net/tcp"])?;
+    Ok(Verdict::Passed)
+}
+
+/// What a node has needed at its peak the host has again within a minute.
+fn memory_back() -> Checked {
+    let node = Node::up_with(["--mem", "256M"])?;
+    let hog = helper("hog")?;
+    let before = resident(&node)?;
+    let mut program = node::background(&mut node.command([hog.as_os_str(), "1000".as_ref()]))?;
+    let grew = until(SHORT, || {
+        resident(&node).is_ok_and(|now| now > before + 100 * MIB)
+    });
+    ensure(grew, || "the node does not grow".into())?;
+    ensure(program.wait(SHORT) == Some(exec::End::Exit(0)), || {
+        "the program fails".into()
+    })?;
+    let back = until(Duration::from_secs(60), || {
+        resident(&node).is_ok_and(|now| now < before + 12 * MIB)
+    });
+    ensure(back, || {
+        format!(
+            "resident: {before} bytes before, {:?} after",
+            resident(&node)
+        )
+    })?;
+    // What is asked for again is there.
+    let outcome = exec::run(&mut node.command([&hog]), Duration::from_secs(60))?;
+    ensure(outcome.ok() && outcome.stdout.ends_with("again\n"), || {
+        outcome.report()
     })?;
     Ok(Verdict::Passed)
 }

@@ -77,11 +77,13 @@ static void grow_init_page(struct page *page, unsigned long pfn, struct zone *zo
 /* From the allocator: any context, but not with the zone's lock. */
 bool ring3_grow(struct zone *zone)
 {
-	unsigned long flags, pfn, n, i;
+	unsigned long flags, pfn, from, n, i;
 
 	spin_lock_irqsave(&grow_lock, flags);
 	pfn = ring3_grown;
 	n = min(MAX_ORDER_NR_PAGES, max_pfn - pfn);
+	from = virt_to_pfn(pfn_to_page(pfn));
+	ring3_populate(from, virt_to_pfn((void *)pfn_to_page(pfn + n) - 1) + 1 - from);
 	for (i = pfn; i < pfn + n; i++)
 		grow_init_page(pfn_to_page(i), i, zone);
 	ring3_grown = pfn + n;

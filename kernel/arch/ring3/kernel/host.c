@@ -26,7 +26,9 @@
  *	recvfrom, sendto, getsockopt	port	xdp and packet counters; a process without the descriptor says EBADF, which
  *						says nothing about the port
  *	setsockopt (XDP_UMEM_REG)	keeper	pins the keeper's memory, by its RLIMIT_MEMLOCK, in PORT_ADD
- *	mincore, madvise		keeper	the boot (trim.c)
+ *	mincore				keeper	the boot (trim.c)
+ *	madvise (MADV_POPULATE_WRITE)	keeper	its memory group is charged (populate.c)
+ *	madvise (MADV_REMOVE)		any	the file is shared memory, and nothing is charged (trim.c)
  *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
  *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
  *	poll, prctl, futex		stack	vcpu.c, watch.c, keep.c, dead.c
@@ -127,9 +129,14 @@ long ring3_host_mincore(void *start, size_t len, u8 *resident)
 	return ring3_host_syscall(__NR_mincore, (long)start, len, (long)resident, 0, 0, 0);
 }
 
-void ring3_host_punch(void *start, size_t len)
+long ring3_host_punch(void *start, size_t len)
 {
-	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_REMOVE, 0, 0, 0);
+	return ring3_host_syscall(__NR_madvise, (long)start, len, MADV_REMOVE, 0, 0, 0);
+}
+
+void ring3_host_populate(void *start, size_t len)
+{
+	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_POPULATE_WRITE, 0, 0, 0);
 }
 
 /*

@@ -66,6 +66,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 
 	while (!ring3_poisoned()) {
 		kick = host_load(kick_word);
+		ring3_populate_serve(vcpu);
 		if (links) {
 			ring3_errands();
 			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);

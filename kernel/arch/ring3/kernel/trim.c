@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trim.c - what booting leaves behind goes back to the host
+ * trim.c - what nobody uses goes back to the host
  *
  * Theory of operation
  * -------------------
@@ -9,9 +9,12 @@
  * used and freed holds what nobody will read. Both are punched out of the memory's file (MADV_REMOVE). A page that
  * is read or written later is one of zeroes again.
  *
- * Nobody else may write meanwhile: the vCPU is held, interrupts are off, and what host threads write without the
- * vCPU lies in the image's data. The stack that this runs on is left alone: it grows while it is looked at. With several vCPUs the others run already, so nothing is done; nor
- * where free pages are looked at (KASAN, poisoning).
+ * While that is done at the end of the boot nobody else may write: the vCPU is held, interrupts are off, and what host
+ * threads write without the vCPU lies in the image's data. The stack that this runs on is left alone: it grows while it is
+ * looked at. With several vCPUs the others run already, so only free pages are punched out.
+ *
+ * After a peak free pages go back again (populate.c), under the zone's lock, which keeps them free. A
+ * few stay, for what comes next. None go where free pages are looked at (KASAN, poisoning).
  */
 #include <linux/gfp.h>
 #include <linux/irqflags.h>
@@ -30,12 +33,18 @@
 /* A system call of the host's: less than that is not worth it. */
 #define LEAST		2
 
+/* Free pages that stay after a peak. */
+#define SPARE		512
+
 static u8 resident[WINDOW];
 
 static void drop(unsigned long pfn, unsigned int from, unsigned int to, unsigned int pages)
 {
-	if (pages >= LEAST)
-		ring3_host_punch(pfn_to_virt(pfn + from), (to - from) * PAGE_SIZE);
+	if (pages < LEAST ||
+	    ring3_host_punch(pfn_to_virt(pfn + from), (to - from) * PAGE_SIZE))
+		return;
+	for (; from < to; from++)
+		clear_bit(pfn + from, ring3_resident);
 }
 
 static bool is_empty(const void *page)
@@ -44,20 +53,23 @@ static bool is_empty(const void *page)
 	       !memchr_inv(page, 0, PAGE_SIZE);
 }
 
-static void trim_window(unsigned long pfn, unsigned int n)
+/* Free pages but for the first `spare', and with `zeroes' those in use that hold nothing else. */
+static unsigned int trim_window(unsigned long pfn, unsigned int n, unsigned int spare, bool zeroes)
 {
 	unsigned int i, from = 0, to = 0, pages = 0, free = 0;
 
-	if (ring3_host_mincore(pfn_to_virt(pfn), n * PAGE_SIZE, resident))
-		return;
 	for (i = 0; i < n; i++) {
 		struct page *page = pfn_to_page(pfn + i);
 
 		if (!free && PageBuddy(page))
 			free = 1U << page_private(page);
-		if (!(resident[i] & HOST_RESIDENT)) {
+		if (!test_bit(pfn + i, ring3_resident)) {
 			/* Does not end a run. */
-		} else if (free || is_empty(page_address(page))) {
+		} else if (free && spare) {
+			spare--;
+			drop(pfn, from, to, pages);
+			pages = 0;
+		} else if (free || (zeroes && is_empty(page_address(page)))) {
 			if (!pages++)
 				from = i;
 			to = i + 1;
@@ -68,23 +80,62 @@ static void trim_window(unsigned long pfn, unsigned int n)
 		free -= !!free;
 	}
 	drop(pfn, from, to, pages);
+	return spare;
 }
 
-/* The end of the boot: before a program has memory. */
-void ring3_trim(void)
+/* Which pages has the host given? Where it does not say, all. */
+static void look(unsigned long pfn, unsigned int n)
+{
+	bool unknown = ring3_host_mincore(pfn_to_virt(pfn), n * PAGE_SIZE, resident);
+	unsigned int i;
+
+	for (i = 0; i < n; i++)
+		if (unknown || (resident[i] & HOST_RESIDENT))
+			set_bit(pfn + i, ring3_resident);
+}
+
+static bool free_is_looked_at(void)
+{
+	return IS_ENABLED(CONFIG_KASAN) || page_poisoning_enabled() || want_init_on_free();
+}
+
+static void trim_all(unsigned int spare, bool boot)
 {
 	struct zone *zone = NODE_DATA(0)->node_zones + ZONE_NORMAL;
 	unsigned long pfn = PFN_UP(__pa(mem_map + max_pfn)), flags;
 	unsigned int n;
 
-	if (IS_ENABLED(CONFIG_SMP) || IS_ENABLED(CONFIG_KASAN) || page_poisoning_enabled() ||
-	    want_init_on_free())
-		return;
 	drain_local_pages(zone);
-	spin_lock_irqsave(&zone->lock, flags);
 	for (; pfn < ring3_grown; pfn += n) {
+		spin_lock_irqsave(&zone->lock, flags);
 		n = min(WINDOW - pfn % WINDOW, ring3_grown - pfn);
-		trim_window(pfn, n);
+		spare = trim_window(pfn, n, spare, boot && !IS_ENABLED(CONFIG_SMP));
+		spin_unlock_irqrestore(&zone->lock, flags);
+		if (!boot)
+			cond_resched();
 	}
-	spin_unlock_irqrestore(&zone->lock, flags);
+}
+
+void ring3_trim_free(void)
+{
+	if (!free_is_looked_at())
+		trim_all(SPARE, false);
+}
+
+/* The end of the boot: before a program has memory. */
+void ring3_trim(void)
+{
+	unsigned long pfn, flags;
+	unsigned int n;
+
+	for (pfn = 0; pfn < ring3_grown; pfn += n) {
+		n = min(WINDOW - pfn % WINDOW, ring3_grown - pfn);
+		look(pfn, n);
+	}
+	if (!free_is_looked_at()) {
+		local_irq_save(flags);
+		trim_all(0, true);
+		local_irq_restore(flags);
+	}
+	ring3_populate_start();
 }

@@ -269,6 +269,7 @@ long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at);
 void ring3_watch_begin(struct ring3_thread *tb);
 bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret);
 void ring3_watch_over(struct ring3_thread *tb);
+void ring3_populate_serve(struct ring3_vcpu *vcpu);
 void ring3_tell_keep(struct ring3_vcpu *vcpu);
 bool ring3_try_acquire(struct ring3_thread *tb);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);

@@ -18,10 +18,11 @@ void ring3_host_yield(void);
 void ring3_host_nap(u64 ns);
 bool ring3_host_process_exists(int pid);
 bool ring3_host_thread_exists(int pid, int tid);
+long ring3_host_punch(void *start, size_t len);
 
-/* The keeper makes these, while it boots the node. */
+/* The keeper makes these: while it boots the node, and whenever the node needs memory. */
 long ring3_host_mincore(void *start, size_t len, u8 *resident);
-void ring3_host_punch(void *start, size_t len);
+void ring3_host_populate(void *start, size_t len);
 
 /*
  * These need the task's own thread, since a descriptor means what its file table says. Another thread of its process

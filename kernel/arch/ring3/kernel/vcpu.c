@@ -84,13 +84,18 @@ static int fail(struct ring3_thread *tb)
 }
 
 /*
- * Others want the CPUs that this node's threads run on: then who polls or yields keeps from running whom it waits for, and
- * pays for it: the host's scheduler takes for used what was given away, and lets those that
- * compute go first for milliseconds. So for a while all sleep at once instead, and are woken.
+ * Others want the CPU that this thread runs on: a poller keeps the thread that it waits for from running, and
+ * pays for it. The host's scheduler takes what was polled or given away by a yield for used, and lets threads that
+ * compute go first for milliseconds. So for a while the node's threads on this CPU sleep at once instead, and are woken.
  */
+static struct ring3_crowd *crowd_here(struct ring3_cpu *cpu)
+{
+	return &cpu->crowd[ring3_host_cpu() % CROWDS];
+}
+
 static bool is_crowded(struct ring3_cpu *cpu, u64 now)
 {
-	return now < READ_ONCE(cpu->crowded_until);
+	return now < READ_ONCE(crowd_here(cpu)->until);
 }
 
 static void wake(struct ring3_thread *tb, u32 w)
@@ -292,18 +297,21 @@ static void give_baton(struct ring3_thread *to)
 /* The thread was away from `from` to `to`, without having asked for a sleep. True: for long, the CPUs are crowded. */
 static bool was_crowded_out(struct ring3_cpu *cpu, u64 from, u64 to)
 {
-	u64 until = READ_ONCE(cpu->crowded_until), last = READ_ONCE(cpu->crowded_ns);
-	u64 away = to - from, ns;
+	struct ring3_crowd *crowd;
+	u64 until, last, ns, away = to - from;
 
 	if (away <= CROWDED_NS)
 		return false;
+	crowd = crowd_here(cpu);
+	until = READ_ONCE(crowd->until);
+	last = READ_ONCE(crowd->ns);
 	if (away < COMPUTES_NS) {
 		ns = CROWDED_TIMES * away;
 	} else {
 		ns = to < until + 2 * last ? min(2 * last, CROWDED_MAX_NS) : CROWDED_FIRST_NS;
-		WRITE_ONCE(cpu->crowded_ns, ns);
+		WRITE_ONCE(crowd->ns, ns);
 	}
-	WRITE_ONCE(cpu->crowded_until, max(until, to + ns));
+	WRITE_ONCE(crowd->until, max(until, to + ns));
 	return true;
 }
 

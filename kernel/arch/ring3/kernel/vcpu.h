@@ -67,6 +67,13 @@ struct ring3_wake {
 };
 #define WAKES_MAX	8
 
+/* Others want a CPU of the host's: threads of the node neither poll nor yield there. */
+struct ring3_crowd {
+	u64 until;
+	u64 ns;			/* for so long, the last time */
+};
+#define CROWDS		16	/* CPUs of the same number modulo this share one */
+
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
@@ -81,8 +88,7 @@ struct ring3_cpu {
 	u32 watch_lost;		/* one may have died */
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
 	u64 gave_up;		/* when the last spin found nothing; 0: it did */
-	u64 crowded_until;	/* others want the CPUs that threads of the node run on: nobody polls or yields */
-	u64 crowded_ns;		/* for so long, the last time */
+	struct ring3_crowd crowd[CROWDS];
 	u64 patience;		/* with a called thread; 0: the last one needed our CPU */
 	struct ring3_thread *called;	/* the last one; it may have come since */
 	struct ring3_wake wakes[WAKES_MAX];	/* that the holder has put off */

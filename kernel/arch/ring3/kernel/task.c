@@ -24,11 +24,14 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/wait.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include "cred.h"
 #include "maps.h"
 #include "vcpu.h"
+
+#define REAP_PATIENCE	HZ		/* a task that was killed ends within microseconds */
 
 struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
 
@@ -37,6 +40,9 @@ struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
  * them: it does not end meanwhile. To walk the list without a look at tasks needs nothing.
  */
 DEFINE_MUTEX(ring3_blocks);
+
+/* REAP waits here for the last task of a dead process. */
+static DECLARE_WAIT_QUEUE_HEAD(process_over);
 
 static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
 {
@@ -322,6 +328,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 void ring3_task_exited(struct ring3_thread *tb)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+	bool last = false;
 
 	mutex_lock(&ring3_blocks);
 	fdmap_put((struct ring3_fdmap *)tb->fdmap);
@@ -332,12 +339,15 @@ void ring3_task_exited(struct ring3_thread *tb)
 	if (proc) {
 		if (proc->threads == 1)
 			ring3_maps_exit((u64)proc);
+		last = proc->threads == 1;
 		/* One without a pid has never been on the host, which refused it: the keeper has nothing to reap. */
 		if (!--proc->threads && !proc->pid)
 			host_store(&proc->state, RING3_PROC_FREE);
 	}
 	r3t_flags(tb) |= R3_F_GONE;
 	mutex_unlock(&ring3_blocks);
+	if (last)
+		wake_up(&process_over);
 }
 
 void exit_thread(struct task_struct *tsk)
@@ -471,15 +481,12 @@ static void kill_unborn(struct ring3_proc *parent)
 long ring3_sys_reap(struct ring3_proc *proc)
 {
 	struct ring3_thread *tb;
-	int turns;
 
 	if (proc < ring3_region.procs || proc >= ring3_region.procs + RING3_PROCS_MAX)
 		return -EINVAL;
 	kill_threads((unsigned long)proc, NULL);
 	kill_unborn(proc);
-	for (turns = 0; proc->threads && turns < 1000; turns++)
-		schedule_timeout_uninterruptible(1);
-	if (proc->threads)
+	if (!wait_event_timeout(process_over, !READ_ONCE(proc->threads), REAP_PATIENCE))
 		return -EBUSY;
 	/* Another vCPU may be about to use one of these blocks again: thread_alloc(). */
 	mutex_lock(&ring3_blocks);

@@ -229,7 +229,8 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp);
 
 /* join.c */
 /* Joins the node at `path` or dies; returns the thread block. */
-struct ring3_thread *node_join(const char *path);
+struct ring3_thread *node_join(const char *path, u64 magic);
+void gate_adopt(const char *path, const char *how) __attribute__((noreturn));
 /* Takes over what the gate before exec left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
 

@@ -171,9 +171,9 @@ static void keep(int fd, int slot)
 		gate_die(125, "cannot keep descriptor %d open (error %ld)", gate_fd(slot), -ret);
 }
 
-struct ring3_thread *node_join(const char *path)
+struct ring3_thread *node_join(const char *path, u64 magic)
 {
-	struct ring3_join_request request = { .magic = RING3_JOIN_MAGIC, .abi = RING3_ABI };
+	struct ring3_join_request request = { .magic = magic, .abi = RING3_ABI };
 	struct ring3_join_reply reply;
 	int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX];
 	struct ring3_proc *proc;

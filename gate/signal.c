@@ -32,6 +32,7 @@
  * on the host is not known when one asks for something: so each catches all signals there, and finds here what to do.
  */
 #include "signals.h"
+#include "ring3_adopt.h"
 #include <linux/audit.h>
 
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
@@ -298,10 +299,35 @@ bool signal_late(struct ucontext *uc)
 
 /* ---- the host's handlers ---- */
 
+/*
+ * Killed in a handler, the thread takes with it what that has interrupted. Of kernel code, which others
+ * are to go on with (the image's adopt.c), the registers are therefore put where they can be found. True: so they were.
+ */
+static bool lend(const struct ucontext *uc)
+{
+	u64 *word;
+
+	if (!in_image(uc->uc_mcontext.rip))
+		return false;
+	word = &gate_thread()->gate[RING3_ADOPT_WORD];
+	memcpy(word + 1, &uc->uc_mcontext.r8, RING3_ADOPT_REGS * sizeof(u64));
+	__atomic_store_n(word, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void take_back(bool lent)
+{
+	if (lent)
+		__atomic_store_n(&gate_thread()->gate[RING3_ADOPT_WORD], 0, __ATOMIC_RELEASE);
+}
+
 static void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
 {
+	bool lent = lend(uc);
+
 	info->si_signo = sig;
 	handle(info, uc);
+	take_back(lent);
 }
 
 static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
@@ -342,7 +368,7 @@ static void killed(struct ucontext *uc)
 	}
 }
 
-static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
+static void fault(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 	u64 rip = sc->rip;
@@ -433,6 +459,14 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 		patch_leave(uc);
 		signal_deliver_one(uc, info);
 	}
+}
+
+static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
+{
+	bool lent = lend(uc);
+
+	fault(sig, info, uc);
+	take_back(lent);
 }
 
 /* ---- dispositions ---- */

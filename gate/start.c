@@ -152,6 +152,10 @@ void gate_start(u64 *sp)
 		p.path = p.execfn = after + 1;
 		p.fd = lent ? (int)lent : gate_fd(GATE_FD_PROGRAM);
 	} else {
+#ifndef GATE_NO_NODE
+		if (env_value(envp, RING3_ENV_ADOPT))
+			gate_adopt(env_value(envp, RING3_ENV_NODE), env_value(envp, RING3_ENV_ADOPT));
+#endif
 		if (p.argc > 1 && !strcmp(p.argv[1], "--"))
 			p.argc--, p.argv++;
 		p.argc--, p.argv++;
@@ -185,7 +189,7 @@ void gate_start(u64 *sp)
 	if (after)
 		t = node_inherit(thread, links);
 	else
-		t = node_join(env_value(envp, RING3_ENV_NODE));
+		t = node_join(env_value(envp, RING3_ENV_NODE), RING3_JOIN_MAGIC);
 #endif
 	if (!after && gate_fd_keep(open_path("/proc/self/exe"), GATE_FD_SELF) < 0)
 		gate_die(125, "cannot keep the gate's own file open");

@@ -21,7 +21,9 @@
 #include "ring3.h"
 
 #define RING3_JOIN_MAGIC	0x326e696f6a3367ULL
+#define RING3_ADOPT_MAGIC	0x3274706f64613367ULL	/* of the keeper's adopter: gets adopter_thread */
 #define RING3_ENV_NODE		"RING3_NODE"	/* path of the node's socket */
+#define RING3_ENV_ADOPT		"RING3_ADOPT"	/* be the node's adopter: "best", or "trace" */
 
 struct ring3_join_request {
 	r3_u64 magic;

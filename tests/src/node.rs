@@ -102,6 +102,17 @@ impl Node {
         })
     }
 
+    /// With an adopter that works in this way.
+    pub fn up_adopted<'a>(
+        how: &str,
+        options: impl IntoIterator<Item = &'a str>,
+    ) -> Result<Node, String> {
+        Node::up_by(options, |mut command| {
+            command.env("RING3_ADOPTER", how);
+            command
+        })
+    }
+
     fn up_by<'a>(
         options: impl IntoIterator<Item = &'a str>,
         wrap: impl FnOnce(Command) -> Command,

@@ -177,6 +177,24 @@ fn describe(status: &Status) -> String {
             format!("{} {}, {threads}", process.pid, process.command),
         );
     }
+    if let Some(it) = &status.adopter {
+        line(
+            "adopter",
+            format!(
+                "of programs that are {}: {} calls gone on with, {} given up",
+                it.how, it.adopted, it.freed
+            ),
+        );
+    }
+    for process in &status.held_up_by {
+        line(
+            "held up by",
+            format!(
+                "thread {} {}, which is stopped",
+                process.pid, process.command
+            ),
+        );
+    }
     line(
         "debug",
         format!(

@@ -165,6 +165,11 @@ impl Thread {
         Ok(())
     }
 
+    /// Address of the adopter's thread block.
+    pub fn adopter(&mut self) -> Result<u64> {
+        Ok(self.ring3(RING3_NR_ADOPTER, [0; 6])? as u64)
+    }
+
     /// Forgets a parked descriptor; `ENOENT`: there is none of this key.
     pub fn forget(&mut self, key: u64) -> Result<()> {
         self.ring3(RING3_NR_UNPARK, [key, -1i64 as u64, 0, 0, 0, 0])?;

@@ -13,7 +13,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
-pub use crate::control::{Calls, Log, Memory, Port, Proc, State, Status};
+pub use crate::control::{Adopter, Calls, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
 

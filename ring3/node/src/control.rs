@@ -62,6 +62,21 @@ pub struct Status {
     pub calls: Calls,
     pub ports: Vec<Port>,
     pub procs: Vec<Proc>,
+    /// What goes on with the kernel code of programs that are killed in there.
+    pub adopter: Option<Adopter>,
+    /// Programs that hold the node up: they are stopped while they run its kernel's code.
+    pub held_up_by: Vec<Proc>,
+}
+
+/// See `ring3_abi`'s RING3_ADOPTS_*.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Adopter {
+    /// "killed" and "stopped" programs, or only "stopped" ones; "traced": all, by ptrace().
+    pub how: String,
+    /// Calls that were gone on with.
+    pub adopted: u32,
+    /// vCPUs that were merely taken back.
+    pub freed: u32,
 }
 
 /// System calls of the node's programs; what the last few dozen of each thread were, is not in yet.

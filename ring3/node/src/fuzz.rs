@@ -17,7 +17,12 @@ pub fn join(bytes: &[u8]) {
     good.extend(RING3_ABI.to_ne_bytes());
     good.extend(PID.to_ne_bytes());
     match join::judge(bytes, PID) {
-        Ok(()) => assert_eq!(bytes, good),
+        Ok(who) => {
+            if who == join::Joiner::Adopter {
+                good[..8].copy_from_slice(&RING3_ADOPT_MAGIC.to_ne_bytes());
+            }
+            assert_eq!(bytes, good);
+        }
         Err((status, why)) => {
             assert_ne!(bytes, good);
             assert!(status < 0 && !why.is_empty() && !why.contains('\n'));

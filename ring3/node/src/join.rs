@@ -119,7 +119,10 @@ fn admit(caller: &Caller, init: &mut Thread) -> Option<Result<(i32, u64), Refusa
     }
     let pid = peer.pid.as_raw_nonzero().get();
     match got {
-        Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|()| make_task(init, pid))),
+        Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|who| match who {
+            Joiner::Program => make_task(init, pid),
+            Joiner::Adopter => adopter(init, pid),
+        })),
         Err(rustix::io::Errno::AGAIN) if !caller.time_left().is_zero() => None,
         Err(rustix::io::Errno::AGAIN) => {
             let why = format!("no request within {} s", PATIENCE.as_secs());
@@ -148,16 +151,36 @@ fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     }
 }
 
+/// The adopter's thread block, which the node has had from the beginning.
+fn adopter(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
+    match init.adopter() {
+        Ok(thread) => {
+            init.region().set_adopter(thread);
+            Ok((pid, thread))
+        }
+        Err(why) => Err((-why.0, format!("no adopter: {why}"))),
+    }
+}
+
+/// What asks to be let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Joiner {
+    Program,
+    Adopter,
+}
+
 /// Is this a request that process `pid` (the host says so) may make? Else why not.
-pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<(), Refusal> {
+pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<Joiner, Refusal> {
     if bytes.len() != size_of::<ring3_join_request>() {
         return Err((-libc::EPROTO, "the request has a wrong length".into()));
     }
     // SAFETY: `bytes` holds as many bytes, and every bit pattern is a ring3_join_request.
     let request: ring3_join_request = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-    if request.magic != RING3_JOIN_MAGIC {
-        return Err((-libc::EPROTO, "this is no request to join".into()));
-    }
+    let who = match request.magic {
+        RING3_JOIN_MAGIC => Joiner::Program,
+        RING3_ADOPT_MAGIC => Joiner::Adopter,
+        _ => return Err((-libc::EPROTO, "this is no request to join".into())),
+    };
     if request.abi != RING3_ABI {
         let why = format!(
             "the gate has version {} of the contract, the node {RING3_ABI}: build both from one source and start the node again",
@@ -172,7 +195,7 @@ pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<(), Refusal> {
         );
         return Err((-libc::EPERM, why));
     }
-    Ok(())
+    Ok(who)
 }
 
 fn blank(status: i32) -> ring3_join_reply {

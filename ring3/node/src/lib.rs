@@ -18,6 +18,7 @@
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
 //! | [`farewell`], [`undertaker`] | programs of a node that ends, also where its keeper was killed |
+//! | [`adopter`] | the process that goes on with what is killed in kernel code |
 //! | [`tickets`] | descriptors on their way between programs |
 //! | [`fuzz`] | what strangers may say to a node, for the fuzzers of tests/fuzz |
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
@@ -29,6 +30,7 @@
 #![deny(unsafe_code)]
 #![allow(rustdoc::private_intra_doc_links)]
 
+mod adopter;
 mod calls;
 pub mod client;
 mod clock;

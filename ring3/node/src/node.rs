@@ -107,7 +107,7 @@ impl Node {
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.
         let undertaker = Undertaker::start(&region, config.grace)?;
-        let (deaths, graves) = Deaths::start(&region)?;
+        let (deaths, graves) = Deaths::start(&region, &runtime.join_path(&config.name))?;
         let mut node = Node {
             init: Thread::init(&region),
             guard: Some(fault::guard(&region)?),

@@ -17,15 +17,17 @@
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
-use ring3_abi::{RING3_POISONED, RING3_PROC_FREE, RING3_PROC_LIVE};
+use ring3_abi::{RING3_ADOPTS_AFTER, RING3_POISONED, RING3_PROC_FREE, RING3_PROC_LIVE};
 use rustix::event::epoll;
 use rustix::process::{pidfd_open, Pid, PidfdFlags};
 use rustix::time::Timespec;
 
+use crate::adopter::Adopter;
 use crate::drivers::{event_fd, ring, was_rung, Driver, ProcsWatch};
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
@@ -35,6 +37,10 @@ use crate::vcpu::Grip;
 /// Whoever hands the vCPU over names the new holder first and then says so; and those who wait
 /// for it look after their holder themselves. What lasts longer than this lasts for ever.
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
+/// The same where there is an adopter, which may have no CPU to see the death.
+const ADOPTED_PATIENCE: Duration = Duration::from_secs(2);
+/// When a node's first program has lived for so long, or a second one comes, the node gets its adopter.
+const ADOPT_AFTER: Duration = Duration::from_millis(200);
 /// How often to look at the vCPU while a dead process's entry is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
 /// How often to try again to watch a process that the host gave no pidfd for.
@@ -47,6 +53,7 @@ const MANY: u32 = 16;
 const INDEX_BITS: u32 = 16;
 const STOP: u64 = u64::MAX;
 const CHANGED: u64 = u64::MAX - 1;
+const ADOPTER: u64 = u64::MAX - 2;
 
 /// A process that is dead, and its entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,12 +79,14 @@ pub(crate) struct Graves {
 }
 
 impl Deaths {
-    pub fn start(region: &Arc<Region>) -> Result<(Deaths, Graves)> {
+    /// `join`: the path of the node's socket.
+    pub fn start(region: &Arc<Region>, join: &Path) -> Result<(Deaths, Graves)> {
         let stop = Arc::new(event_fd()?);
         let changed = Arc::new(event_fd()?);
         let bell = Arc::new(event_fd()?);
         let (tell, queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, bell.clone())?;
+        watch.join = Some(join.to_owned());
         watch.add(&stop, STOP)?;
         watch.add(&changed, CHANGED)?;
         let driver = Driver::start("ring3-deaths", {
@@ -164,6 +173,11 @@ struct Watch {
     /// The host gave no pidfd for one of them, out of descriptors most likely.
     is_to_look_again: bool,
     unburied: Vec<Unburied>,
+    /// The node's socket, for the adopter; `None`: there is to be none.
+    join: Option<PathBuf>,
+    adopter: Option<(Adopter, OwnedFd)>,
+    /// When it is to be started.
+    adopt_at: Option<Instant>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
 }
@@ -179,6 +193,9 @@ impl Watch {
             is_busy: false,
             is_to_look_again: false,
             unburied: Vec::new(),
+            join: None,
+            adopter: None,
+            adopt_at: None,
             tell,
             bell,
         })
@@ -199,6 +216,10 @@ impl Watch {
                 (true, true) => Some(LOOK_TURN),
                 (true, false) => None,
             };
+            let adopt_in = self
+                .adopt_at
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            let turn = turn.into_iter().chain(adopt_in).min();
             let timeout = turn.and_then(|turn| Timespec::try_from(turn).ok());
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.set, spare, timeout.as_ref()) {
@@ -221,10 +242,54 @@ impl Watch {
                             log::warn!("{error}");
                         }
                     }
+                    ADOPTER => self.adopter_ended(),
                     token => self.died(token),
                 }
             }
             self.judge();
+            self.see_to_adopter();
+        }
+    }
+
+    /// Starts it when it is time.
+    fn see_to_adopter(&mut self) {
+        let Some(join) = self.join.as_ref().filter(|_| self.adopter.is_none()) else {
+            self.adopt_at = None;
+            return;
+        };
+        match self.watched.len() {
+            0 => return,
+            1 => drop(
+                self.adopt_at
+                    .get_or_insert_with(|| Instant::now() + ADOPT_AFTER),
+            ),
+            _ => self.adopt_at = Some(Instant::now()),
+        }
+        if self.adopt_at.is_some_and(|at| Instant::now() < at) {
+            return;
+        }
+        self.adopt_at = None;
+        let started = Adopter::start(&self.region, join);
+        match started {
+            Ok(Some((adopter, ended))) => {
+                if let Err(error) = self.add(&ended, ADOPTER) {
+                    log::warn!("{error}");
+                }
+                self.adopter = Some((adopter, ended));
+            }
+            Ok(None) => self.join = None,
+            Err(error) => {
+                log::warn!("{error}");
+                self.join = None;
+            }
+        }
+    }
+
+    fn adopter_ended(&mut self) {
+        if let Some((adopter, _)) = self.adopter.take() {
+            if !adopter.has_ended() {
+                self.join = None;
+            }
         }
     }
 
@@ -278,6 +343,9 @@ impl Watch {
             }
         }
         self.is_to_look_again = result.is_err();
+        if let Some((adopter, _)) = &self.adopter {
+            adopter.look();
+        }
         result
     }
 
@@ -327,7 +395,13 @@ impl Watch {
                 it.grip = grip;
                 it.since = Instant::now();
             }
-            if it.since.elapsed() > GRIP_PATIENCE {
+            let patience = match grip {
+                Grip::Holds if matches!(region.adopter(), Some((RING3_ADOPTS_AFTER, _))) => {
+                    ADOPTED_PATIENCE
+                }
+                _ => GRIP_PATIENCE,
+            };
+            if it.since.elapsed() > patience {
                 match grip {
                     Grip::None => {}
                     Grip::Baton => region.take_baton_from(index),

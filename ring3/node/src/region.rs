@@ -50,6 +50,8 @@ pub(crate) struct Region {
     boot: u64,
     enter: u64,
     fixup: u64,
+    /// Address of the adopter's thread block, or 0.
+    adopter: AtomicU64,
     pub version: String,
     pub image: PathBuf,
 }
@@ -89,6 +91,7 @@ impl Region {
             boot: image.boot,
             enter: image.enter,
             fixup: image.fixup,
+            adopter: AtomicU64::new(0),
             version: image.version.clone(),
             image: image.path.clone(),
         };
@@ -246,6 +249,58 @@ impl Region {
         assert!(n < 4);
         let first = offset_of!(ring3_region, driver_thread);
         self.base + (first + n * size_of::<ring3_thread>()) as u64
+    }
+
+    /// The adopter's thread block is at `address`.
+    pub fn set_adopter(&self, address: u64) {
+        let blocks = self.base..self.base + self.size - size_of::<ring3_thread>() as u64;
+        assert!(blocks.contains(&address) && address.is_multiple_of(8));
+        self.adopter.store(address, Ordering::Release);
+    }
+
+    /// Its struct ring3_proc; `None`: it has never asked to be let in.
+    fn adopter_proc(&self) -> Option<*const ring3_proc> {
+        let address = self.adopter.load(Ordering::Acquire);
+        if address == 0 {
+            return None;
+        }
+        // SAFETY: a thread block in the mapped region (set_adopter), filled in by the image.
+        let proc = unsafe { (&raw const (*(address as *const ring3_thread)).proc).read_volatile() };
+        let procs = self.base..self.base + self.size - size_of::<ring3_proc>() as u64;
+        (procs.contains(&proc) && proc.is_multiple_of(8)).then_some(proc as *const ring3_proc)
+    }
+
+    /// How the adopter works (RING3_ADOPTS_*) and what it has done so far, by RING3_ADOPTED and
+    /// RING3_FREED; `None`: there is none.
+    pub fn adopter(&self) -> Option<(u32, [u32; 2])> {
+        // SAFETY: an aligned address inside the mapped region with room for the struct.
+        let proc = unsafe { &*self.adopter_proc()? };
+        if proc.state.load(Ordering::Acquire) != RING3_PROC_LIVE {
+            return None;
+        }
+        let thread = self.adopter.load(Ordering::Acquire) as *const ring3_thread;
+        let done = [RING3_ADOPTED, RING3_FREED]
+            // SAFETY: words of the thread block that adopter_proc() has found, which the adopter writes.
+            .map(|i| unsafe { (&raw const (*thread).gate[i]).read_volatile() } as u32);
+        Some((proc.threads.load(Ordering::Acquire), done))
+    }
+
+    pub fn adopter_is_gone(&self) {
+        if let Some(proc) = self.adopter_proc() {
+            // SAFETY: as in adopter().
+            unsafe { &*proc }
+                .state
+                .store(RING3_PROC_FREE, Ordering::Release);
+        }
+    }
+
+    /// Who holds a vCPU and does not merely poll: tids.
+    pub fn holders(&self) -> Vec<u32> {
+        let owners = self.vcpus().map(|vcpu| vcpu.owner.load(Ordering::Acquire));
+        owners
+            .filter(|owner| *owner != 0 && owner & RING3_OWNER_POLLING == 0)
+            .map(|owner| owner & RING3_OWNER_TID)
+            .collect()
     }
 
     pub fn init_proc(&self) -> u64 {

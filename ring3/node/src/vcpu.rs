@@ -72,7 +72,7 @@ impl Region {
     }
 
     /// All vCPUs of the node, as the image strings them together.
-    fn vcpus(&self) -> impl Iterator<Item = &ring3_vcpu> {
+    pub(crate) fn vcpus(&self) -> impl Iterator<Item = &ring3_vcpu> {
         let inside = self.base()..self.base() + self.size() - size_of::<ring3_vcpu>() as u64;
         let first = self.at::<ring3_vcpu>(offset_of!(ring3_region, vcpu)) as u64;
         let valid = move |at: &u64| inside.contains(at) && at.is_multiple_of(8);

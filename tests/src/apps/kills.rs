@@ -10,6 +10,7 @@ use crate::exec::{self, Group, until};
 use crate::node::Node;
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -20,7 +21,9 @@ pub fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|mode| trial(format!("kill_{mode}"), move || holding(mode)))
         .collect();
-    all.push(trial("kill_busy".into(), busy));
+    all.push(trial("kill_busy".into(), || busy("best")));
+    all.push(trial("kill_busy_traced".into(), || busy("trace")));
+    all.push(trial("kill_busy_unadopted".into(), || busy("none")));
     all.push(trial("kill_new_child".into(), new_child));
     all.push(trial("kill_keeper".into(), keeper));
     all.push(trial("kill_link_peer".into(), link_peer));
@@ -131,17 +134,52 @@ fn holding(mode: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// Killed while it is inside kernel code with some probability, many times.
-fn busy() -> Checked {
+/// What its adopter says: how it works, and how many calls it went on with. Of none, "".
+fn adopter(node: &Node) -> Result<(String, u64), String> {
+    let stat = exec::run(
+        &mut crate::node::ring3(["stat", "--json", &node.name]),
+        crate::node::SHORT,
+    )?;
+    let value: Value =
+        serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.report()))?;
+    let it = &value["adopter"];
+    let how = it["how"].as_str().unwrap_or_default();
+    Ok((how.to_owned(), it["adopted"].as_u64().unwrap_or_default()))
+}
+
+/// Killed while it is inside kernel code with some probability, many times. Where its registers can be had, an adopter
+/// goes on with what it was doing, and the node lives.
+fn busy(how: &str) -> Checked {
     let (busy, wait) = (helper("busy")?, helper("wait")?);
     let (mut lived, mut poisoned) = (0, 0);
-    let mut node = Node::up(&[])?;
+    let mut node = Node::up_adopted(how, [])?;
+    let mut adopted = 0;
+    let mut works_by = String::new();
     for turn in 0..40_u64 {
         let mut waiter = Talker::start(node.command([&wait]))?;
         waiter.expect("waiting")?;
         let mut program = Talker::start(node.command([&busy]))?;
         let line = program.expect("busy")?;
+        if how == "trace" {
+            // A young program is not traced yet.
+            let pid = line.rsplit(' ').next().unwrap_or_default();
+            let traced = || {
+                std::fs::read_to_string(format!("/proc/{pid}/status")).is_ok_and(|text| {
+                    text.contains("TracerPid:") && !text.contains("TracerPid:\t0")
+                })
+            };
+            ensure(until(Duration::from_secs(5), traced), || {
+                "a program is not traced".into()
+            })?;
+        }
         std::thread::sleep(Duration::from_micros(2000 + turn * 1377 % 20000));
+        if turn == 0 && how != "none" {
+            until(Duration::from_secs(2), || {
+                works_by = adopter(&node).map(|(how, _)| how).unwrap_or_default();
+                !works_by.is_empty()
+            });
+            ensure(!works_by.is_empty(), || "the node has no adopter".into())?;
+        }
         kill_named(&line)?;
         let end = program.group.wait(Duration::from_secs(3));
         ensure(end.is_some(), || {
@@ -179,10 +217,17 @@ fn busy() -> Checked {
         )?;
         let down = node.down()?;
         ensure(down.ok(), || format!("down: {}", down.report()))?;
-        node = Node::up(&[])?;
+        node = Node::up_adopted(how, [])?;
+    }
+    if works_by != "stopped" && how != "none" {
+        adopted = adopter(&node)?.1;
+        ensure(poisoned == 0 && adopted > 10, || {
+            format!("poisoned {poisoned} times; {adopted} calls gone on with")
+        })?;
     }
     println!(
-        "killed inside kernel code or near it: the node lived {lived} times, was poisoned {poisoned} times"
+        "killed inside kernel code or near it: the node lived {lived} times, was poisoned {poisoned} times; \
+         {adopted} calls were gone on with"
     );
     Ok(Verdict::Passed)
 }

@@ -35,9 +35,9 @@ type Check = fn(Options) -> Checked;
 
 pub fn trials(options: Options) -> Vec<Trial> {
     let all: [(&str, bool, Check); 9] = [
-        ("neighbours_kill_nginx", false, |o| kills(&NGINX, o)),
-        ("neighbours_kill_redis", false, |o| kills(&REDIS, o)),
-        ("neighbours_kill_iperf3", false, |o| kills(&IPERF3, o)),
+        ("neighbours_kill_nginx", true, |o| kills(&NGINX, o)),
+        ("neighbours_kill_redis", true, |o| kills(&REDIS, o)),
+        ("neighbours_kill_iperf3", true, |o| kills(&IPERF3, o)),
         ("neighbours_stop", false, stops),
         ("neighbours_address_space", true, address_space),
         ("neighbours_processor", true, |o| limited("processor", o)),

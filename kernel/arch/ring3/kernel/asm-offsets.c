@@ -53,5 +53,25 @@ int main(void)
 	DEFINE(T_BASE_SP, offsetof(struct ring3_thread, image_private[R3T_BASE_SP]));
 	DEFINE(T_OUTSIDE, offsetof(struct ring3_thread, image_private[R3T_OUTSIDE]));
 	DEFINE(PARK_OUTSIDE, R3_PARK_OUTSIDE);
+	BLANK();
+#define REGS(name, field)	DEFINE(REGS_##name, offsetof(struct ring3_regs, field))
+	REGS(R15, r15);
+	REGS(R14, r14);
+	REGS(R13, r13);
+	REGS(R12, r12);
+	REGS(BP, bp);
+	REGS(BX, bx);
+	REGS(R11, r11);
+	REGS(R10, r10);
+	REGS(R9, r9);
+	REGS(R8, r8);
+	REGS(AX, ax);
+	REGS(CX, cx);
+	REGS(DX, dx);
+	REGS(SI, si);
+	REGS(DI, di);
+	REGS(IP, ip);
+	REGS(FLAGS, flags);
+	REGS(SP, sp);
 	return 0;
 }

@@ -10,11 +10,13 @@
 #include <asm/unistd.h>
 #include "vcpu.h"
 
+#define ADOPT_NS	2000000000ULL	/* for a starved adopter */
+
 /*
  * The holder whose tid that is: the driver, or one that has won the word and not yet said that
  * it drives. What an ended thread left behind may name a tid that is another's by now.
  */
-static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
+struct ring3_thread *ring3_holder(struct ring3_vcpu *vcpu, u32 tid)
 {
 	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	int i;
@@ -30,11 +32,27 @@ static struct ring3_thread *thread_of(struct ring3_vcpu *vcpu, u32 tid)
 	return NULL;
 }
 
+/* The adopter has heard of the death, and goes on with what was under way (adopt.c). */
+static bool is_adopted(struct ring3_vcpu *vcpu, struct ring3_thread *holder)
+{
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u64 now = ring3_clock();
+
+	if (host_load(&ring3_adopter_proc.state) != 1 || ring3_adopter_proc.threads != RING3_ADOPTS_AFTER ||
+	    holder == &ring3_adopter_thread)
+		return false;
+	if (cpu->dead != holder->tid) {
+		cpu->dead_since = now;
+		cpu->dead = holder->tid;
+	}
+	return now - cpu->dead_since < ADOPT_NS;
+}
+
 /*
  * The holder does not let go. If it is dead, it was harmless when it had not yet taken
  * up the baton, or had won the word and not yet said that it drives (entry.S): then the
  * vCPU is free again, and true is returned. Otherwise it died inside kernel code, and
- * nobody knows in what state it left the node.
+ * where nobody goes on with that, nobody knows in what state it left the node.
  */
 bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 {
@@ -44,7 +62,7 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 
 	if (!o || (o & RING3_OWNER_POLLING))
 		return false;
-	holder = thread_of(vcpu, o & RING3_OWNER_TID);
+	holder = ring3_holder(vcpu, o & RING3_OWNER_TID);
 	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
 	if (!proc)
 		return false;
@@ -61,6 +79,8 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 			ring3_host_futex_wake(&vcpu->owner, 1);
 		return true;
 	}
+	if (is_adopted(vcpu, holder))
+		return false;
 	ring3_poison("process %d died inside kernel code", proc->pid);
 	return false;
 }

@@ -32,6 +32,7 @@
  *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
  *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
  *	poll, prctl, futex		stack	vcpu.c, watch.c, keep.c, dead.c
+ *	bpf, ptrace, wait4, mmap ...	stack	adopt*.c: for the adopter, whose process is the keeper's child
  *
  * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, time.c (the clock) and by the files of the last
  * line. kernel/check refuses any other object.
@@ -173,7 +174,10 @@ void ring3_host_stderr(const char *s, u32 n)
 long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
 			   unsigned int n, s64 pos)
 {
-	if (WARN_ON_ONCE(home->tb != current->thread.tb || ring3_driver != home->tb))
+	if (WARN_ON_ONCE(home->tb != current->thread.tb))
+		return -EXDEV;
+	/* It was killed or stopped since, and another goes on with this: adopt.c. */
+	if (ring3_driver != home->tb)
 		return -EXDEV;
 	return ring3_host_syscall(__NR_preadv2, fd, (long)iov, n, pos, 0, RWF_NOWAIT);
 }

@@ -112,6 +112,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_newuser();
 	case RING3_NR_NUMBER:
 		return ring3_sys_number((struct ring3_thread *)a[0]);
+	case RING3_NR_ADOPTER:
+		return current->thread.tb == &ring3_region.init_thread ? ring3_sys_adopter() : -EPERM;
 	case RING3_NR_SENDFILE:
 		return ring3_sys_sendfile(a[0], a[1], a[2], a[3], a[4], (s64 __user *)a[5]);
 	case RING3_NR_IDS:

@@ -190,6 +190,8 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 	/* A process without a pid yet is nothing to look at; the gate says when it has one. */
 	if (!(flags & CLONE_THREAD) && host_pid)
 		procs_changed();
+	else if (unlikely(ring3_adopter_proc.state == 1 && ring3_adopter_proc.threads == RING3_ADOPTS_TRACED))
+		procs_changed();	/* a thread is to be traced */
 	return (long)tb;
 }
 

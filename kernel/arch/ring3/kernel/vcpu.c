@@ -174,7 +174,7 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
  */
 bool ring3_thread_call(struct ring3_thread *tb)
 {
-	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)))
+	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED | RING3_WORD_AWAY)))
 		return false;
 	vcpu_cpu(r3t_vcpu(tb))->called = tb;
 	ring3_thread_notify(tb, RING3_WORD_COME);
@@ -573,6 +573,16 @@ static int host_wait(struct ring3_thread *tb, enum waits how)
 	return drives;
 }
 
+/* The thread was stopped, and goes on: adopt.c. Its call is in other hands, or was over already. */
+int ring3_host_stranded(struct ring3_thread *tb)
+{
+	host_andnot(&tb->word, RING3_WORD_AWAY);
+	if (r3t_call(tb) != R3_CALL_DONE)
+		return host_wait(tb, CALLED);
+	r3t_call(tb) = R3_CALL_NONE;
+	return 0;
+}
+
 /*
  * The vCPU was let go by a plain store. Somebody sleeps, and the store may have overwritten WAITERS: so once more, with a
  * locked instruction. If another has it by now, that one sees the request as it leaves: only a holder
@@ -841,6 +851,10 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 
 	if (nr == RING3_NR_KEEP) {
 		tb->ret = ring3_host_keep(tb);
+		return 0;
+	}
+	if (nr == RING3_NR_ADOPT) {
+		tb->ret = ring3_host_adopt(tb);
 		return 0;
 	}
 	if (nr == RING3_NR_DRIVE) {

@@ -11,6 +11,7 @@
 #include <uapi/linux/futex.h>
 #include <asm/ring3.h>
 #include <asm/switch_to.h>
+#include <ring3/ring3_adopt.h>
 #include <ring3/ring3_smp.h>
 
 #define host_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
@@ -31,6 +32,7 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 #define RING3_WORD_SLEEPING	(1u << 31)	/* the thread is in futex_wait on this word */
 #define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
 #define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
+#define RING3_WORD_AWAY		(1u << 28)	/* it was stopped, and its call taken from it: adopt.c */
 #define HANDED_BITS	(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 
 /*
@@ -74,6 +76,11 @@ struct ring3_crowd {
 };
 #define CROWDS		16	/* CPUs of the same number modulo this share one */
 
+/* A thread's, as the host keeps them (struct pt_regs of x86). */
+struct ring3_regs {
+	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
+};
+
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
@@ -97,6 +104,8 @@ struct ring3_cpu {
 	u32 relaxed;		/* turns of pause in kernel code: ring3_relax() */
 	u32 yields;		/* in this wait */
 	u64 relaxed_at;
+	u32 dead;		/* a holder that was found dead in kernel code: dead.c */
+	u64 dead_since;
 } ____cacheline_aligned;
 extern struct ring3_cpu ring3_cpus[NR_CPUS];
 
@@ -280,12 +289,18 @@ void ring3_tell_keep(struct ring3_vcpu *vcpu);
 bool ring3_try_acquire(struct ring3_thread *tb);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
+struct ring3_thread *ring3_holder(struct ring3_vcpu *vcpu, u32 tid);
 bool ring3_take_from_dead(struct ring3_vcpu *vcpu);
+long ring3_host_adopt(struct ring3_thread *me);
+long ring3_sys_adopter(void);
+extern struct ring3_thread ring3_adopter_thread;
+extern struct ring3_proc ring3_adopter_proc;
 long ring3_host_keep(struct ring3_thread *tb);
 void ring3_host_rest(void);
 void ring3_ports_call(void);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);
 int ring3_host_leave(struct ring3_thread *tb);
+int ring3_host_stranded(struct ring3_thread *tb);
 int ring3_host_enter(struct ring3_thread *tb, int owned);
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to);
 

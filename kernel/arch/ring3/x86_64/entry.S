@@ -31,6 +31,11 @@
  * A vCPU that others send interrupts to (smp) is let go by a locked instruction: whoever sets
  * `pending' and sees the owner word taken relies on the look after it (smp.c).
  *
+ * A thread that is killed in here, or anywhere in kernel code, is gone on with by another (adopt.c),
+ * from the same instruction. Where code on a task's stack has looked at who drives, or holds that
+ * thread's block, it goes on at the look instead: between ring3_returned and ring3_left, ring3_settled
+ * and ring3_settled_end, ring3_parking and ring3_parked. There nothing may be done that can't be done twice.
+ *
  * Register use below: r12 thread block, rbp its task, ebx tid, r14 result, r13 (smp) its vCPU.
  * With one vCPU that is at a constant place.
  */
@@ -166,6 +171,7 @@ SYM_FUNC_START(ring3_enter)
 	call	*(%r11, %rax, 8)
 	movq	%rax, %r14
 
+SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
 	cmpq	%r12, VCPU(V_DRIVER)
 	jne	.Lexit_slow
 	testl	$EXIT_WORK, TASK_TI_FLAGS(%rbp)
@@ -181,6 +187,7 @@ SYM_FUNC_START(ring3_enter)
 	movq	T_BASE_SP(%r12), %rcx
 	movq	%rcx, TASK_SP(%rbp)
 	movq	T_HOST_SP(%r12), %rsp
+SYM_INNER_LABEL(ring3_left, SYM_L_GLOBAL)
 	RELEASE	.Lrelease_slow
 	cmpl	$0, PENDING
 	jne	.Lrelease_slow
@@ -195,7 +202,12 @@ SYM_FUNC_START(ring3_enter)
 	testb	%al, %al
 	jne	.Lbase
 	movq	T_RET(%r12), %r14
+	/* That thread may have been killed since it was found to drive. */
+SYM_INNER_LABEL(ring3_settled, SYM_L_GLOBAL)
+	cmpq	%r12, VCPU(V_DRIVER)
+	jne	.Lexit_slow
 	jmp	.Lleave
+SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 .Lbase:
 	movq	T_BASE_SP(%r12), %rsp
 	POP_SAVED
@@ -255,12 +267,14 @@ SYM_FUNC_START(ring3_park)
 	FOOT	%rcx
 	movq	FOOT_TASK(%rcx), %rax
 	movq	%rsp, TASK_SP(%rax)
+SYM_INNER_LABEL(ring3_parking, SYM_L_GLOBAL)
 	FOOT_DRIVER %rcx, %r12
 	cmpq	$PARK_OUTSIDE, %rdi
 	jne	1f
 	movq	%rsp, T_BASE_SP(%r12)
 	movq	$1, T_OUTSIDE(%r12)
 1:	movq	T_HOST_SP(%r12), %rsp
+SYM_INNER_LABEL(ring3_parked, SYM_L_GLOBAL)
 	andq	$-16, %rsp
 	movq	%rsi, %rdx
 	movq	%rdi, %rsi
@@ -332,5 +346,63 @@ SYM_FUNC_START(ring3_enter_drive)
 	movl	$0x1000, %eax
 	jmp	ring3_enter
 SYM_FUNC_END(ring3_enter_drive)
+
+/*
+ * void ring3_go_on(tb, regs): the thread, which has the vCPU, goes on with kernel code that
+ * another had these registers in; returns when it goes home. Below the stack pointer nothing is in use.
+ */
+SYM_FUNC_START(ring3_go_on)
+	PUSH_SAVED
+	movq	%rsp, T_HOST_SP(%rdi)
+	movq	%rsi, %rdi
+	movq	REGS_SP(%rdi), %rcx
+	movq	REGS_IP(%rdi), %rax
+	movq	%rax, -8(%rcx)
+	movq	REGS_FLAGS(%rdi), %rax
+	movq	%rax, -16(%rcx)
+	movq	REGS_DI(%rdi), %rax
+	movq	%rax, -24(%rcx)
+	leaq	-24(%rcx), %rsp
+	movq	REGS_R15(%rdi), %r15
+	movq	REGS_R14(%rdi), %r14
+	movq	REGS_R13(%rdi), %r13
+	movq	REGS_R12(%rdi), %r12
+	movq	REGS_BP(%rdi), %rbp
+	movq	REGS_BX(%rdi), %rbx
+	movq	REGS_R11(%rdi), %r11
+	movq	REGS_R10(%rdi), %r10
+	movq	REGS_R9(%rdi), %r9
+	movq	REGS_R8(%rdi), %r8
+	movq	REGS_AX(%rdi), %rax
+	movq	REGS_CX(%rdi), %rcx
+	movq	REGS_DX(%rdi), %rdx
+	movq	REGS_SI(%rdi), %rsi
+	popq	%rdi
+	popfq
+	ret
+SYM_FUNC_END(ring3_go_on)
+
+/* Where a thread goes on that was stopped in kernel code: r12 thread block, rsp its own stack. */
+SYM_CODE_START(ring3_stranded)
+	movq	%r12, %rdi
+	call	ring3_host_stranded
+	jmp	.Lafter_host
+SYM_CODE_END(ring3_stranded)
+
+/* void ring3_on_stack(top, fn, arg): calls fn(arg) there, for good. */
+SYM_FUNC_START(ring3_on_stack)
+	movq	%rdi, %rsp
+	movq	%rdx, %rdi
+	xorl	%ebp, %ebp
+	call	*%rsi
+	ud2
+SYM_FUNC_END(ring3_on_stack)
+
+/* After a handler of the adopter's signals. */
+SYM_FUNC_START(ring3_sigreturn)
+	movl	$15, %eax		/* rt_sigreturn */
+	syscall
+	ud2
+SYM_FUNC_END(ring3_sigreturn)
 
 	.section .note.GNU-stack, "", @progbits

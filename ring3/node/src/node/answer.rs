@@ -17,7 +17,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
-use crate::control::{self, Calls, Memory, Proc, Reply, Request, State, Status};
+use crate::control::{self, Adopter, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
 use crate::error::{Error, Result};
 use crate::ports::Port;
@@ -25,6 +25,8 @@ use crate::region::Region;
 
 /// How long the kernel may take to give its log.
 const LOG_PATIENCE: Duration = Duration::from_secs(5);
+/// A holder that is stopped for so long holds the node up.
+const HELD_UP: Duration = Duration::from_millis(20);
 /// How long the node's thread may take to hear that it is to end.
 const DOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -225,8 +227,48 @@ impl Facts {
                     command: command_name(entry.pid),
                 })
                 .collect(),
+            adopter: self.region.adopter().map(|(how, done)| Adopter {
+                how: match how {
+                    RING3_ADOPTS_AFTER => "killed, stopped",
+                    RING3_ADOPTS_TRACED => "traced",
+                    _ => "stopped",
+                }
+                .to_owned(),
+                adopted: done[RING3_ADOPTED],
+                freed: done[RING3_FREED],
+            }),
+            held_up_by: self.held_up_by(),
         }
     }
+
+    /// Holders of a vCPU that the host says are stopped, twice: one that is about to be gone on with is not meant.
+    fn held_up_by(&self) -> Vec<Proc> {
+        let stopped = || -> Vec<u32> {
+            let mut all = self.region.holders();
+            all.retain(|tid| is_stopped(*tid));
+            all
+        };
+        let first = stopped();
+        if first.is_empty() {
+            return Vec::new();
+        }
+        std::thread::sleep(HELD_UP);
+        let both = stopped().into_iter().filter(|tid| first.contains(tid));
+        both.map(|tid| Proc {
+            pid: tid as i32,
+            threads: 1,
+            command: command_name(tid as i32),
+        })
+        .collect()
+    }
+}
+
+/// By job control or a debugger.
+fn is_stopped(tid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{tid}/stat")).is_ok_and(|text| {
+        let state = text.rsplit(") ").next().and_then(|it| it.chars().next());
+        matches!(state, Some('T' | 't'))
+    })
 }
 
 pub(super) fn port_status(port: &Port) -> control::Port {

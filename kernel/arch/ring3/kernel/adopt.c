@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * adopt.c - what a thread was doing in kernel code when it was killed is gone on with
+ *
+ * Theory of operation
+ * -------------------
+ * Kernel code never knows who runs it, uses general registers only, and its stacks lie in the
+ * region. So when a thread is killed in there, all that is lost is its registers; and the host
+ * can be asked for those (adopt_bpf.c, adopt_trace.c). The adopter, a process that the keeper starts, takes them and
+ * goes on at the very instruction.
+ *
+ * The killed thread is the vCPU's owner. Where it was tells what is to be done:
+ *
+ *	on a task's stack	The adopter makes itself owner and driver and loads the registers. It
+ *				drives as ring3-ports does, for others, and goes home when it can.
+ *	on its own stack	All tasks are parked there, and what vcpu.c does may be done again: the
+ *				vCPU becomes free, and its KEEP is told to look at everything.
+ *	in the gate		with the vCPU handed to it, or held by gate/kill.c: the same.
+ *
+ * User memory: there is none here. The adopter unmaps all of its process but the node's memory. A
+ * copy that was under way, or comes later, faults and ends with EFAULT, as for any bad pointer; the
+ * call's result has nobody to go to. The thread's task is marked (R3_F_KILL) and ends at the call's end.
+ *
+ * Host calls of kernel code: one that the death has cut short says EINTR. Descriptors of the
+ * adopter's have numbers that programs do not use.
+ *
+ * Code in entry.S that has the driver's thread block in a register goes on a few instructions
+ * before, where it looked it up (restarts[]). C code that has asked who drives need not be right any more: it
+ * is about a thread that is gone, whose block stays until its task has ended.
+ *
+ * One that is stopped in kernel code (SIGSTOP, a debugger that it is not traced by) loses what it was doing in the same
+ * way. Its own registers are changed: when it goes on, it waits on its own stack for its call, which is in
+ * other hands (ring3_stranded). AWAY in its word tells that to hand the vCPU to it is no use.
+ *
+ * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (dead.c).
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/mman.h>
+#include <linux/signal_types.h>
+#include <uapi/linux/poll.h>
+#include <asm/ring3.h>
+#include <asm/sections.h>
+#include <asm/unistd.h>
+#include "adopt.h"
+
+#define SYSCALL_INSN		0x050f
+#define EFLAGS_CONTEXT		0xcd5UL		/* carry, parity, adjust, zero, sign, direction, overflow */
+#define EFLAGS_FIXED		0x202UL
+
+extern char ring3_stranded[], ring3_returned[], ring3_left[], ring3_settled[], ring3_settled_end[], ring3_parking[], ring3_parked[];
+void ring3_go_on(struct ring3_thread *me, struct ring3_regs *regs);
+void ring3_on_stack(unsigned long top, void (*fn)(struct ring3_thread *), struct ring3_thread *me);
+void ring3_sigreturn(void);
+unsigned long ring3_fixup(unsigned long ip);
+
+struct ring3_thread ring3_adopter_thread;
+struct ring3_proc ring3_adopter_proc;
+
+static bool between(unsigned long x, const void *start, const void *end)
+{
+	return x > (unsigned long)start && x < (unsigned long)end;
+}
+
+/* No thread has its own stack in the region. */
+static bool on_task_stack(const struct ring3_regs *regs)
+{
+	unsigned long base = (unsigned long)&ring3_region;
+
+	return regs->sp >= base && regs->sp < base + ring3_region.size;
+}
+
+/* What a handler of the gate's has interrupted, if it was in here. */
+static void see_through_handler(struct ring3_thread *holder, struct ring3_regs *regs)
+{
+	const u64 *word = &holder->gate[RING3_ADOPT_WORD];
+
+	if (regs->ip >= RING3_SPACE_BASE || !host_load(word))
+		return;
+	*regs = (struct ring3_regs) {
+		.r8 = word[1], .r9 = word[2], .r10 = word[3], .r11 = word[4], .r12 = word[5], .r13 = word[6],
+		.r14 = word[7], .r15 = word[8], .di = word[9], .si = word[10], .bp = word[11], .bx = word[12],
+		.dx = word[13], .ax = word[14], .cx = word[15], .sp = word[16], .ip = word[17], .flags = word[18],
+	};
+}
+
+static bool in_text(const struct ring3_regs *regs)
+{
+	return regs->ip >= (unsigned long)_stext && regs->ip < (unsigned long)_etext;
+}
+
+/* Where it goes on. */
+static void prepare(struct ring3_regs *regs)
+{
+	const struct { char *start, *end; } restarts[] = {
+		{ ring3_returned, ring3_left },
+		{ ring3_settled, ring3_settled_end },
+		{ ring3_parking, ring3_parked },
+	};
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(restarts); i++)
+		if (between(regs->ip, restarts[i].start, restarts[i].end))
+			regs->ip = (unsigned long)restarts[i].start;
+	/* -ERESTARTSYS to -ERESTART_RESTARTBLOCK: the host would have made the call again. */
+	if (*(u16 *)(regs->ip - 2) == SYSCALL_INSN && (long)regs->ax >= -516 && (long)regs->ax <= -512)
+		regs->ax = -EINTR;
+	regs->flags = (regs->flags & EFLAGS_CONTEXT) | EFLAGS_FIXED;
+}
+
+/*
+ * What its holder was about to do may be done halfway: links may be unarmed, KEEP not told of a
+ * deadline, one that watched not woken. The next driver sees to all of it.
+ */
+static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
+{
+	u32 o;
+
+	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL | R3_EXIT_KICK);
+	host_store(&vcpu_cpu(vcpu)->watch_lost, 1);
+	host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
+	do {
+		o = host_load(&vcpu->owner);
+		if ((o & ~RING3_OWNER_WAITERS) != tid)
+			break;
+	} while (!host_cas(&vcpu->owner, o, 0));
+	if (o & RING3_OWNER_WAITERS)
+		ring3_host_futex_wake(&vcpu->owner, 1);
+	ring3_kick(vcpu);
+}
+
+static void take(struct ring3_thread *me, struct ring3_vcpu *vcpu)
+{
+	u32 o;
+
+#ifdef CONFIG_SMP
+	me->image_private[R3T_VCPU] = (unsigned long)vcpu;
+#endif
+	do {
+		o = host_load(&vcpu->owner);
+	} while (!host_cas(&vcpu->owner, o, me->tid | (o & RING3_OWNER_WAITERS)));
+	WRITE_ONCE(vcpu->driver, (unsigned long)me);
+	r3t_call(me) = R3_CALL_DONE;
+}
+
+/* The registers of a stopped thread: when it goes on, its call is in other hands. */
+static void strand(struct ring3_thread *holder, struct ring3_regs *regs)
+{
+	host_or(&holder->word, RING3_WORD_AWAY);
+	regs->r12 = (unsigned long)holder;
+	regs->sp = holder->host_sp & -16UL;
+	regs->ip = (unsigned long)ring3_stranded;
+	regs->orig_ax = -1UL;
+}
+
+static struct ring3_thread *holder_of(struct ring3_vcpu *vcpu, u32 tid)
+{
+	struct ring3_thread *holder;
+
+	if ((host_load(&vcpu->owner) & ~RING3_OWNER_WAITERS) != tid)
+		return NULL;
+	holder = ring3_holder(vcpu, tid);
+	return holder && holder->proc && holder != &ring3_adopter_thread ? holder : NULL;
+}
+
+/* Is that a thread of the adopter's pid namespace that holds a vCPU? Then of which process. */
+bool ring3_adopt_holds(u32 tid, u32 *pid)
+{
+	struct ring3_thread *holder;
+	struct ring3_vcpu *vcpu;
+
+	for_each_vcpu(vcpu) {
+		holder = holder_of(vcpu, tid);
+		if (!holder)
+			continue;
+		*pid = ((struct ring3_proc *)holder->proc)->pid;
+		return !ring3_host_syscall(__NR_tgkill, *pid, tid, 0, 0, 0, 0);
+	}
+	return false;
+}
+
+/* A thread has died, or was stopped: it runs no instruction any more, or for now. */
+void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate)
+{
+	struct ring3_regs regs = death->regs;
+	struct ring3_thread *holder = NULL;
+	struct ring3_vcpu *vcpu;
+	bool handed;
+
+	for_each_vcpu(vcpu) {
+		holder = holder_of(vcpu, death->tid);
+		if (holder)
+			break;
+	}
+	if (!holder || ((struct ring3_proc *)holder->proc)->pid != death->pid) {
+		ring3_adopt_let_go(death, fate);
+		return;
+	}
+	handed = host_load(&holder->word) & HANDED_BITS;
+	if (fate != FATE_STOPPED)
+		see_through_handler(holder, &regs);
+	if (in_text(&regs) && on_task_stack(&regs)) {
+		prepare(&regs);
+		take(me, vcpu);
+		if (fate == FATE_STOPPED)
+			strand(holder, &death->regs);
+		else
+			r3t_flags(holder) |= R3_F_KILL;
+		ring3_adopt_let_go(death, fate);
+		ring3_adopter_thread.gate[RING3_ADOPTED]++;
+		ring3_go_on(me, &regs);
+		return;
+	}
+	/* One that goes on again would go on as the holder, but for one that has not taken it up. */
+	if (handed || (in_text(&regs) && fate != FATE_STOPPED)) {
+		if (fate == FATE_STOPPED)
+			host_or(&holder->word, RING3_WORD_AWAY);
+		reclaim(vcpu, death->tid);
+		ring3_adopter_thread.gate[RING3_FREED]++;
+	}
+	death->regs.sp = 0;		/* not changed */
+	ring3_adopt_let_go(death, fate);
+}
+
+struct host_sigaction {
+	void *handler;
+	unsigned long flags;
+	void *restorer;
+	u64 mask;
+};
+
+/* The head of the host's struct ucontext: flags, link, stack, and registers in this order. */
+struct host_context {
+	u64 flags, link, stack[3];
+	u64 r8, r9, r10, r11, r12, r13, r14, r15, di, si, bp, bx, dx, ax, cx, sp, ip;
+};
+
+static void on_fault(int sig, void *info, struct host_context *context)
+{
+	unsigned long to = ring3_fixup(context->ip);
+
+	if (!to)
+		ring3_host_syscall(__NR_exit_group, 128 + sig, 0, 0, 0, 0, 0);
+	context->ip = to;
+}
+
+static void on_call(int sig)
+{
+}
+
+static void catch(int sig, void *handler)
+{
+	struct host_sigaction action = {
+		.handler = handler,
+		.flags = SA_SIGINFO | SA_ONSTACK | 0x04000000 /* SA_RESTORER */,
+		.restorer = ring3_sigreturn,
+	};
+
+	ring3_host_syscall(__NR_rt_sigaction, sig, (long)&action, 0, sizeof(action.mask), 0, 0);
+}
+
+static void prepare_signals(void)
+{
+	struct { void *sp; int flags; size_t size; } alt = {
+		.sp = (void *)adopt_memory() + ADOPT_STACK_BYTES, .size = ADOPT_STACK_BYTES,
+	};
+	u64 mask = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1));
+
+	ring3_host_syscall(__NR_sigaltstack, (long)&alt, 0, 0, 0, 0, 0);
+	catch(SIGSEGV, on_fault);
+	catch(SIGBUS, on_fault);
+	catch(SIGCHLD, on_call);
+	catch(SIGUSR1, on_call);
+	ring3_host_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask), 0, 0);
+}
+
+static void live(struct ring3_thread *me)
+{
+	const unsigned long end = RING3_SPACE_END;
+	struct ring3_proc *proc = (struct ring3_proc *)me->proc;
+	struct ring3_death death;
+	struct pollfd deaths = { .events = POLLIN };
+	/* SIGUSR2 ends it, and lets all go that it traces. */
+	u64 mask = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1) | 1UL << (SIGCHLD - 1) | 1UL << (SIGUSR1 - 1) |
+		     1UL << (SIGUSR2 - 1));
+	long fd = -1;
+
+	prepare_signals();
+	if (ring3_host_syscall(__NR_munmap, 0, RING3_SPACE_BASE, 0, 0, 0, 0) ||
+	    ring3_host_syscall(__NR_munmap, end, TASK_SIZE_MAX - end, 0, 0, 0, 0))
+		ring3_host_syscall(__NR_exit_group, ENOMEM, 0, 0, 0, 0, 0);
+	if (me->args[0] == RING3_ADOPT_TRACE) {
+		proc->threads = RING3_ADOPTS_TRACED;
+	} else {
+		fd = ring3_adopt_bpf_start();
+		proc->threads = fd < 0 ? RING3_ADOPTS_STOPPED : RING3_ADOPTS_AFTER;
+	}
+	deaths.fd = fd;
+	proc->pid = me->tid;
+	host_store(&proc->state, 1);
+	/* Signals are let in while it sleeps only; and each says that there is something to look at. */
+	while (!ring3_poisoned()) {
+		if (proc->threads == RING3_ADOPTS_TRACED)
+			ring3_adopt_trace_look();
+		if (proc->threads == RING3_ADOPTS_AFTER)
+			while (ring3_adopt_bpf_next(&death))
+				ring3_adopt(me, &death, FATE_GONE);
+		ring3_adopt_trace(me);
+		ring3_host_syscall(__NR_ppoll, (long)&deaths, 1, 0, (long)&mask, sizeof(mask), 0);
+	}
+	ring3_host_syscall(__NR_exit_group, 0, 0, 0, 0, 0, 0);
+}
+
+/* For the keeper, which lets the adopter in. */
+long ring3_sys_adopter(void)
+{
+	struct ring3_thread *tb = &ring3_adopter_thread;
+
+	if (host_load(&ring3_adopter_proc.state))
+		return -EBUSY;
+	tb->self = (unsigned long)tb;
+	tb->region = (unsigned long)&ring3_region;
+	tb->proc = (unsigned long)&ring3_adopter_proc;
+#ifdef CONFIG_SMP
+	tb->image_private[R3T_VCPU] = (unsigned long)&ring3_region.vcpu[0];
+#endif
+	return (long)tb;
+}
+
+/* Entered from the gate, on a stack that is about to go. */
+long ring3_host_adopt(struct ring3_thread *me)
+{
+	long at = adopt_memory(), p;
+
+	if (me != &ring3_adopter_thread)
+		return -EINVAL;
+	p = ring3_host_syscall(__NR_mmap, at, 2 * ADOPT_STACK_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	if (p != at)
+		return p < 0 ? p : -EEXIST;
+	ring3_on_stack(at + ADOPT_STACK_BYTES, live, me);
+	return 0;
+}

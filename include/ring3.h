@@ -204,7 +204,10 @@ enum ring3_state {
 #define RING3_NR_FILE_CAPS	0x101a
 /* ring3_xfer.h */
 #define RING3_NR_SENDFILE	0x1019
-#define RING3_NR_MAX		0x101b	/* numbers from here on are no calls */
+/* ring3_adopt.h */
+#define RING3_NR_ADOPTER	0x101b
+#define RING3_NR_ADOPT		0x101c
+#define RING3_NR_MAX		0x101d	/* numbers from here on are no calls */
 
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */

@@ -16,18 +16,15 @@
  * ADOPTER(): for the keeper: address of the adopter's thread block, of which the node has one. The state of its
  * ring3_proc is 1 from when it is ready until the keeper finds it dead; -EBUSY meanwhile.
  */
-#define RING3_NR_ADOPTER	0x1050
 /*
  * ADOPT(how): the adopter's life, entered with that thread block. Unmaps all of its process but the
  * node's memory; ends the process, with an error number where the host does not let it adopt.
  */
-#define RING3_NR_ADOPT		0x1051
 #define RING3_ADOPT_BEST	0	/* what the host lets it do */
 #define RING3_ADOPT_TRACE	1	/* by ptrace() in any case */
 
 /* How it works, in `threads' of its ring3_proc. */
 enum ring3_adopts {
-	RING3_ADOPTS_STOPPED = 0,	/* only who is stopped in kernel code: no registers of the dead can be had */
 	RING3_ADOPTS_AFTER = 1,	/* it hears of each death a moment after: wait for it */
 	RING3_ADOPTS_TRACED = 2,	/* it traces the node's threads, and goes on before they are gone */
 };

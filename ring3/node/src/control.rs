@@ -71,7 +71,7 @@ pub struct Status {
 /// See `ring3_abi`'s RING3_ADOPTS_*.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopter {
-    /// "killed" and "stopped" programs, or only "stopped" ones; "traced": all, by ptrace().
+    /// "killed": it hears of each death from the host; "traced": by ptrace().
     pub how: String,
     /// Calls that were gone on with.
     pub adopted: u32,

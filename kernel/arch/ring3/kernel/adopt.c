@@ -28,10 +28,6 @@
  * before, where it looked it up (restarts[]). C code that has asked who drives need not be right any more: it
  * is about a thread that is gone, whose block stays until its task has ended.
  *
- * One that is stopped in kernel code (SIGSTOP, a debugger that it is not traced by) loses what it was doing in the same
- * way. Its own registers are changed: when it goes on, it waits on its own stack for its call, which is in
- * other hands (ring3_stranded). AWAY in its word tells that to hand the vCPU to it is no use.
- *
  * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (dead.c).
  */
 #include <linux/errno.h>
@@ -48,7 +44,7 @@
 #define EFLAGS_CONTEXT		0xcd5UL		/* carry, parity, adjust, zero, sign, direction, overflow */
 #define EFLAGS_FIXED		0x202UL
 
-extern char ring3_stranded[], ring3_returned[], ring3_left[], ring3_settled[], ring3_settled_end[], ring3_parking[], ring3_parked[];
+extern char ring3_returned[], ring3_left[], ring3_settled[], ring3_settled_end[], ring3_parking[], ring3_parked[];
 void ring3_go_on(struct ring3_thread *me, struct ring3_regs *regs);
 void ring3_on_stack(unsigned long top, void (*fn)(struct ring3_thread *), struct ring3_thread *me);
 void ring3_sigreturn(void);
@@ -143,16 +139,6 @@ static void take(struct ring3_thread *me, struct ring3_vcpu *vcpu)
 	r3t_call(me) = R3_CALL_DONE;
 }
 
-/* The registers of a stopped thread: when it goes on, its call is in other hands. */
-static void strand(struct ring3_thread *holder, struct ring3_regs *regs)
-{
-	host_or(&holder->word, RING3_WORD_AWAY);
-	regs->r12 = (unsigned long)holder;
-	regs->sp = holder->host_sp & -16UL;
-	regs->ip = (unsigned long)ring3_stranded;
-	regs->orig_ax = -1UL;
-}
-
 static struct ring3_thread *holder_of(struct ring3_vcpu *vcpu, u32 tid)
 {
 	struct ring3_thread *holder;
@@ -179,7 +165,7 @@ bool ring3_adopt_holds(u32 tid, u32 *pid)
 	return false;
 }
 
-/* A thread has died, or was stopped: it runs no instruction any more, or for now. */
+/* A thread has died: it runs no instruction any more. */
 void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate)
 {
 	struct ring3_regs regs = death->regs;
@@ -197,28 +183,20 @@ void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_
 		return;
 	}
 	handed = host_load(&holder->word) & HANDED_BITS;
-	if (fate != FATE_STOPPED)
-		see_through_handler(holder, &regs);
+	see_through_handler(holder, &regs);
 	if (in_text(&regs) && on_task_stack(&regs)) {
 		prepare(&regs);
 		take(me, vcpu);
-		if (fate == FATE_STOPPED)
-			strand(holder, &death->regs);
-		else
-			r3t_flags(holder) |= R3_F_KILL;
+		r3t_flags(holder) |= R3_F_KILL;
 		ring3_adopt_let_go(death, fate);
 		ring3_adopter_thread.gate[RING3_ADOPTED]++;
 		ring3_go_on(me, &regs);
 		return;
 	}
-	/* One that goes on again would go on as the holder, but for one that has not taken it up. */
-	if (handed || (in_text(&regs) && fate != FATE_STOPPED)) {
-		if (fate == FATE_STOPPED)
-			host_or(&holder->word, RING3_WORD_AWAY);
+	if (handed || in_text(&regs)) {
 		reclaim(vcpu, death->tid);
 		ring3_adopter_thread.gate[RING3_FREED]++;
 	}
-	death->regs.sp = 0;		/* not changed */
 	ring3_adopt_let_go(death, fate);
 }
 
@@ -293,7 +271,9 @@ static void live(struct ring3_thread *me)
 		proc->threads = RING3_ADOPTS_TRACED;
 	} else {
 		fd = ring3_adopt_bpf_start();
-		proc->threads = fd < 0 ? RING3_ADOPTS_STOPPED : RING3_ADOPTS_AFTER;
+		if (fd < 0)
+			ring3_host_syscall(__NR_exit_group, -fd, 0, 0, 0, 0, 0);
+		proc->threads = RING3_ADOPTS_AFTER;
 	}
 	deaths.fd = fd;
 	proc->pid = me->tid;

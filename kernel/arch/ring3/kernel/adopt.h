@@ -21,11 +21,8 @@ static inline unsigned long adopt_memory(void)
 	return (unsigned long)&ring3_region + RING3_ADOPT_OFFSET;
 }
 
-/*
- * What is known of the thread: it is gone; it stands at its end, traced by us; it was stopped, and is
- * traced by us: then its registers are changed.
- */
-enum ring3_fate { FATE_GONE, FATE_ENDS, FATE_STOPPED };
+/* What is known of the thread: it is gone; it stands at its end, traced by us. */
+enum ring3_fate { FATE_GONE, FATE_ENDS };
 
 void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate);
 bool ring3_adopt_holds(u32 tid, u32 *pid);
@@ -33,7 +30,6 @@ bool ring3_adopt_holds(u32 tid, u32 *pid);
 /* adopt_trace.c */
 void ring3_adopt_trace_look(void);
 void ring3_adopt_trace(struct ring3_thread *me);
-void ring3_adopt_stopped(struct ring3_thread *me);
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate);
 
 /* adopt_bpf.c: the descriptor to wait for, or an error; the next death, if there is one. */

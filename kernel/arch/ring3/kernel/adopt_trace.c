@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * adopt_trace.c - the registers of those who die, or are stopped, from the host's ptrace()
+ * adopt_trace.c - the registers of those who die, from the host's ptrace()
  *
  * Who may not load a program into the host's kernel (adopt_bpf.c) may still trace its own processes.
  * Each thread of the node is seized (it is not stopped by that), with PTRACE_O_TRACEEXIT: one that is
@@ -10,8 +10,6 @@
  *
  * All that stops is sent on at once. At its end, or when job control stops it, a thread is let go: then its parent hears of it
  * from the host, as ever.
- *
- * One that is stopped while it holds a vCPU is seized then, where it was not before.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -24,8 +22,6 @@
 #include "adopt.h"
 
 #define HOST_GETREGS		12
-#define HOST_SETREGS		13
-#define STOP_TURNS		1000
 #define SIGNALS_MANY		200	/* of one thread within ... */
 #define SIGNALS_NS		100000000ULL
 #define BUSY_MAX		64	/* threads whose signals are counted */
@@ -118,7 +114,7 @@ static bool gets_many(u32 tid)
 	return ++it->count > SIGNALS_MANY;
 }
 
-/* It stands at its end, or was stopped, and is traced. */
+/* It stands at its end, and is traced. */
 static void stands(struct ring3_thread *me, u32 tid, enum ring3_fate fate)
 {
 	struct ring3_death death = { .tid = tid };
@@ -128,21 +124,14 @@ static void stands(struct ring3_thread *me, u32 tid, enum ring3_fate fate)
 		memcpy(&death.regs, regs, sizeof(death.regs));
 		ring3_adopt(me, &death, fate);
 	} else {
-		death.regs.sp = 0;
 		ring3_adopt_let_go(&death, fate);
 	}
 }
 
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate)
 {
-	u64 regs[REGS_ALL];
-
 	if (fate == FATE_GONE)
 		return;
-	if (fate == FATE_STOPPED && death->regs.sp && !trace(HOST_GETREGS, death->tid, 0, (long)regs)) {
-		memcpy(regs, &death->regs, sizeof(death->regs));
-		trace(HOST_SETREGS, death->tid, 0, (long)regs);
-	}
 	/* One that job control has stopped stays so, but without us. */
 	trace(PTRACE_DETACH, death->tid, 0, 0);
 }
@@ -165,49 +154,5 @@ void ring3_adopt_trace(struct ring3_thread *me)
 			trace(PTRACE_CONT, tid, 0, 0);
 		else
 			trace(gets_many(tid) ? PTRACE_DETACH : PTRACE_CONT, tid, 0, sig);
-	}
-}
-
-/* Stopped by a signal, as the host says; not by a debugger, whose it is then. */
-static bool is_stopped(u32 pid, u32 tid)
-{
-	char path[48], text[256];
-	long fd, n;
-
-	put(put_number(put(put_tasks(path, pid), "/"), tid), "/stat");
-	fd = ring3_host_syscall(__NR_open, (long)path, O_RDONLY, 0, 0, 0, 0);
-	if (fd < 0)
-		return false;
-	n = ring3_host_syscall(__NR_read, fd, (long)text, sizeof(text), 0, 0, 0);
-	ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
-	while (n-- > 2)
-		if (text[n - 2] == ')')		/* the last one: what is before it is its name */
-			return text[n] == 'T';
-	return false;
-}
-
-/* KEEP has found that a holder does not let go for long. */
-void ring3_adopt_stopped(struct ring3_thread *me)
-{
-	struct ring3_vcpu *vcpu;
-	int status, i;
-	u32 tid, pid;
-
-	for_each_vcpu(vcpu) {
-		tid = host_load(&vcpu->owner);
-		if (!tid || (tid & RING3_OWNER_POLLING))
-			continue;
-		tid &= RING3_OWNER_TID;
-		if (!ring3_adopt_holds(tid, &pid) || !is_stopped(pid, tid) || trace(PTRACE_SEIZE, tid, 0, 0))
-			continue;
-		/* It says so at once. */
-		for (i = 0; i < STOP_TURNS; i++) {
-			if (ring3_host_syscall(__NR_wait4, tid, (long)&status, WNOHANG | __WALL, 0, 0, 0)) {
-				if ((status & 0xff) == 0x7f)
-					stands(me, tid, FATE_STOPPED);
-				break;
-			}
-			ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
-		}
 	}
 }

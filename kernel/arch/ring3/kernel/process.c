@@ -166,7 +166,7 @@ void ring3_service(void)
 	unsigned long request = r3t_request(tb);
 
 	if (unlikely(host_load(&tb->word) & RING3_WORD_COME)) {
-		host_andnot(&tb->word, RING3_WORD_COME | RING3_WORD_AWAY);
+		host_andnot(&tb->word, RING3_WORD_COME);
 		if (tb->task)
 			wake_up_process((struct task_struct *)tb->task);
 	}

@@ -44,9 +44,6 @@ bool ring3_user_reach(void)
 		/* Or its thread alone: adopt.c. */
 		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_KILL))
 			return false;
-		/* Stopped, and here is no sleeping: as if the page were not there. */
-		if ((faulthandler_disabled() || irqs_disabled()) && (host_load(&tb->word) & RING3_WORD_AWAY))
-			return false;
 		move_home(tb);
 	}
 	return true;

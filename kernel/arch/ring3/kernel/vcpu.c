@@ -174,7 +174,7 @@ void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
  */
 bool ring3_thread_call(struct ring3_thread *tb)
 {
-	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED | RING3_WORD_AWAY)))
+	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)))
 		return false;
 	vcpu_cpu(r3t_vcpu(tb))->called = tb;
 	ring3_thread_notify(tb, RING3_WORD_COME);
@@ -571,16 +571,6 @@ static int host_wait(struct ring3_thread *tb, enum waits how)
 	drives = wait_for_it(tb, how);
 	ring3_watch_over(tb);
 	return drives;
-}
-
-/* The thread was stopped, and goes on: adopt.c. Its call is in other hands, or was over already. */
-int ring3_host_stranded(struct ring3_thread *tb)
-{
-	host_andnot(&tb->word, RING3_WORD_AWAY);
-	if (r3t_call(tb) != R3_CALL_DONE)
-		return host_wait(tb, CALLED);
-	r3t_call(tb) = R3_CALL_NONE;
-	return 0;
 }
 
 /*

@@ -32,7 +32,6 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 #define RING3_WORD_SLEEPING	(1u << 31)	/* the thread is in futex_wait on this word */
 #define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
 #define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
-#define RING3_WORD_AWAY		(1u << 28)	/* it was stopped, and its call taken from it: adopt.c */
 #define HANDED_BITS	(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 
 /*
@@ -300,7 +299,6 @@ void ring3_host_rest(void);
 void ring3_ports_call(void);
 bool ring3_exit_slow(struct ring3_thread *tb, long ret);
 int ring3_host_leave(struct ring3_thread *tb);
-int ring3_host_stranded(struct ring3_thread *tb);
 int ring3_host_enter(struct ring3_thread *tb, int owned);
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to);
 

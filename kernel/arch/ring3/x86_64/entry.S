@@ -382,13 +382,6 @@ SYM_FUNC_START(ring3_go_on)
 	ret
 SYM_FUNC_END(ring3_go_on)
 
-/* Where a thread goes on that was stopped in kernel code: r12 thread block, rsp its own stack. */
-SYM_CODE_START(ring3_stranded)
-	movq	%r12, %rdi
-	call	ring3_host_stranded
-	jmp	.Lafter_host
-SYM_CODE_END(ring3_stranded)
-
 /* void ring3_on_stack(top, fn, arg): calls fn(arg) there, for good. */
 SYM_FUNC_START(ring3_on_stack)
 	movq	%rdi, %rsp

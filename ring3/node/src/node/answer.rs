@@ -229,9 +229,9 @@ impl Facts {
                 .collect(),
             adopter: self.region.adopter().map(|(how, done)| Adopter {
                 how: match how {
-                    RING3_ADOPTS_AFTER => "killed, stopped",
+                    RING3_ADOPTS_AFTER => "killed",
                     RING3_ADOPTS_TRACED => "traced",
-                    _ => "stopped",
+                    _ => "unknown",
                 }
                 .to_owned(),
                 adopted: done[RING3_ADOPTED],

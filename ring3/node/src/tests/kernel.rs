@@ -185,7 +185,7 @@ fn a_tap_leads_to_the_host_and_goes_with_the_node() {
 #[test]
 fn passt_leads_to_the_host_and_goes_with_the_node() {
     let place = Place::new();
-    let Some(config) = config("a", &["passt"]) else {
+    let Some(config) = config("a", &["passt,loopback=yes"]) else {
         return;
     };
     let mut node = match Node::start(config, &place.folder) {
@@ -199,7 +199,7 @@ fn passt_leads_to_the_host_and_goes_with_the_node() {
     let pid = node.passt_pid().unwrap();
     let proc = PathBuf::from(format!("/proc/{pid}"));
     assert!(proc.exists());
-    // The gateway's address is the host's loopback.
+    // With loopback=yes the gateway's address is the host's loopback.
     let host = TcpListener::bind("127.0.0.1:0").unwrap();
     let gateway = SocketAddr::from(([10, 0, 2, 2], host.local_addr().unwrap().port()));
     let init = node.init();

@@ -41,8 +41,11 @@ fn kill(pid: i64, signal: Signal) -> Result<(), String> {
     kill_process(pid, signal).map_err(|e| format!("{signal:?}: {e}"))
 }
 
+/// A zombie is not: who inherits orphans may take a while to bury it.
 fn is_there(pid: i64) -> bool {
-    std::path::Path::new(&format!("/proc/{pid}")).exists()
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or_default();
+    !(state.is_empty() || state.starts_with(['Z', 'X']))
 }
 
 /// A program that is killed comes back; so does the node, with its program, when its keeper is killed and when

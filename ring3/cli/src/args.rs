@@ -36,6 +36,9 @@ pub enum Verb {
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
     Stat(Stat),
+    /// Run a simulated network: hosts with unmodified programs, links, faults, under virtual time
+    #[command(override_usage = "ring3 sim [OPTIONS] FILE.yaml", after_help = help::SIM)]
+    Sim(Sim),
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
@@ -189,6 +192,22 @@ pub struct Kunit {
     /// Read the log of another kernel that ran its tests, or - for standard input; no node is made
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with_all = ["suite", "mem", "image"])]
     pub from: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// The scenario: a configuration file of Shadow's, or with keys of ring3's own
+    #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// What all that is random depends on; over the file's general.seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Where output goes; over the file's general.data_directory. It must not exist yet
+    #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub data_directory: Option<PathBuf>,
+    /// Only read the scenario and say what is wrong with it
+    #[arg(long, required = true)]
+    pub check: bool,
 }
 
 #[derive(Debug, Args)]

@@ -31,6 +31,9 @@ pub enum Failure {
     #[error(transparent)]
     Node(#[from] ring3_node::Error),
 
+    #[error(transparent)]
+    Sim(#[from] ring3_sim::Error),
+
     #[error("not from within a node: `ring3 {verb}` needs a process that is on none, such as a shell that `ring3 exec` did not start")]
     OnNode { verb: &'static str },
 
@@ -97,6 +100,7 @@ impl Failure {
 
     pub fn status(&self, manner: Manner) -> u8 {
         match self {
+            Failure::Sim(error) if error.is_usage() => USAGE,
             Failure::Config(_)
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }

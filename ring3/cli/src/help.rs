@@ -110,3 +110,7 @@ Examples:
   ring3 completion bash >~/.local/share/bash-completion/completions/ring3
   ring3 completion zsh >\"${fpath[1]}/_ring3\"
   ring3 completion fish >~/.config/fish/completions/ring3.fish";
+
+pub const SIM: &str = "\
+A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
+and `sim`. Exit status: 2, the scenario has a mistake.";

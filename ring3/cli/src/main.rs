@@ -9,6 +9,7 @@
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`sim`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
 //! | [`say`] | words for people, which nobody has to take |
@@ -30,6 +31,7 @@ mod program;
 mod run;
 mod say;
 mod signals;
+mod sim;
 mod supervise;
 mod table;
 mod up;
@@ -94,6 +96,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Stat(args) => nodes::stat(&args),
         Verb::Log(args) => node_log::log(&args),
+        Verb::Sim(args) => return sim::sim(&args),
         Verb::Kunit(args) => kunit::kunit(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Completion(args) => {

@@ -14,7 +14,7 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "run",
     "up",
     "exec",
@@ -22,6 +22,7 @@ const VERBS: [&str; 11] = [
     "ls",
     "log",
     "stat",
+    "sim",
     "kunit",
     "doctor",
     "completion",

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The keys of a scenario that Shadow has not: links, routers, topologies by name, events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+
+use crate::error::{Fault, Place};
+use crate::read::opt;
+use crate::scenario::{Action, End, Event, General, Host, Link, Wire};
+use crate::topology;
+use crate::units::{bytes_of, rate_of, share_of, time_of};
+use crate::yaml::{Map, Node, Result, Value};
+
+const WIRE: &[&str] = &[
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "queue",
+    "limit",
+];
+const LINK: &[&str] = &[
+    "between",
+    "name",
+    "interfaces",
+    "addresses",
+    "back",
+    "rate",
+    "delay",
+    "jitter",
+    "loss",
+    "corrupt",
+    "duplicate",
+    "reorder",
+    "queue",
+    "limit",
+];
+/// IFNAMSIZ of linux/if.h, without its zero.
+const INTERFACE_BYTES: usize = 15;
+
+/// `sim:` of the file.
+pub fn settings(node: &Node, general: &mut General) -> Result<()> {
+    let mut map = node.map("sim")?;
+    if let Some(sample) = opt(&mut map, "sample", time_of)? {
+        general.sample = sample;
+    }
+    map.finish(&["sample"])
+}
+
+/// What a host has beyond Shadow's.
+pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
+    host.router = opt(map, "router", |n, p| n.bool(p))?.unwrap_or(false);
+    host.qdisc = opt(map, "qdisc", |n, p| n.text(p).map(str::to_owned))?;
+    host.sysctls = opt(map, "sysctls", pairs)?.unwrap_or_default();
+    for (path, text) in opt(map, "files", pairs)?.unwrap_or_default() {
+        if !path.starts_with('/') {
+            let words = format!(
+                "{}: `{path}`: a path from the root is needed",
+                map.at("files")
+            );
+            return Err(Fault::at(map.place, words));
+        }
+        host.files.push((PathBuf::from(path), text));
+    }
+    Ok(())
+}
+
+fn pairs(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
+    node.map(path)?
+        .rest()
+        .into_iter()
+        .map(|(key, _, node)| Ok((key, node.scalar(path)?)))
+        .collect()
+}
+
+/// The properties of one direction; what is not said is as in `base`.
+pub fn wire(map: &mut Map, base: &Wire) -> Result<Wire> {
+    let base = base.clone();
+    Ok(Wire {
+        rate: opt(map, "rate", rate_of)?.or(base.rate),
+        delay: opt(map, "delay", time_of)?.unwrap_or(base.delay),
+        jitter: opt(map, "jitter", time_of)?.unwrap_or(base.jitter),
+        loss: opt(map, "loss", share_of)?.unwrap_or(base.loss),
+        corrupt: opt(map, "corrupt", share_of)?.unwrap_or(base.corrupt),
+        duplicate: opt(map, "duplicate", share_of)?.unwrap_or(base.duplicate),
+        reorder: opt(map, "reorder", share_of)?.unwrap_or(base.reorder),
+        queue: opt(map, "queue", |n, p| n.text(p).map(str::to_owned))?.or(base.queue),
+        limit: opt(map, "limit", bytes_of)?.or(base.limit),
+    })
+}
+
+/// Both directions: the map's own keys, and `back` where the second differs.
+fn wires(map: &mut Map, base: &[Wire; 2]) -> Result<[Wire; 2]> {
+    let back = map.take("back");
+    let place = map.place;
+    let there = wire(map, &base[0])?;
+    // Without `back`, a change is one of both directions.
+    let mut other = match base[0] == base[1] {
+        true => there.clone(),
+        false => base[1].clone(),
+    };
+    if let Some(node) = back {
+        let mut back = node.map(&map.at("back"))?;
+        other = wire(&mut back, &other)?;
+        back.finish(WIRE)?;
+    }
+    for wire in [&there, &other] {
+        if wire.reorder > 0.0 && wire.delay.is_zero() {
+            let words = format!(
+                "{}: reorder needs a delay that others are kept back by",
+                map.path
+            );
+            return Err(Fault::at(place, words));
+        }
+        if wire.queue.is_some() && wire.rate.is_none() {
+            let words = format!("{}: a queue needs a rate that it waits for", map.path);
+            return Err(Fault::at(place, words));
+        }
+    }
+    Ok([there, other])
+}
+
+/// A map that describes both directions of a link and nothing else.
+pub fn wires_of(node: &Node, path: &str) -> Result<[Wire; 2]> {
+    let mut map = node.map(path)?;
+    let wires = wires(&mut map, &Default::default())?;
+    map.finish(WIRE)?;
+    Ok(wires)
+}
+
+pub fn links(node: &Node) -> Result<Vec<Link>> {
+    let mut links = Vec::new();
+    for (i, node) in node.list("links")?.iter().enumerate() {
+        links.push(link(node, &format!("links[{i}]"))?);
+    }
+    Ok(links)
+}
+
+fn link(node: &Node, path: &str) -> Result<Link> {
+    let mut map = node.map(path)?;
+    let between = map.need("between")?;
+    let hosts = names(between, &map.at("between"))?;
+    let [a, b] = hosts.as_slice() else {
+        return Err(Fault::at(
+            between.place,
+            format!("{path}.between: two hosts are needed"),
+        ));
+    };
+    let mut ends = [a, b].map(|host| End {
+        host: host.clone(),
+        interface: None,
+        addresses: Vec::new(),
+    });
+    if let Some(node) = map.take("interfaces") {
+        let list = names(node, &map.at("interfaces"))?;
+        let bad = list
+            .iter()
+            .find(|name| name.is_empty() || name.len() > INTERFACE_BYTES || name.contains('/'));
+        if list.len() != 2 || bad.is_some() {
+            let words = format!(
+                "{path}.interfaces: two names of 1 to {INTERFACE_BYTES} letters are needed"
+            );
+            return Err(Fault::at(node.place, words));
+        }
+        for (end, name) in ends.iter_mut().zip(list) {
+            end.interface = Some(name);
+        }
+    }
+    if let Some(node) = map.take("addresses") {
+        let at = map.at("addresses");
+        let list = node.list(&at)?;
+        if list.len() != 2 {
+            return Err(node.wrong(
+                &at,
+                "one entry for each end (an address, or a list of them)",
+            ));
+        }
+        for (end, node) in ends.iter_mut().zip(list) {
+            end.addresses = addresses(node, &at)?;
+        }
+    }
+    let name = opt(&mut map, "name", |n, p| n.text(p).map(str::to_owned))?;
+    let wires = wires(&mut map, &Default::default())?;
+    map.finish(LINK)?;
+    Ok(Link {
+        place: node.place,
+        name: name.unwrap_or_else(|| format!("{a}-{b}")),
+        ends,
+        wires,
+    })
+}
+
+fn addresses(node: &Node, path: &str) -> Result<Vec<IpNet>> {
+    let nodes = match &node.value {
+        Value::List(list) => list.as_slice(),
+        _ => std::slice::from_ref(node),
+    };
+    nodes
+        .iter()
+        .map(|node| {
+            let text = node.text(path)?;
+            text.parse().map_err(|_| {
+                let words = format!(
+                    "{path}: `{text}` is not an address with its prefix, such as 10.0.0.1/24"
+                );
+                Fault::at(node.place, words)
+            })
+        })
+        .collect()
+}
+
+pub fn names(node: &Node, path: &str) -> Result<Vec<String>> {
+    node.list(path)?
+        .iter()
+        .map(|node| node.scalar(path))
+        .collect()
+}
+
+pub fn topology(
+    node: &Node,
+    hosts: &mut BTreeMap<String, Host>,
+    links: &mut Vec<Link>,
+) -> Result<()> {
+    topology::read(node, hosts, links)
+}
+
+/// Links lead to hosts that are there, and have names of their own.
+pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for link in links {
+        for end in &link.ends {
+            if !hosts.contains_key(&end.host) {
+                let words = format!("link {}: there is no host `{}`", link.name, end.host);
+                return Err(Fault::at(link.place, words));
+            }
+        }
+        if link.ends[0].host == link.ends[1].host {
+            return Err(Fault::at(
+                link.place,
+                format!("link {}: both ends are the same host", link.name),
+            ));
+        }
+        if !seen.insert(&link.name) {
+            let words = format!(
+                "link {}: a second one of this name: give it another by `name`",
+                link.name
+            );
+            return Err(Fault::at(link.place, words));
+        }
+    }
+    Ok(())
+}
+
+pub fn events(node: &Node, hosts: &BTreeMap<String, Host>, links: &[Link]) -> Result<Vec<Event>> {
+    let mut events = Vec::new();
+    for (i, node) in node.list("events")?.iter().enumerate() {
+        events.push(event(node, &format!("events[{i}]"), hosts, links)?);
+    }
+    // Of one instant: in the order of the file.
+    events.sort_by_key(|event| event.at);
+    Ok(events)
+}
+
+const EVENT: &[&str] = &[
+    "at",
+    "down",
+    "up",
+    "change",
+    "partition",
+    "heal",
+    "crash",
+    "restart",
+    "pause",
+    "resume",
+    "run",
+    "on",
+];
+
+fn event(node: &Node, path: &str, hosts: &BTreeMap<String, Host>, links: &[Link]) -> Result<Event> {
+    let mut map = node.map(path)?;
+    let at = map.need("at")?;
+    let at = time_of(at, &map.at("at"))?;
+    let host = |node: &Node, path: &str| known(node, path, "host", |name| hosts.contains_key(name));
+    let link = |node: &Node, path: &str| {
+        known(node, path, "link", |name| {
+            links.iter().any(|l| l.name == name)
+        })
+    };
+    let mut found = Vec::new();
+    let mut push = |action: Option<Action>| found.extend(action);
+    push(opt(&mut map, "down", link)?.map(Action::LinkDown));
+    push(opt(&mut map, "up", link)?.map(Action::LinkUp));
+    push(opt(&mut map, "crash", host)?.map(Action::Crash));
+    push(opt(&mut map, "restart", host)?.map(Action::Restart));
+    push(opt(&mut map, "pause", host)?.map(Action::Pause));
+    push(opt(&mut map, "resume", host)?.map(Action::Resume));
+    push(opt(&mut map, "partition", |n, p| groups(n, p, hosts))?.map(Action::Partition));
+    push(
+        opt(&mut map, "heal", |n, p| n.bool(p))?
+            .filter(|is| *is)
+            .map(|_| Action::Heal),
+    );
+    push(opt(&mut map, "change", |n, p| change(n, p, links))?);
+    let on = opt(&mut map, "on", host)?;
+    let run = opt(&mut map, "run", |n, p| match &n.value {
+        Value::Text(text) => shell_words::split(text)
+            .map_err(|_| Fault::at(n.place, format!("{p}: a quote is not closed"))),
+        _ => names(n, p),
+    })?;
+    match (run, on) {
+        (Some(words), Some(host)) if !words.is_empty() => push(Some(Action::Run(host, words))),
+        (None, None) => {}
+        _ => {
+            return Err(Fault::at(
+                node.place,
+                format!("{path}: `run: PROGRAM` and `on: HOST` go together"),
+            ))
+        }
+    }
+    map.finish(EVENT)?;
+    match found.len() {
+        1 => Ok(Event {
+            at,
+            what: found.remove(0),
+        }),
+        _ => {
+            let words = format!(
+                "{path}: beside `at`, one of {} is needed",
+                EVENT[1..].join(", ")
+            );
+            Err(Fault::at(node.place, words))
+        }
+    }
+}
+
+fn known(node: &Node, path: &str, kind: &str, is_known: impl Fn(&str) -> bool) -> Result<String> {
+    let name = node.text(path)?;
+    match is_known(name) {
+        true => Ok(name.to_owned()),
+        false => Err(Fault::at(
+            node.place,
+            format!("{path}: there is no {kind} `{name}`"),
+        )),
+    }
+}
+
+fn groups(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Vec<Vec<String>>> {
+    let mut groups = Vec::new();
+    let mut seen = BTreeSet::new();
+    for group in node.list(path)? {
+        let group = names(group, path)?;
+        for name in &group {
+            if !hosts.contains_key(name) {
+                return Err(Fault::at(
+                    node.place,
+                    format!("{path}: there is no host `{name}`"),
+                ));
+            }
+            if !seen.insert(name.clone()) {
+                return Err(Fault::at(
+                    node.place,
+                    format!("{path}: `{name}` is in two groups"),
+                ));
+            }
+        }
+        groups.push(group);
+    }
+    match groups.len() {
+        0 | 1 => Err(Fault::at(
+            node.place,
+            format!("{path}: two groups of hosts are needed, or more"),
+        )),
+        _ => Ok(groups),
+    }
+}
+
+/// `change: {link: NAME, rate: ...}`: what is not said stays as the file had it at first.
+fn change(node: &Node, path: &str, links: &[Link]) -> Result<Action> {
+    let mut map = node.map(path)?;
+    let at = map.need("link")?;
+    let name = at.text(&map.at("link"))?;
+    let Some(link) = links.iter().find(|link| link.name == name) else {
+        return Err(Fault::at(
+            at.place,
+            format!("{path}.link: there is no link `{name}`"),
+        ));
+    };
+    let wires = wires(&mut map, &link.wires)?;
+    map.finish(WIRE)?;
+    Ok(Action::LinkSet(link.name.clone(), Box::new(wires)))
+}
+
+/// A link between two hosts with these properties.
+pub fn plain_link(place: Place, a: &str, b: &str, wires: &[Wire; 2]) -> Link {
+    let end = |host: &str| End {
+        host: host.to_owned(),
+        interface: None,
+        addresses: Vec::new(),
+    };
+    Link {
+        place,
+        name: format!("{a}-{b}"),
+        ends: [end(a), end(b)],
+        wires: wires.clone(),
+    }
+}
+
+/// The default of a link's properties in a topology: 1 Gbit/s, 1 ms.
+pub fn default_wires() -> [Wire; 2] {
+    let wire = Wire {
+        rate: Some(crate::units::Rate(1_000_000_000)),
+        delay: Duration::from_millis(1),
+        ..Wire::default()
+    };
+    [wire.clone(), wire]
+}

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Scenarios as people write them, and the mistakes that they make.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::read::scenario;
+use crate::scenario::{Action, Expected, Scenario};
+use crate::units::Rate;
+
+const PATH: &str = "/usr/bin:/bin";
+
+fn read(text: &str) -> Result<Scenario, Error> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.yaml");
+    std::fs::write(&path, text).unwrap();
+    scenario(&path, PATH).map(|(scenario, _)| scenario)
+}
+
+/// `line:column: words` of the fault.
+fn fault(text: &str) -> String {
+    match read(text) {
+        Err(Error::Scenario { place, words, .. }) => format!("{place}: {words}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+const SMALL: &str = "
+general:
+  stop_time: 10 min
+  model_unblocked_syscall_latency: true
+  heartbeat_interval: null
+network:
+  graph: {type: 1_gbit_switch}
+experimental:
+  use_memory_manager: true
+x-common: &client
+  network_node_id: 0
+  host_options: {pcap_enabled: true, pcap_capture_size: 100 B}
+  processes:
+  - path: sleep
+    args: \"'1 0' 2\"
+    environment: {A: 1, B: two}
+    start_time: 2
+    shutdown_time: 3 s
+    shutdown_signal: SIGKILL
+    expected_final_state: {signaled: 9}
+hosts:
+  b: *client
+  a:
+    <<: *client
+    bandwidth_up: 10 Mbit
+    ip_addr: 11.0.0.7
+";
+
+#[test]
+fn keys_of_shadow() {
+    let scenario = read(SMALL).unwrap();
+    assert_eq!(scenario.general.stop_time, Duration::from_secs(600));
+    assert_eq!(scenario.general.seed, 1);
+    let (a, b) = (&scenario.hosts["a"], &scenario.hosts["b"]);
+    assert_eq!((a.up, b.up), (Some(Rate(10_000_000)), None));
+    assert_eq!(
+        (a.pcap, a.address),
+        (Some(100), Some("11.0.0.7".parse().unwrap()))
+    );
+    let process = &b.processes[0];
+    assert_eq!(process.args, ["1 0", "2"]);
+    assert_eq!(process.environment[0], ("A".to_owned(), "1".to_owned()));
+    assert_eq!(process.start, Duration::from_secs(2));
+    assert_eq!(process.shutdown, Some((Duration::from_secs(3), 9)));
+    assert_eq!(process.expected, Expected::Signaled(9));
+    assert_eq!(scenario.notes.len(), 1, "{:?}", scenario.notes);
+}
+
+#[test]
+fn mistakes_have_line_and_column() {
+    for (from, to, words) in [
+        (
+            "stop_time: 10 min",
+            "stop_time: 10 mn",
+            "3:14: general.stop_time: a time, such as",
+        ),
+        (
+            "path: sleep",
+            "path: slip",
+            "14:11: hosts.b.processes[0].path: slip: not found in PATH",
+        ),
+        (
+            "start_time: 2",
+            "start_time: 2 h",
+            "17:17: hosts.b.processes[0].start_time: it must be before",
+        ),
+        ("use_memory", "<<: 1\n  use_memory", "9:7: `<<` takes a map"),
+        (
+            "  b: *client",
+            "  b: {network_node_id: 7}",
+            "22:3: hosts.b.network_node_id: the graph has no node 7",
+        ),
+        (
+            "11.0.0.7",
+            "127.0.0.1",
+            "26:14: hosts.a.ip_addr: 127.0.0.1 can't be",
+        ),
+        ("hosts:", "host:", "2:1: the scenario: `hosts` is missing"),
+        (
+            "1_gbit_switch",
+            "10_gbit_switch",
+            "7:17: network.graph.type: `gml` or",
+        ),
+        (
+            "'1 0' 2",
+            "'1 0 2",
+            "15:11: hosts.b.processes[0].args: a quote is not closed",
+        ),
+        (
+            "SIGKILL",
+            "KILL",
+            "19:22: hosts.b.processes[0].shutdown_signal: a signal",
+        ),
+    ] {
+        let found = fault(&SMALL.replacen(from, to, 1));
+        assert!(found.starts_with(words), "{to}: {found}");
+    }
+}
+
+#[test]
+fn graphs_inline() {
+    let text = "
+general: {stop_time: 1 s}
+network:
+  graph:
+    type: gml
+    inline: |
+      graph [
+        node [ id 0 ]
+        edge [ source 0 target 0 latency \"1 sec\" packet_loss 2 ]
+      ]
+hosts:
+  a: {network_node_id: 0, bandwidth_up: 1 Mbit, bandwidth_down: 1 Mbit}
+";
+    let found = fault(text);
+    assert!(
+        found.contains("network.graph.inline: packet_loss: a number from 0 to 1"),
+        "{found}"
+    );
+    assert!(found.starts_with("9:"), "{found}");
+    assert!(read(&text.replace("loss 2", "loss 0.2")).is_ok());
+    let found = fault(
+        &text
+            .replace("loss 2", "loss 0")
+            .replace("bandwidth_up: 1 Mbit,", ""),
+    );
+    assert!(found.contains("hosts.a.bandwidth_up: neither"), "{found}");
+}
+
+#[test]
+fn graphs_from_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let graph = "graph [ node [ id 0 ] edge [ source 0 target 0 latency 1 ] ]";
+    let (plain, packed) = (dir.path().join("g.gml"), dir.path().join("g.gml.xz"));
+    std::fs::write(&plain, graph).unwrap();
+    let mut xz = Vec::new();
+    lzma_rs::xz_compress(&mut graph.as_bytes(), &mut xz).unwrap();
+    std::fs::write(&packed, xz).unwrap();
+    let text = |path: &Path, more: &str| {
+        format!(
+            "general: {{stop_time: 1}}\nnetwork: {{graph: {{type: gml, file: {{path: {}{more}}}}}}}\n\
+             hosts: {{a: {{network_node_id: 0, bandwidth_up: 1 Mbit, bandwidth_down: 1 Mbit}}}}\n",
+            path.display()
+        )
+    };
+    assert!(read(&text(&plain, "")).is_ok());
+    assert!(read(&text(&packed, ", compression: xz")).is_ok());
+    assert!(fault(&text(&packed, "")).contains("not UTF-8"));
+    std::fs::write(&plain, "graph [\n node [ ] ]").unwrap();
+    let error = read(&text(&plain, "")).unwrap_err().to_string();
+    assert!(error.contains("g.gml:2:2: a node without `id`"), "{error}");
+}
+
+const LINKS: &str = "
+general: {stop_time: 1 min}
+hosts: {a: {}, b: {sysctls: {net.ipv4.tcp_congestion_control: bbr}}, r: {router: true}}
+links:
+- {between: [a, r], rate: 10 Mbit, delay: 5 ms, queue: fq_codel, back: {rate: 1 Mbit}}
+- {between: [r, b], name: far, addresses: [10.0.0.1/24, [10.0.0.2/24, fd00::2/64]]}
+events:
+- {at: 5 s, down: far}
+- {at: 2 s, partition: [[a], [b]]}
+- {at: 3 s, change: {link: a-r, loss: 1 %}}
+";
+
+#[test]
+fn links_and_events() {
+    let scenario = read(LINKS).unwrap();
+    let link = &scenario.links[0];
+    assert_eq!(link.name, "a-r");
+    assert_eq!(
+        (link.wires[0].rate, link.wires[1].rate),
+        (Some(Rate(10_000_000)), Some(Rate(1_000_000)))
+    );
+    assert_eq!(link.wires[1].delay, Duration::from_millis(5));
+    assert_eq!(scenario.links[1].ends[1].addresses.len(), 2);
+    let times: Vec<_> = scenario
+        .events
+        .iter()
+        .map(|event| event.at.as_secs())
+        .collect();
+    assert_eq!(times, [2, 3, 5]);
+    let Action::LinkSet(_, wires) = &scenario.events[1].what else {
+        panic!()
+    };
+    assert_eq!(
+        (wires[0].loss, wires[1].rate),
+        (0.01, Some(Rate(1_000_000)))
+    );
+}
+
+#[test]
+fn mistakes_in_links_and_events() {
+    for (from, to, words) in [
+        ("[a, r]", "[a, x]", "link a-x: there is no host `x`"),
+        ("[a, r]", "[a, a]", "both ends are the same host"),
+        ("name: far", "name: a-r", "link a-r: a second one"),
+        (
+            "down: far",
+            "down: near",
+            "events[0].down: there is no link `near`",
+        ),
+        (
+            "down: far",
+            "downn: far",
+            "unknown key `downn`: is `down` meant?",
+        ),
+        ("[[a], [b]]", "[[a], [a]]", "`a` is in two groups"),
+        ("rate: 10 Mbit, ", "", "a queue needs a rate"),
+        (
+            "10.0.0.1/24",
+            "10.0.0.1/64",
+            "is not an address with its prefix",
+        ),
+        ("at: 5 s, ", "", "events[0]: `at` is missing"),
+    ] {
+        let found = fault(&LINKS.replacen(from, to, 1));
+        assert!(found.contains(words), "{to}: {found}");
+    }
+}

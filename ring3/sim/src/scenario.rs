@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a scenario says, with its defaults, and nothing of how it is carried out.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Place;
+use crate::graph::Graph;
+use crate::units::Rate;
+
+#[derive(Debug, Clone)]
+pub struct Scenario {
+    pub general: General,
+    /// Shadow's network: places in a graph. None where all hosts are joined by links.
+    pub network: Option<Network>,
+    /// In the order of their names.
+    pub hosts: BTreeMap<String, Host>,
+    pub links: Vec<Link>,
+    pub events: Vec<Event>,
+    /// What the file says that has no effect here; for people.
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+pub struct General {
+    pub stop_time: Duration,
+    pub seed: u64,
+    pub data_directory: PathBuf,
+    pub template_directory: Option<PathBuf>,
+    /// How often connections, queues and links are sampled; zero: never.
+    pub sample: Duration,
+    /// Until then hosts have no limit of rate and nothing is lost.
+    pub bootstrap_end: Duration,
+}
+
+#[derive(Debug, Clone)]
+pub struct Network {
+    pub graph: Graph,
+    pub shortest: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    pub place: Place,
+    pub node: Option<i64>,
+    pub address: Option<IpAddr>,
+    pub address6: Option<IpAddr>,
+    pub down: Option<Rate>,
+    pub up: Option<Rate>,
+    /// Bytes of each packet to keep in the capture; None: no capture.
+    pub pcap: Option<u32>,
+    pub sysctls: Vec<(String, String)>,
+    /// The queue of its interface to the network: words for `tc`.
+    pub qdisc: Option<String>,
+    /// Files of its own: path on the host, contents.
+    pub files: Vec<(PathBuf, String)>,
+    pub router: bool,
+    pub processes: Vec<Process>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Process {
+    pub place: Place,
+    /// Its name in the files of the data folder.
+    pub name: String,
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub start: Duration,
+    pub shutdown: Option<(Duration, i32)>,
+    pub expected: Expected,
+}
+
+/// How a process has to have ended when the simulation does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Expected {
+    Exited(i32),
+    Signaled(i32),
+    Running,
+    Any,
+}
+
+/// One direction of a link, or both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wire {
+    pub rate: Option<Rate>,
+    pub delay: Duration,
+    pub jitter: Duration,
+    pub loss: f64,
+    pub corrupt: f64,
+    pub duplicate: f64,
+    pub reorder: f64,
+    /// What waits where the rate is less than what comes: words for `tc`, such as `fq_codel`.
+    pub queue: Option<String>,
+    /// Bytes that the default queue holds.
+    pub limit: Option<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Link {
+    pub place: Place,
+    pub name: String,
+    pub ends: [End; 2],
+    /// From the first end to the second, and back.
+    pub wires: [Wire; 2],
+}
+
+#[derive(Debug, Clone)]
+pub struct End {
+    pub host: String,
+    pub interface: Option<String>,
+    pub addresses: Vec<IpNet>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    pub at: Duration,
+    pub what: Action,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    LinkDown(String),
+    LinkUp(String),
+    /// A link's new properties in both directions.
+    LinkSet(String, Box<[Wire; 2]>),
+    /// Hosts of different groups no longer reach each other; who is in no group reaches all.
+    Partition(Vec<Vec<String>>),
+    /// Ends every partition.
+    Heal,
+    /// All processes of a host get SIGKILL.
+    Crash(String),
+    /// What had been started on a host before its crash is started again.
+    Restart(String),
+    /// All processes of a host stand still, or go on.
+    Pause(String),
+    Resume(String),
+    /// A program on a host, its output beside that of the host's processes.
+    Run(String, Vec<String>),
+}

@@ -60,7 +60,7 @@ struct gate_tcb {
 	u32 temp_noted;		/* the first noted signal came meanwhile: its handler has temp_set */
 	u32 stop;		/* stop.c: park on the way out */
 	u32 parked;		/* stop.c: does so */
-	u32 stop_again;		/* of SIGTSTP and its like, the one that is pending on the host once more; see signal_stop_raise() */
+	u32 stop_again;		/* of SIGTSTP and its like, the one that is pending on the host once more; see sigstop_raise() */
 	u32 restart_node;	/* restart_syscall belongs to the node */
 	struct gate_restart restart;	/* ... or to this */
 	stack_t alt;		/* the program's sigaltstack */

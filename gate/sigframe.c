@@ -52,44 +52,6 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	/* A fault of the program's happens again on return. */
 }
 
-/*
- * One that is to stop us has come, and we block it for now: it is raised again at once, so that it is pending on the host
- * until all threads are out of the node. SIGCONT takes it away meanwhile, as on Linux; one that has come before this (and
- * after the first, which took away what there was) would be taken away itself.
- */
-void signal_stop_raise(int sig)
-{
-	struct gate_tcb *tcb = gate_tcb();
-	u64 pending = 0;
-
-	if (tcb->stop_again == (u32)sig)
-		return;
-	tcb->stop_again = sig;
-	host_syscall2(__NR_rt_sigpending, (long)&pending, 8);
-	if (!(pending & SIGBIT(SIGCONT)))
-		raise_plain(sig);
-}
-
-/*
- * The default of SIGTSTP and its like: all threads stop, none of them inside the node.
- * Comes back after SIGCONT, which may have come already.
- */
-void signal_stop_process(int sig)
-{
-	struct gate_tcb *tcb = gate_tcb();
-	struct gate_sighand *sh = tcb->sighand;
-	u64 set = SIGBIT(sig), old;
-
-	signal_stop_raise(sig);		/* with a handler when it came */
-	tcb->stop_again = 0;
-	stop_others();
-	host_default(sig);
-	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
-	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);
-	signal_host_install(sh, sig);
-	stop_undo();
-}
-
 /* ---- the program's handlers ---- */
 
 bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp)
@@ -211,7 +173,7 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 		if (default_is_death(sig))
 			fatal(info, uc);
 		else if (default_is_stop(sig))
-			signal_stop_process(sig);
+			sigstop_process(sig);
 		return;
 	}
 	if (push_frame(uc, info, &act)) {

@@ -21,8 +21,7 @@
  *
  * Signals whose default is death are caught too: a thread must not die in the
  * middle of kernel code that others share. They kill on the way out (fatal()),
- * after the node has been told. So are those that stop the process (SIGTSTP and its like;
- * SIGSTOP can't be): a thread stopped in kernel code would hold up the node.
+ * after the node has been told. So are those that stop the process (sigstop.c), and SIGCONT.
  *
  * SIGSYS and those that instructions raise are never blocked on the host (SIG_FORCED); what
  * the program thinks of them is kept in forced_mask.
@@ -219,7 +218,13 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 	if (default_is_stop(sig) && sh->action[sig].handler == (u64)SIG_DFL) {
 		hide_eintr(&uc->uc_mcontext);
 		gate_tcb()->stop_again = 0;
-		signal_stop_raise(sig);
+		sigstop_raise(sig);
+		sigstop_taken();
+	}
+	if (sig == SIGCONT && sh->action[sig].handler == (u64)SIG_DFL) {
+		hide_eintr(&uc->uc_mcontext);
+		sigstop_pass_on();
+		return;
 	}
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
@@ -254,7 +259,7 @@ bool signal_pending(struct gate_tcb *tcb)
 		if (handler > (u64)SIG_IGN || (handler == (u64)SIG_DFL && default_is_death(sig)))
 			return true;
 		if (handler == (u64)SIG_DFL && default_is_stop(sig))
-			signal_stop_process(sig);
+			sigstop_process(sig);
 	}
 	signal_quiet(tcb);
 	/* None was noted when we looked: one that is now came after, and is not to be dropped. */
@@ -321,13 +326,18 @@ static void take_back(bool lent)
 		__atomic_store_n(&gate_thread()->gate[RING3_ADOPT_WORD], 0, __ATOMIC_RELEASE);
 }
 
-static void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
+void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
 {
-	bool lent = lend(uc);
+	bool lent;
 
 	info->si_signo = sig;
+	if (sig == SIGCONT && unlikely(sigstop_continued(info, uc)))
+		return;
+	lent = lend(uc);
 	handle(info, uc);
 	take_back(lent);
+	if (default_is_stop(sig))
+		sigstop_taken();
 }
 
 static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
@@ -471,6 +481,12 @@ static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 /* ---- dispositions ---- */
 
+/* The gate has a handler for it though the program has none. */
+static bool caught_by_default(int sig)
+{
+	return default_is_death(sig) || default_is_stop(sig) || sig == SIGCONT;
+}
+
 /* What the host is told where the program wants *want, which processes may have in common. */
 static struct host_sigaction host_action(const struct host_sigaction *want, int sig, bool shared)
 {
@@ -489,8 +505,7 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 		act.handler = (u64)on_fault;
 		act.flags |= SA_NODEFER;
 	} else if (want->handler == (u64)SIG_IGN ||
-		   (want->handler == (u64)SIG_DFL && !default_is_death(sig) &&
-		    !default_is_stop(sig))) {
+		   (want->handler == (u64)SIG_DFL && !caught_by_default(sig))) {
 		if (shared) {
 			/* The next one may be wanted, by who is not told on the host. */
 			act.flags |= SA_RESTART;
@@ -503,6 +518,10 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 		act.mask = 0;
 	} else if (want->handler == (u64)SIG_DFL) {
 		act.flags |= SA_RESTART;
+		if (default_is_stop(sig)) {
+			act.handler = (u64)gate_on_stop;
+			act.mask &= ~SIGBIT(SIGCONT);
+		}
 	}
 	return act;
 }
@@ -531,7 +550,7 @@ void signal_install(struct gate_sighand *sh)
 	int sig;
 
 	for (sig = 1; sig <= SIGNALS; sig++)
-		if (default_is_death(sig) || default_is_stop(sig) || sh->action[sig].handler > (u64)SIG_IGN)
+		if (caught_by_default(sig) || sh->action[sig].handler > (u64)SIG_IGN)
 			signal_host_install(sh, sig);
 }
 
@@ -610,7 +629,7 @@ void signal_start(void)
 
 		if (sig == SIGKILL || sig == SIGSTOP)
 			continue;
-		if (ignored(sh, sig)) {
+		if (ignored(sh, sig) && !caught_by_default(sig)) {
 			/* Is as it has to be, and to be told so would make the host forget those that are pending. */
 			host_syscall4(__NR_rt_sigaction, sig, 0, (long)&old, 8);
 			sh->action[sig].handler = old.handler;

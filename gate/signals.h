@@ -49,7 +49,7 @@ static inline u32 forced_index(int sig)
 	return __builtin_popcountl(SIG_FORCED & (SIGBIT(sig) - 1));
 }
 
-static inline void raise_info(siginfo_t *info)
+static inline void raise_info(const siginfo_t *info)
 {
 	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid),
 		      host_syscall0(__NR_gettid), info->si_signo, (long)info);
@@ -77,8 +77,19 @@ void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
 /* sigframe.c */
 /* Context uc is the program's: runs its handler there, or does what the default is. */
 void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);
-void signal_stop_process(int sig);
-void signal_stop_raise(int sig);
 bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp);
+
+/* sigstop.c; gate_on_stop, in entry.S, is the host's handler of a stop signal that the program has no handler for */
+extern const char gate_on_stop[], gate_on_stop_noted[];
+void on_signal(int sig, siginfo_t *info, struct ucontext *uc);
+/* A stop signal has come: it is pending on the host once more, unless SIGCONT came meanwhile. */
+void sigstop_raise(int sig);
+void sigstop_taken(void);
+/* All threads stop, none of them inside the node. */
+void sigstop_process(int sig);
+/* SIGCONT has come: true if it interrupted gate_on_stop, and nothing is left to do. */
+bool sigstop_continued(const siginfo_t *info, struct ucontext *uc);
+/* ... and it has not. */
+void sigstop_pass_on(void);
 
 #endif /* GATE_SIGNALS_H */

@@ -143,6 +143,14 @@ gate_trap_deliver:
 gate_trap_redo:
 	hlt
 
+/* void gate_on_stop(sig, info, uc): on_signal(), for a signal that stops the process. The note first: sigstop.c. */
+	.globl	gate_on_stop, gate_on_stop_noted
+	.hidden	gate_on_stop, gate_on_stop_noted
+gate_on_stop:
+	movq	$1, %gs:GATE_WORD(WORD_STOPPING)
+gate_on_stop_noted:
+	jmp	on_signal
+
 /*
  * long gate_enter_raw(nr, a, b, c, d, e, f, struct ring3_thread *): the
  * image's enter convention from C's.

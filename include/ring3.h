@@ -246,6 +246,7 @@ struct ring3_proc {
 	r3_u32 pdeath_kill;	/* a DEATH_SIGNAL of the host's stands for SIGKILL */
 	r3_u32 as_pages;	/* by so much the host's RLIMIT_AS is above the program's */
 	r3_a32 end;		/* RING3_END_*. W: the keeper, its undertaker, the process's gate */
+	r3_a64 started;		/* the process, by /proc/PID/stat; of an earlier one, or 0, until the keeper has looked. W: the keeper */
 };
 
 /* A signal the node raised for a thread (SIGPIPE, SIGIO, ...). */

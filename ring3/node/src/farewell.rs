@@ -15,10 +15,11 @@
 //! SIGKILL comes when the node is over, so that it can't poison it.
 //!
 //! The number of a process may be another's by now. So its memory is looked at first: whoever is on
-//! the node has the region. Where the host does not let us look, the number has to do.
+//! the node has the region. Where the host does not let us look, the process must have started when the one did that
+//! the keeper has watched by this number (procs.rs). One that was never watched is left to its gate.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 use rustix::time::Timespec;
 
+use crate::procs::started;
 use crate::region::Region;
 
 /// How long the host may take to end what got SIGKILL.
@@ -128,7 +130,7 @@ impl<'a> Farewell<'a> {
                 let now = region.proc_entry(entry.index);
                 now.state == RING3_PROC_LIVE && now.pid == entry.pid
             };
-            if !has_mapped(entry.pid, region) || !is_here() {
+            if !is_of_node(entry.pid, entry.index, region) || !is_here() {
                 continue;
             }
             if region.is_first_to_end(entry.index) {
@@ -144,11 +146,21 @@ impl<'a> Farewell<'a> {
     }
 }
 
-/// Whether a process has the region; true where the host does not say.
-fn has_mapped(pid: i32, region: &Region) -> bool {
-    let Ok(maps) = File::open(format!("/proc/{pid}/maps")) else {
-        return true;
-    };
+/// Whether a process is the one that has the entry.
+fn is_of_node(pid: i32, index: usize, region: &Region) -> bool {
+    match File::open(format!("/proc/{pid}/maps")) {
+        Ok(maps) => has_mapped(maps, region),
+        Err(_) => is_same(started(pid), region.started(index)),
+    }
+}
+
+/// `known`: when the process started that was watched; 0: none was.
+fn is_same(now: Option<u64>, known: u64) -> bool {
+    known != 0 && now == Some(known)
+}
+
+/// Whether a process's maps have the region.
+fn has_mapped(maps: impl Read, region: &Region) -> bool {
     // "2a0000000000-2a00000aa000 rw-s 00000000 00:01 12345   /memfd:..."
     let start = format!("{:x}-", region.base());
     let inode = region.inode().to_string();
@@ -160,4 +172,28 @@ fn has_mapped(pid: i32, region: &Region) -> bool {
 
 fn is_readable(pidfd: &OwnedFd, limit: Timespec) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&limit)).is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    /// A process whose memory may not be looked at is known by its start, or not at all.
+    #[test]
+    fn numbers_used_again() {
+        let own = std::process::id() as i32;
+        let mut other = Command::new("sleep").arg("60").spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(30));
+        let mut late = Command::new("sleep").arg("60").spawn().unwrap();
+        let known = started(other.id() as i32).unwrap();
+        assert!(is_same(started(other.id() as i32), known));
+        assert!(!is_same(started(late.id() as i32), known));
+        assert!(!is_same(started(own), 0));
+        assert!(!is_same(None, known));
+        for child in [&mut other, &mut late] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
 }

@@ -144,6 +144,15 @@ impl Graves {
     }
 }
 
+/// When a process started, in clock ticks since the host's boot: a number and this are of one process only.
+pub(crate) fn started(pid: i32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    // "PID (NAME) STATE ...", where NAME may have anything in it; the time is field 22.
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let rest = std::str::from_utf8(&stat[name_end + 1..]).ok()?;
+    rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
+}
+
 #[derive(Debug)]
 struct Watched {
     pid: i32,
@@ -323,6 +332,8 @@ impl Watch {
                     self.watches += 1;
                     let token = self.watches << INDEX_BITS | entry.index as u64;
                     self.add(&pidfd, token)?;
+                    // For the end, when a number may be another process's.
+                    region.set_started(entry.index, started(entry.pid).unwrap_or(0));
                     let watched = Watched {
                         pid: entry.pid,
                         token,

@@ -413,6 +413,15 @@ impl Region {
         proc.state.store(RING3_PROC_LIVE, Ordering::Release);
     }
 
+    /// When the entry's process started, as /proc/PID/stat has it; 0: nobody has looked.
+    pub fn started(&self, index: usize) -> u64 {
+        self.proc(index).started.load(Ordering::Acquire)
+    }
+
+    pub fn set_started(&self, index: usize, ticks: u64) {
+        self.proc(index).started.store(ticks, Ordering::Release);
+    }
+
     pub fn proc_entry(&self, index: usize) -> ProcEntry {
         let proc = self.proc(index);
         ProcEntry {

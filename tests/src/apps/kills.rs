@@ -24,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("kill_busy".into(), || busy("best")));
     all.push(trial("kill_busy_traced".into(), || busy("trace")));
     all.push(trial("kill_busy_unadopted".into(), || busy("none")));
+    all.push(trial("kill_stale_death".into(), stale_death));
     all.push(trial("kill_new_child".into(), new_child));
     all.push(trial("kill_keeper".into(), keeper));
     all.push(trial("kill_link_peer".into(), link_peer));
@@ -134,8 +135,8 @@ fn holding(mode: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// What its adopter says: how it works, and how many calls it went on with. Of none, "".
-fn adopter(node: &Node) -> Result<(String, u64), String> {
+/// What its adopter says: how it works, how many calls it went on with, and how often it freed the vCPU. Of none, "".
+fn adopter(node: &Node) -> Result<(String, u64, u64), String> {
     let stat = exec::run(
         &mut crate::node::ring3(["stat", "--json", &node.name]),
         crate::node::SHORT,
@@ -144,7 +145,8 @@ fn adopter(node: &Node) -> Result<(String, u64), String> {
         serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.report()))?;
     let it = &value["adopter"];
     let how = it["how"].as_str().unwrap_or_default();
-    Ok((how.to_owned(), it["adopted"].as_u64().unwrap_or_default()))
+    let number = |name: &str| it[name].as_u64().unwrap_or_default();
+    Ok((how.to_owned(), number("adopted"), number("freed")))
 }
 
 /// Killed while it is inside kernel code with some probability, many times. Where its registers can be had, an adopter
@@ -175,7 +177,7 @@ fn busy(how: &str) -> Checked {
         std::thread::sleep(Duration::from_micros(2000 + turn * 1377 % 20000));
         if turn == 0 && how != "none" {
             until(Duration::from_secs(2), || {
-                works_by = adopter(&node).map(|(how, _)| how).unwrap_or_default();
+                works_by = adopter(&node).map(|(how, ..)| how).unwrap_or_default();
                 !works_by.is_empty()
             });
             ensure(!works_by.is_empty(), || "the node has no adopter".into())?;
@@ -229,6 +231,66 @@ fn busy(how: &str) -> Checked {
         "killed inside kernel code or near it: the node lived {lived} times, was poisoned {poisoned} times; \
          {adopted} calls were gone on with"
     );
+    Ok(Verdict::Passed)
+}
+
+/// The node's adopter, a child of its keeper's.
+fn adopter_pid(node: &Node) -> Option<Pid> {
+    let stat = exec::run(
+        &mut crate::node::ring3(["stat", &node.name]),
+        crate::node::SHORT,
+    )
+    .ok()?;
+    let keeper = stat
+        .stdout
+        .lines()
+        .find(|line| line.starts_with("keeper"))?
+        .split(' ')
+        .next_back()?
+        .to_owned();
+    let threads = std::fs::read_dir(format!("/proc/{keeper}/task")).ok()?;
+    threads
+        .flatten()
+        .filter_map(|thread| std::fs::read_to_string(thread.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_whitespace()
+                .filter_map(|it| it.parse::<i32>().ok())
+                .collect::<Vec<_>>()
+        })
+        .find(|pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/comm"))
+                .is_ok_and(|comm| comm.trim() == "ring3-adopt")
+        })
+        .and_then(Pid::from_raw)
+}
+
+/// The adopter hears late of deaths whose number a thread has that lives, and holds the vCPU now and then: it must
+/// not take that from it.
+fn stale_death() -> Checked {
+    let (stale, wait) = (helper("stale")?, helper("wait")?);
+    let node = Node::up_adopted("best", [])?;
+    let waiter = Talker::start(node.command([&wait]))?;
+    waiter.expect("waiting")?;
+    until(Duration::from_secs(2), || {
+        adopter(&node).is_ok_and(|(how, ..)| !how.is_empty())
+    });
+    let before = adopter(&node)?;
+    ensure(!before.0.is_empty(), || "the node has no adopter".into())?;
+    let it = adopter_pid(&node).ok_or("the node's adopter is not found")?;
+    kill_process(it, Signal::STOP).map_err(|e| e.to_string())?;
+    let program = Talker::start(node.command([stale.as_os_str(), "300".as_ref()]))?;
+    program.expect("busy")?;
+    std::thread::sleep(Duration::from_millis(300));
+    kill_process(it, Signal::CONT).map_err(|e| e.to_string())?;
+    program.expect("end")?;
+    works(&node)?;
+    ensure(waiter.line(Duration::ZERO).is_none(), || {
+        "another program's recv() ended".into()
+    })?;
+    let after = adopter(&node)?;
+    ensure(after == before, || {
+        format!("threads that live lost the vCPU: {before:?}, then {after:?}")
+    })?;
     Ok(Verdict::Passed)
 }
 

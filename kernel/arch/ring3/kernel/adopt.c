@@ -173,12 +173,22 @@ void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_
 	struct ring3_vcpu *vcpu;
 	bool handed;
 
+	/* Of a node that is over nothing is gone on with: others have been told so. */
+	if (ring3_poisoned()) {
+		ring3_adopt_let_go(death, fate);
+		return;
+	}
 	for_each_vcpu(vcpu) {
 		holder = holder_of(vcpu, death->tid);
 		if (holder)
 			break;
 	}
-	if (!holder || ((struct ring3_proc *)holder->proc)->pid != death->pid) {
+	/*
+	 * A thread that executes a program has the number of its process's first thread from then on, whose death is
+	 * told like any other. What is told late may so be about a thread that lives.
+	 */
+	if (!holder || ((struct ring3_proc *)holder->proc)->pid != death->pid ||
+	    (fate == FATE_GONE && ring3_adopt_goes_on(death->pid, death->tid))) {
 		ring3_adopt_let_go(death, fate);
 		return;
 	}

@@ -27,6 +27,10 @@ enum ring3_fate { FATE_GONE, FATE_ENDS };
 void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate);
 bool ring3_adopt_holds(u32 tid, u32 *pid);
 
+/* adopt_proc.c: what the host's /proc says of threads */
+char *ring3_put_tasks(char *to, u32 pid);	/* the path of the folder of its threads */
+bool ring3_adopt_goes_on(u32 pid, u32 tid);
+
 /* adopt_trace.c */
 void ring3_adopt_trace_look(void);
 void ring3_adopt_trace(struct ring3_thread *me);

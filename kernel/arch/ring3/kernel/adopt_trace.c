@@ -34,39 +34,13 @@ static long trace(long request, u32 tid, unsigned long addr, unsigned long data)
 	return ring3_host_syscall(__NR_ptrace, request, tid, addr, data, 0, 0);
 }
 
-static char *put(char *to, const char *text)
-{
-	while (*text)
-		*to++ = *text++;
-	*to = 0;
-	return to;
-}
-
-static char *put_number(char *to, u32 n)
-{
-	char digits[12];
-	int i = sizeof(digits) - 1;
-
-	digits[i] = 0;
-	do {
-		digits[--i] = '0' + n % 10;
-		n /= 10;
-	} while (n);
-	return put(to, digits + i);
-}
-
-static char *put_tasks(char *to, u32 pid)
-{
-	return put(put_number(put(to, "/proc/"), pid), "/task");
-}
-
 static void seize_threads(u32 pid)
 {
 	char path[32], buffer[1024];
 	struct linux_dirent64 *entry;
 	long fd, n, at;
 
-	put_tasks(path, pid);
+	ring3_put_tasks(path, pid);
 	fd = ring3_host_syscall(__NR_open, (long)path, O_RDONLY | O_DIRECTORY, 0, 0, 0, 0);
 	if (fd < 0)
 		return;

@@ -39,6 +39,9 @@ pub enum Verb {
     /// Run a simulated network: hosts with unmodified programs, links, faults, under virtual time
     #[command(override_usage = "ring3 sim [OPTIONS] FILE.yaml", after_help = help::SIM)]
     Sim(Sim),
+    /// A process of a simulation
+    #[command(hide = true)]
+    SimStage(SimStage),
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
@@ -206,8 +209,23 @@ pub struct Sim {
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub data_directory: Option<PathBuf>,
     /// Only read the scenario and say what is wrong with it
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub check: bool,
+    /// Run on an ordinary node: time is real, and nothing repeats exactly
+    #[arg(long)]
+    pub real_time: bool,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct SimStage {
+    pub stage: String,
+    pub plan: PathBuf,
+    pub gate: PathBuf,
+    pub node: String,
+    pub image: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

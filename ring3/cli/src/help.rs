@@ -112,5 +112,12 @@ Examples:
   ring3 completion fish >~/.config/fish/completions/ring3.fish";
 
 pub const SIM: &str = "\
+Example:
+  ring3 sim --real-time dumbbell.yaml
+
 A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
-and `sim`. Exit status: 2, the scenario has a mistake.";
+and `sim`. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,
+tcp.csv, queues.csv, interfaces.csv, result.json.
+
+Exit status: 0, every process ended as the scenario expects; 1, one did not, or the simulation failed; 2, the
+scenario has a mistake.";

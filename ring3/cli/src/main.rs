@@ -9,7 +9,7 @@
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
-//! | [`sim`] | simulated networks |
+//! | [`sim`], [`sim_progress`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
 //! | [`say`] | words for people, which nobody has to take |
@@ -32,6 +32,7 @@ mod run;
 mod say;
 mod signals;
 mod sim;
+mod sim_progress;
 mod supervise;
 mod table;
 mod up;
@@ -68,7 +69,13 @@ fn main() -> ExitCode {
 fn has_children(verb: &Verb) -> bool {
     matches!(
         verb,
-        Verb::Run(_) | Verb::Up(_) | Verb::Doctor(_) | Verb::Kunit(_) | Verb::Man
+        Verb::Run(_)
+            | Verb::Up(_)
+            | Verb::Doctor(_)
+            | Verb::Kunit(_)
+            | Verb::Man
+            | Verb::Sim(_)
+            | Verb::SimStage(_)
     )
 }
 
@@ -97,6 +104,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Stat(args) => nodes::stat(&args),
         Verb::Log(args) => node_log::log(&args),
         Verb::Sim(args) => return sim::sim(&args),
+        Verb::SimStage(args) => return sim::stage(&args),
         Verb::Kunit(args) => kunit::kunit(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
         Verb::Completion(args) => {

@@ -1,23 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 sim`: from what was typed to a simulation.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use ring3_sim::data::{self, Data};
+use ring3_sim::plan;
+use ring3_sim::run::{self, Report};
 use ring3_sim::scenario::Scenario;
+use ring3_sim::stage::{self, Setup};
 
 use crate::args;
-use crate::error::Result;
-use crate::say;
+use crate::error::{Failure, Result};
+use crate::sim_progress::Progress;
+use crate::{program, say};
 
 /// Where programs of a scenario are looked for, unless the caller has a PATH.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
+/// Beside the command, as every image.
+const IMAGE: &str = "ring3-sim.image";
+
 pub fn sim(args: &args::Sim) -> Result<u8> {
     let path = args.file.as_path();
     let search = std::env::var("PATH").unwrap_or_else(|_| SEARCH.into());
-    let (mut scenario, _tree) = ring3_sim::read::scenario(path, &search)?;
+    let (mut scenario, mut tree) = ring3_sim::read::scenario(path, &search)?;
     if let Some(seed) = args.seed {
         scenario.general.seed = seed;
+        tree.set(&["general", "seed"], seed);
     }
     if let Some(folder) = &args.data_directory {
         scenario.general.data_directory.clone_from(folder);
@@ -25,8 +35,78 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     for note in &scenario.notes {
         say::complain(format_args!("{}: note: {note}", path.display()));
     }
-    summary(path, &scenario)?;
-    Ok(0)
+    if args.check {
+        summary(path, &scenario)?;
+        return Ok(0);
+    }
+    let folder = std::path::absolute(&scenario.general.data_directory)
+        .map_err(Failure::host("find the data folder"))?;
+    let setup_image = match args.real_time {
+        true => None,
+        false => Some(image()?),
+    };
+    let plan = plan::plan(&scenario, folder);
+    let data = Data::make(&plan, scenario.general.template_directory.as_deref())?;
+    data::write(&data.path("processed-config.yaml"), &tree.to_json())?;
+    let setup = Setup {
+        plan: run::write_plan(&plan)?,
+        gate: program::gate()?,
+        image: setup_image,
+        node: format!("sim-{}", std::process::id()),
+    };
+    let mut progress = Progress::new(plan.stop);
+    let report = run::run(&plan, &setup, &mut progress);
+    progress.end();
+    let report = report?;
+    show(args, &report)
+}
+
+/// A process between the command and the programs.
+pub fn stage(args: &args::SimStage) -> Result<u8> {
+    let setup = Setup {
+        plan: args.plan.clone(),
+        gate: args.gate.clone(),
+        image: args.image.clone(),
+        node: args.node.clone(),
+    };
+    Ok(stage::run(&args.stage, &setup)?)
+}
+
+fn image() -> Result<PathBuf> {
+    let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
+    let folder = exe.parent().unwrap_or(Path::new("/"));
+    let looked = [folder.join(IMAGE), folder.join("../lib/ring3").join(IMAGE)];
+    looked.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
+        Failure::Sim(ring3_sim::Error::Said(format!(
+            "no kernel with virtual time: looked for {}; build it with `make sim`, or run in real time with --real-time",
+            looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+        )))
+    })
+}
+
+fn show(args: &args::Sim, report: &Report) -> Result<u8> {
+    let outcomes = &report.outcomes;
+    if args.json {
+        let text = serde_json::to_string_pretty(outcomes)
+            .map_err(|why| Failure::host("print")(why.into()))?;
+        say::print(format!("{text}\n"))?;
+    } else {
+        for process in outcomes.processes.iter().filter(|process| !process.ok) {
+            say::complain(format_args!(
+                "{}: {} was to be `{}` and is `{}`",
+                process.host, process.process, process.expected, process.state
+            ));
+        }
+        let virtual_time = Duration::from_nanos(outcomes.stop);
+        let wall = report.wall.as_secs_f64();
+        say::complain(format_args!(
+            "{virtual_time:?} of virtual time in {wall:.2} s ({:.0} times as fast), {} of {} processes as expected",
+            virtual_time.as_secs_f64() / wall,
+            outcomes.processes.iter().filter(|process| process.ok).count(),
+            outcomes.processes.len(),
+        ));
+    }
+    Ok(u8::from(!outcomes.ok))
 }
 
 fn summary(path: &Path, scenario: &Scenario) -> Result<()> {

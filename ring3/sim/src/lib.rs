@@ -3,19 +3,40 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`read`], [`ours`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
+//! | [`read`], [`process`], [`ours`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
 //! | [`yaml`], [`gml`], [`units`] | the formats of it; every node of a file knows its place |
 //! | [`graph`] | a network of places, and the ways between them |
+//! | [`plan`] | from there to each thing that is done, with its time |
+//! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
+//! | [`conduct`], [`spawn`] | the conductor, on the node: carries out the plan, starts programs |
+//! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
+//! | [`data`] | the data folder |
+//! | [`leaf`] | everything unsafe |
+//! | [`address`], [`route`], [`qdisc`], [`steps`] | the words of it, for `ip`, `tc` and `nft` |
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
+mod address;
+mod conduct;
+pub mod data;
 pub mod error;
 mod gml;
 pub mod graph;
+mod leaf;
+mod netlink;
 mod ours;
+pub mod plan;
+mod process;
+mod qdisc;
 pub mod read;
 #[cfg(test)]
 mod read_tests;
+mod route;
+pub mod run;
+mod sample;
 pub mod scenario;
+mod spawn;
+pub mod stage;
+mod steps;
 mod topology;
 pub mod units;
 pub mod yaml;

@@ -50,7 +50,8 @@ pub fn settings(node: &Node, general: &mut General) -> Result<()> {
     if let Some(sample) = opt(&mut map, "sample", time_of)? {
         general.sample = sample;
     }
-    map.finish(&["sample"])
+    general.ipv6 = opt(&mut map, "ipv6", |n, p| n.bool(p))?.unwrap_or(false);
+    map.finish(&["sample", "ipv6"])
 }
 
 /// What a host has beyond Shadow's.

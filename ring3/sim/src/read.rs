@@ -10,8 +10,9 @@ use std::time::Duration;
 use crate::error::{Error, Fault};
 use crate::graph::{Graph, ONE_GBIT_SWITCH};
 use crate::ours;
-use crate::scenario::{Expected, General, Host, Network, Process, Scenario};
-use crate::units::{bytes_of, rate_of, signal_of, time_of};
+use crate::process;
+use crate::scenario::{General, Host, Network, Scenario};
+use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
 
 /// As Shadow: a file written for it has scripts beside it that look there.
@@ -58,15 +59,6 @@ const HOST: &[&str] = &[
     "router",
 ];
 const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
-const PROCESS: &[&str] = &[
-    "path",
-    "args",
-    "environment",
-    "start_time",
-    "shutdown_time",
-    "shutdown_signal",
-    "expected_final_state",
-];
 
 /// Reads a scenario; `search` is the path that programs are looked for in.
 pub fn scenario(path: &Path, search: &str) -> std::result::Result<(Scenario, Node), Error> {
@@ -175,6 +167,7 @@ impl Reader {
             .unwrap_or_else(|| SHADOW_DATA.into()),
             template_directory: opt(&mut map, "template_directory", |n, p| n.text(p).map(home))?,
             sample: opt(&mut map, "heartbeat_interval", time_of)?.unwrap_or(HEARTBEAT),
+            ipv6: false,
             bootstrap_end: opt(&mut map, "bootstrap_end_time", time_of)?.unwrap_or_default(),
         };
         opt(&mut map, "model_unblocked_syscall_latency", |n, p| {
@@ -350,7 +343,8 @@ impl Reader {
         if let Some(list) = map.take("processes") {
             for (i, node) in list.list(&format!("{path}.processes"))?.iter().enumerate() {
                 let at = format!("{path}.processes[{i}]");
-                host.processes.push(self.process(node, &at, general)?);
+                host.processes
+                    .push(process::read(node, &at, general, &self.search)?);
             }
         }
         if let Some(quantity) = map.take("quantity") {
@@ -362,93 +356,10 @@ impl Reader {
         map.finish(HOST)?;
         Ok(host)
     }
-
-    fn process(&mut self, node: &Node, path: &str, general: &General) -> Result<Process> {
-        let mut map = node.map(path)?;
-        let at = map.need("path")?;
-        let word = at.text(&map.at("path"))?.to_owned();
-        let program = self
-            .program(&word)
-            .map_err(|why| Fault::at(at.place, format!("{path}.path: {why}")))?;
-        let name = Path::new(&word)
-            .file_name()
-            .map_or(word.clone(), |n| n.to_string_lossy().into_owned());
-        let start_node = map.take("start_time");
-        let start = match start_node {
-            Some(node) => time_of(node, &format!("{path}.start_time"))?,
-            None => Duration::ZERO,
-        };
-        if start >= general.stop_time {
-            let place = start_node.map_or(node.place, |n| n.place);
-            return Err(Fault::at(
-                place,
-                format!("{path}.start_time: it must be before general.stop_time"),
-            ));
-        }
-        let args = opt(&mut map, "args", arguments)?.unwrap_or_default();
-        let environment = opt(&mut map, "environment", environment)?.unwrap_or_default();
-        let old_stop = opt(&mut map, "stop_time", time_of)?;
-        let shutdown_node = map.take("shutdown_time");
-        let signal = opt(&mut map, "shutdown_signal", signal_of)?;
-        let shutdown = match shutdown_node {
-            Some(node) => {
-                let when = time_of(node, &format!("{path}.shutdown_time"))?;
-                if when >= general.stop_time || when < start {
-                    return Err(Fault::at(
-                        node.place,
-                        format!("{path}.shutdown_time: it must be after start_time and before general.stop_time"),
-                    ));
-                }
-                Some((when, signal.unwrap_or(15)))
-            }
-            None => old_stop.map(|when| (when, 9)),
-        };
-        let expected = opt(&mut map, "expected_final_state", expected)?.unwrap_or(match old_stop {
-            Some(_) => Expected::Any,
-            None => Expected::Exited(0),
-        });
-        map.finish(PROCESS)?;
-        Ok(Process {
-            place: node.place,
-            name,
-            program,
-            args,
-            environment,
-            start,
-            shutdown,
-            expected,
-        })
-    }
-
-    fn program(&self, word: &str) -> std::result::Result<PathBuf, String> {
-        find_program(word, &self.search)
-    }
-}
-
-/// As execvp(3) does, once and for all before the start.
-pub fn find_program(word: &str, search: &str) -> std::result::Result<PathBuf, String> {
-    if word.contains('/') {
-        let path = home(word);
-        let path = std::path::absolute(&path).map_err(|why| why.to_string())?;
-        return match is_program(&path) {
-            true => Ok(path),
-            false => Err(format!("{word}: no such program")),
-        };
-    }
-    std::env::split_paths(search)
-        .map(|folder| folder.join(word))
-        .find(|path| is_program(path))
-        .ok_or_else(|| format!("{word}: not found in PATH"))
-}
-
-fn is_program(path: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    path.metadata()
-        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// `~/` is the user's home folder; nothing else is expanded.
-fn home(path: &str) -> PathBuf {
+pub fn home(path: &str) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::var_os("HOME")) {
         (Some(rest), Some(home)) => PathBuf::from(home).join(rest),
         _ => PathBuf::from(path),
@@ -516,57 +427,6 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
         false => Err(format!(
             "`{name}` is not a hostname: letters, digits, `-` and `.`, {NAME_BYTES} at most"
         )),
-    }
-}
-
-/// Text that is split as a shell would, or a list.
-fn arguments(node: &Node, path: &str) -> Result<Vec<String>> {
-    match &node.value {
-        Value::Text(text) => shell_words::split(text)
-            .map_err(|_| Fault::at(node.place, format!("{path}: a quote is not closed"))),
-        Value::List(items) => items.iter().map(|item| item.scalar(path)).collect(),
-        _ => Ok(vec![node.scalar(path)?]),
-    }
-}
-
-/// A map; Shadow 2 also had `A=1;B=2`.
-fn environment(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
-    if let Value::Text(text) = &node.value {
-        return text
-            .split(';')
-            .filter(|pair| !pair.is_empty())
-            .map(|pair| match pair.split_once('=') {
-                Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
-                None => Err(Fault::at(
-                    node.place,
-                    format!("{path}: `{pair}` has no `=`"),
-                )),
-            })
-            .collect();
-    }
-    node.map(path)?
-        .rest()
-        .into_iter()
-        .map(|(key, _, node)| Ok((key, node.scalar(path)?)))
-        .collect()
-}
-
-fn expected(node: &Node, path: &str) -> Result<Expected> {
-    let wanted = "`running`, `{exited: N}` or `{signaled: SIGNAL}`";
-    match &node.value {
-        Value::Text(text) if text == "running" => Ok(Expected::Running),
-        Value::Map(_) => {
-            let mut map = node.map(path)?;
-            let exited = opt(&mut map, "exited", |n, p| n.int(p))?;
-            let signaled = opt(&mut map, "signaled", signal_of)?;
-            map.finish(&["exited", "signaled"])?;
-            match (exited, signaled) {
-                (Some(status), None) => Ok(Expected::Exited(status)),
-                (None, Some(signal)) => Ok(Expected::Signaled(signal)),
-                _ => Err(node.wrong(path, wanted)),
-            }
-        }
-        _ => Err(node.wrong(path, wanted)),
     }
 }
 

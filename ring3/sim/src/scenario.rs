@@ -34,6 +34,8 @@ pub struct General {
     pub template_directory: Option<PathBuf>,
     /// How often connections, queues and links are sampled; zero: never.
     pub sample: Duration,
+    /// Whether hosts and links get IPv6 addresses by themselves.
+    pub ipv6: bool,
     /// Until then hosts have no limit of rate and nothing is lost.
     pub bootstrap_end: Duration,
 }

@@ -219,6 +219,50 @@ impl Node {
     }
 }
 
+impl Node {
+    /// Sets a number below maps that are made where they are missing.
+    pub fn set(&mut self, path: &[&str], number: u64) {
+        let Some((key, rest)) = path.split_first() else {
+            self.value = Value::Int(number as i64);
+            return;
+        };
+        if !matches!(self.value, Value::Map(_)) {
+            self.value = Value::Map(Vec::new());
+        }
+        let place = self.place;
+        let node = |value| Node { place, value };
+        if let Value::Map(entries) = &mut self.value {
+            let is_key = |(k, _): &(Node, Node)| k.value == Value::Text((*key).into());
+            let at = entries.iter().position(is_key).unwrap_or_else(|| {
+                entries.push((node(Value::Text((*key).into())), node(Value::Null)));
+                entries.len() - 1
+            });
+            entries[at].1.set(rest, number);
+        }
+    }
+
+    /// The document as JSON, which is YAML too.
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string_pretty(&self.json()).unwrap_or_default();
+        format!("{text}\n")
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(b) => (*b).into(),
+            Value::Int(i) => (*i).into(),
+            Value::Float(f) => (*f).into(),
+            Value::Text(text) => text.clone().into(),
+            Value::List(items) => items.iter().map(Node::json).collect(),
+            Value::Map(entries) => {
+                let pair = |(k, v): &(Node, Node)| Some((k.scalar("").ok()?, v.json()));
+                serde_json::Value::Object(entries.iter().filter_map(pair).collect())
+            }
+        }
+    }
+}
+
 /// A map that is being read.
 #[derive(Debug)]
 pub struct Map<'a> {

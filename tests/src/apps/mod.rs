@@ -34,6 +34,7 @@
 //! | [`calls`] | counting host calls |
 //! | [`cpuid`] | the instruction, which a node answers from memory |
 //! | [`frames`] | corrupt frames, checksums, what children send |
+//! | [`sim_cmd`] | simulated networks |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -58,6 +59,7 @@ mod programs;
 mod scenario;
 mod secrets;
 mod shortage;
+mod sim_cmd;
 mod soak;
 mod ssh;
 mod stores;
@@ -122,6 +124,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(cpuid::trials());
     all.extend(frames::trials());
     all.extend(ordinary::trials());
+    all.extend(sim_cmd::trials());
     all
 }
 

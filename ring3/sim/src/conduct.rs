@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The conductor: a program on the simulation's node that carries out a plan.
+//!
+//! It is an ordinary participant, so that its waits are waits in the node's time, real or virtual, and what it does
+//! takes its turn like everything else. One thread; it sleeps until the next step is due or a child has ended. What it
+//! has to say goes line by line, as JSON, to standard output: [`Word`].
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use nix::sched::{setns, CloneFlags};
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::time::TimeSpec;
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
+use serde::{Deserialize, Serialize};
+
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::leaf;
+use crate::plan::{Plan, Space, Step, NET, WIRES};
+use crate::sample::Sampler;
+use crate::spawn;
+
+/// How a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+}
+
+/// What the conductor says to whoever has started it. Times are virtual, in nanoseconds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "word", rename_all = "snake_case")]
+pub enum Word {
+    /// The network is there.
+    Ready,
+    Event {
+        at: u64,
+        label: String,
+    },
+    Started {
+        at: u64,
+        process: usize,
+        pid: i32,
+    },
+    Ended {
+        at: u64,
+        process: usize,
+        end: End,
+    },
+    /// Where time has come to.
+    Tick {
+        at: u64,
+    },
+    /// The end, at the scenario's stop time; the processes that had not ended.
+    Done {
+        at: u64,
+        running: Vec<usize>,
+    },
+    /// A step could not be carried out, which ends the simulation.
+    Failed {
+        at: u64,
+        what: String,
+    },
+}
+
+struct Conductor {
+    plan: Plan,
+    data: Data,
+    root: File,
+    spaces: BTreeMap<String, File>,
+    start: Duration,
+    /// Processes of the plan that run, by pid.
+    running: BTreeMap<i32, usize>,
+    /// Of each host, what has been started on it and not ended by itself.
+    started: BTreeMap<usize, Vec<usize>>,
+    /// How often each process of the plan has been started.
+    starts: BTreeMap<usize, u32>,
+    captures: Vec<Pid>,
+    sampler: Option<Sampler>,
+}
+
+/// Carries out the plan in `path`; the exit status.
+pub fn conduct(path: &Path) -> Result<()> {
+    let plan = crate::data::read_plan(path)?;
+    leaf::hear_children().map_err(Error::host("wait for children"))?;
+    nix::sys::prctl::set_child_subreaper(true).map_err(Error::host("adopt orphans"))?;
+    let root = open_space("/proc/self/ns/net")?;
+    let mut conductor = Conductor {
+        data: Data::of(&plan),
+        plan,
+        root,
+        spaces: BTreeMap::new(),
+        start: clock(),
+        running: BTreeMap::new(),
+        started: BTreeMap::new(),
+        starts: BTreeMap::new(),
+        captures: Vec::new(),
+        sampler: None,
+    };
+    let result = conductor.whole();
+    if let Err(error) = &result {
+        say(&Word::Failed {
+            at: nanos(conductor.now()),
+            what: error.to_string(),
+        });
+    }
+    conductor.end_all();
+    result
+}
+
+fn open_space(path: &str) -> Result<File> {
+    File::open(path).map_err(Error::host(format!("open {path}")))
+}
+
+fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
+}
+
+/// One line; a reader that has gone needs none.
+pub fn say(word: &Word) {
+    if let Ok(mut line) = serde_json::to_vec(word) {
+        line.push(b'\n');
+        let _ = std::io::stdout().write_all(&line);
+    }
+}
+
+fn clock() -> Duration {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
+}
+
+impl Conductor {
+    fn now(&self) -> Duration {
+        clock().saturating_sub(self.start)
+    }
+
+    fn whole(&mut self) -> Result<()> {
+        self.set_up()?;
+        self.start = clock();
+        say(&Word::Ready);
+        let timeline = std::mem::take(&mut self.plan.timeline);
+        let mut next_sample = self.plan.sample;
+        let mut steps = timeline.iter().peekable();
+        loop {
+            let mut until = self.plan.stop;
+            if !self.plan.sample.is_zero() {
+                until = until.min(next_sample);
+            }
+            if let Some(timed) = steps.peek() {
+                until = until.min(timed.at);
+            }
+            self.wait(until)?;
+            while let Some(timed) =
+                steps.next_if(|timed| timed.at <= until && timed.at < self.plan.stop)
+            {
+                if !timed.label.is_empty() {
+                    say(&Word::Event {
+                        at: nanos(timed.at),
+                        label: timed.label.clone(),
+                    });
+                }
+                for step in &timed.steps {
+                    self.step(step)?;
+                }
+            }
+            if until == next_sample && until < self.plan.stop {
+                if let Some(sampler) = &mut self.sampler {
+                    sampler.take(until)?;
+                }
+                say(&Word::Tick { at: nanos(until) });
+                next_sample += self.plan.sample;
+            }
+            if until >= self.plan.stop {
+                return self.done();
+            }
+        }
+    }
+
+    fn done(&mut self) -> Result<()> {
+        self.reap()?;
+        if let Some(sampler) = &mut self.sampler {
+            sampler.take(self.plan.stop)?;
+            sampler.finish()?;
+        }
+        let mut running: Vec<usize> = self.running.values().copied().collect();
+        running.sort_unstable();
+        say(&Word::Done {
+            at: nanos(self.plan.stop),
+            running,
+        });
+        Ok(())
+    }
+
+    /// Captures first, which have something to write yet; then everything.
+    fn end_all(&mut self) {
+        for pid in std::mem::take(&mut self.captures) {
+            let _ = kill(pid, Signal::SIGINT);
+            let _ = waitpid(pid, None);
+        }
+        for host in 0..self.plan.hosts.len() {
+            self.signal_host(host, Signal::SIGKILL as i32);
+        }
+        while let Ok(status) = waitpid(None, None) {
+            let Some(_) = status.pid() else { break };
+        }
+    }
+
+    fn wait(&mut self, until: Duration) -> Result<()> {
+        loop {
+            self.reap()?;
+            let now = self.now();
+            if now >= until {
+                return Ok(());
+            }
+            let rest = TimeSpec::from_duration(until - now);
+            match nix::poll::ppoll(&mut [], Some(rest), Some(SigSet::empty())) {
+                Ok(_) | Err(nix::Error::EINTR) => {}
+                Err(why) => return Err(Error::host("wait")(why)),
+            }
+        }
+    }
+
+    fn reap(&mut self) -> Result<()> {
+        loop {
+            let end = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                Ok(WaitStatus::Exited(pid, status)) => (pid, End::Exited(status)),
+                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, End::Signaled(signal as i32)),
+                Ok(WaitStatus::StillAlive) | Err(nix::Error::ECHILD) => return Ok(()),
+                Ok(_) | Err(nix::Error::EINTR) => continue,
+                Err(why) => return Err(Error::host("wait for a process")(why)),
+            };
+            self.ended(end.0, end.1);
+        }
+    }
+
+    fn ended(&mut self, pid: Pid, end: End) {
+        let Some(process) = self.running.remove(&pid.as_raw()) else {
+            return;
+        };
+        let host = self.plan.processes[process].host;
+        if let Some(list) = self.started.get_mut(&host) {
+            // What a crash ends is started again with its host, and nothing else.
+            if end != End::Signaled(Signal::SIGKILL as i32) {
+                list.retain(|other| *other != process);
+            }
+        }
+        say(&Word::Ended {
+            at: nanos(self.now()),
+            process,
+            end,
+        });
+    }
+
+    fn set_up(&mut self) -> Result<()> {
+        let lines = std::mem::take(&mut self.plan.links);
+        self.batch("ip", "network.ip", &lines)?;
+        let spaces = std::mem::take(&mut self.plan.spaces);
+        for space in &spaces {
+            let file = open_space(&format!("/run/netns/{}", space.name))?;
+            self.spaces.insert(space.name.clone(), file);
+        }
+        for space in &spaces {
+            self.inside(&space.name, |this| this.set_up_space(space))?;
+        }
+        let mut sampler = Sampler::new(&self.data, !self.plan.sample.is_zero())?;
+        for host in 0..self.plan.hosts.len() {
+            let name = self.plan.hosts[host].name.clone();
+            self.inside(&name, |this| {
+                sampler.add(&name)?;
+                for (interface, bytes) in this.plan.hosts[host].captures.clone() {
+                    let capture = spawn::capture(&this.data, &name, &interface, bytes)?;
+                    this.captures.push(capture);
+                }
+                Ok(())
+            })?;
+        }
+        for name in [NET, WIRES] {
+            if self.spaces.contains_key(name) {
+                self.inside(name, |_| sampler.add(name))?;
+            }
+        }
+        self.sampler = Some(sampler);
+        Ok(())
+    }
+
+    fn set_up_space(&mut self, space: &Space) -> Result<()> {
+        for (key, value) in &space.early {
+            set_sysctl(key, value)?;
+        }
+        self.batch("ip", &format!("{}.ip", space.name), &space.ip)?;
+        self.batch("tc", &format!("{}.tc", space.name), &space.tc)?;
+        if !space.nft.is_empty() {
+            self.script(&format!("{}.nft", space.name), &space.nft)?;
+        }
+        for (key, value) in &space.sysctls {
+            set_sysctl(key, value)
+                .map_err(|error| Error::Said(format!("host {}: {error}", space.name)))?;
+        }
+        Ok(())
+    }
+
+    /// Does something within a network namespace.
+    fn inside<T>(
+        &mut self,
+        space: &str,
+        what: impl FnOnce(&mut Conductor) -> Result<T>,
+    ) -> Result<T> {
+        let file = self
+            .spaces
+            .get(space)
+            .ok_or_else(|| Error::Said(format!("no network namespace {space}")))?;
+        setns(file.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(Error::host(format!("enter {space}")))?;
+        let result = what(self);
+        setns(self.root.as_fd(), CloneFlags::CLONE_NEWNET)
+            .map_err(Error::host(format!("leave {space}")))?;
+        result
+    }
+
+    fn step(&mut self, step: &Step) -> Result<()> {
+        match step {
+            Step::Ip { space, lines } => self.inside(space, |this| this.batch("ip", "", lines)),
+            Step::Tc { space, lines } => self.inside(space, |this| this.batch("tc", "", lines)),
+            Step::Nft { space, script } => self.inside(space, |this| this.script("", script)),
+            Step::Start { process } => self.start(*process),
+            Step::Signal { process, signal } => {
+                self.signal(*process, *signal);
+                Ok(())
+            }
+            Step::SignalHost { host, signal } => {
+                self.signal_host(*host, *signal);
+                if *signal == Signal::SIGKILL as i32 {
+                    self.reap()?;
+                }
+                Ok(())
+            }
+            Step::ForgetSockets { host } => {
+                let name = self.plan.hosts[*host].name.clone();
+                self.inside(&name, |this| this.tool("ss", &["-K", "-a"], ""))
+            }
+            Step::Restart { host } => {
+                for process in self.started.remove(host).unwrap_or_default() {
+                    self.start(process)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, process: usize) -> Result<()> {
+        let plan = &self.plan.processes[process];
+        let host = plan.host;
+        let name = self.plan.hosts[host].name.clone();
+        let again = *self
+            .starts
+            .entry(process)
+            .and_modify(|n| *n += 1)
+            .or_insert(0);
+        let pid = self.inside(&name, |this| {
+            spawn::program(
+                &this.data,
+                &this.plan.hosts[host],
+                &this.plan.processes[process],
+                again,
+            )
+        })?;
+        self.running.insert(pid.as_raw(), process);
+        self.started.entry(host).or_default().push(process);
+        say(&Word::Started {
+            at: nanos(self.now()),
+            process,
+            pid: pid.as_raw(),
+        });
+        Ok(())
+    }
+
+    fn signal(&self, process: usize, signal: i32) {
+        for (pid, _) in self
+            .running
+            .iter()
+            .filter(|(_, running)| **running == process)
+        {
+            // It may end just now.
+            let _ = Signal::try_from(signal).and_then(|signal| kill(Pid::from_raw(*pid), signal));
+        }
+    }
+
+    /// All that was started on the host, by us or by what we have started.
+    fn signal_host(&self, host: usize, signal: i32) {
+        let name = &self.plan.hosts[host].name;
+        for pid in spawn::processes_of(name) {
+            let _ = Signal::try_from(signal).and_then(|signal| kill(pid, signal));
+        }
+    }
+
+    /// Lines for `ip` or `tc`; kept beside the results under `name`, if it has one.
+    fn batch(&mut self, tool: &str, name: &str, lines: &[String]) -> Result<()> {
+        match lines.is_empty() {
+            true => Ok(()),
+            false => self.tool_with(tool, name, &format!("{}\n", lines.join("\n")), &["-batch"]),
+        }
+    }
+
+    fn script(&mut self, name: &str, script: &str) -> Result<()> {
+        self.tool_with("nft", name, script, &["-f"])
+    }
+
+    fn tool_with(&mut self, tool: &str, name: &str, text: &str, args: &[&str]) -> Result<()> {
+        let path: PathBuf = match name.is_empty() {
+            true => self.data.network("step"),
+            false => self.data.network(name),
+        };
+        std::fs::write(&path, text).map_err(Error::host(format!("write {}", path.display())))?;
+        let path = path.to_string_lossy().into_owned();
+        let args: Vec<&str> = args.iter().copied().chain([path.as_str()]).collect();
+        self.tool(tool, &args, text)
+    }
+
+    fn tool(&mut self, tool: &str, args: &[&str], text: &str) -> Result<()> {
+        let output = Command::new(tool)
+            .args(args)
+            .env_clear()
+            .env("PATH", spawn::SEARCH)
+            .output()
+            .map_err(Error::host(format!("start {tool}")))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        let words = String::from_utf8_lossy(&output.stderr);
+        let is_noise = |line: &&str| line.starts_with("Warning") || line.is_empty();
+        let first = words
+            .lines()
+            .find(|line| !is_noise(line))
+            .unwrap_or("it says nothing");
+        let line = words
+            .lines()
+            .find_map(|line| line.rsplit_once(':')?.1.trim().parse::<usize>().ok())
+            .and_then(|number| text.lines().nth(number.checked_sub(1)?))
+            .unwrap_or_default();
+        Err(Error::Said(format!("{tool} failed: {first} ({line})")))
+    }
+}
+
+fn set_sysctl(key: &str, value: &str) -> Result<()> {
+    let path = format!("/proc/sys/{}", key.replace('.', "/"));
+    std::fs::write(&path, value).map_err(Error::host(format!("set the sysctl {key} to `{value}`")))
+}

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0
+//! From a scenario to what is to be done, to the last word: namespaces, addresses, queues, and a list of steps with
+//! their times. Whoever carries it out (conduct.rs) decides nothing any more. The same scenario and seed make the same plan.
+//!
+//! Each host is a network namespace. Beside them are two that belong to none:
+//!
+//! ```text
+//!  host eth0 ── c3 ┐                    host eth1 ── l0a ═ l0b ── eth1 host
+//!  host eth0 ── c1 ┤ _net: the network          _wires: the links; what comes in
+//!  host eth0 ── c2 ┘ of places, routed          on one end goes out on the other
+//! ```
+//!
+//! A queue is where it is in the world: the sender's interface limits the rate and has the queue, the far side's
+//! end in `_wires` delays and loses. In `_net` the interface towards a host delays each packet as the way from its sender's
+//! place has it (netem, one for each place), and then waits for the host's downstream rate (htb).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::address::{self, Addresses};
+use crate::qdisc;
+use crate::route;
+use crate::scenario::{Action, Expected, Host, Network, Scenario};
+use crate::steps;
+
+/// The namespace of the network of places; no hostname begins so.
+pub const NET: &str = "_net";
+/// The namespace of the links.
+pub const WIRES: &str = "_wires";
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Plan {
+    pub seed: u64,
+    pub stop: Duration,
+    pub sample: Duration,
+    pub data: PathBuf,
+    /// Lines for `ip -batch` in the node's first network namespace.
+    pub links: Vec<String>,
+    pub spaces: Vec<Space>,
+    pub hosts: Vec<HostPlan>,
+    pub processes: Vec<ProcessPlan>,
+    /// In the order in which they are carried out.
+    pub timeline: Vec<Timed>,
+}
+
+/// A network namespace and what is done in it before the start, in this order.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub struct Space {
+    pub name: String,
+    pub early: Vec<(String, String)>,
+    /// Lines for `ip -batch`.
+    pub ip: Vec<String>,
+    /// Lines for `tc -batch`.
+    pub tc: Vec<String>,
+    /// A script for `nft -f`.
+    pub nft: String,
+    /// The scenario's sysctls: after the interfaces, so that they can be about these.
+    pub sysctls: Vec<(String, String)>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct HostPlan {
+    pub name: String,
+    pub addresses: Vec<IpAddr>,
+    /// Interfaces to capture, and how many bytes of a packet.
+    pub captures: Vec<(String, u32)>,
+    pub files: Vec<(PathBuf, String)>,
+    pub interfaces: Vec<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct ProcessPlan {
+    pub host: usize,
+    /// Name and number in the files of the data folder, as Shadow numbers them.
+    pub label: String,
+    pub program: PathBuf,
+    pub name: String,
+    pub args: Vec<String>,
+    pub environment: Vec<(String, String)>,
+    pub expected: Expected,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Timed {
+    pub at: Duration,
+    /// For people; empty: no event of the scenario.
+    pub label: String,
+    pub steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    Ip {
+        space: String,
+        lines: Vec<String>,
+    },
+    Tc {
+        space: String,
+        lines: Vec<String>,
+    },
+    Nft {
+        space: String,
+        script: String,
+    },
+    Start {
+        process: usize,
+    },
+    Signal {
+        process: usize,
+        signal: i32,
+    },
+    /// To all processes of a host.
+    SignalHost {
+        host: usize,
+        signal: i32,
+    },
+    /// Ends the host's connections without a word to the far side.
+    ForgetSockets {
+        host: usize,
+    },
+    /// Starts again what had been started before.
+    Restart {
+        host: usize,
+    },
+}
+
+/// The first number in names of a process's files (Shadow's).
+const FIRST_NUMBER: u32 = 1000;
+
+pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
+    let addresses = Addresses::assign(scenario);
+    let mut made = Plan {
+        seed: scenario.general.seed,
+        stop: scenario.general.stop_time,
+        sample: scenario.general.sample,
+        data,
+        links: Vec::new(),
+        spaces: Vec::new(),
+        hosts: Vec::new(),
+        processes: Vec::new(),
+        timeline: Vec::new(),
+    };
+    let mut spaces: BTreeMap<String, Space> = BTreeMap::new();
+    for (name, host) in &scenario.hosts {
+        let plan = host_plan(name, host, scenario, &addresses);
+        spaces.insert(name.clone(), host_space(&plan, host, &addresses));
+        made.hosts.push(plan);
+    }
+    if let Some(network) = &scenario.network {
+        let late = net_space(scenario, network, &addresses, &mut spaces, &mut made.links);
+        made.timeline.extend(late);
+    }
+    wires_space(scenario, &addresses, &mut spaces, &mut made.links);
+    for (name, lines) in route::routes(scenario, &addresses) {
+        if let Some(space) = spaces.get_mut(&name) {
+            space.ip.extend(lines);
+        }
+    }
+    let adds = spaces.keys().map(|name| format!("netns add {name}"));
+    made.links.splice(0..0, adds);
+    made.spaces = spaces.into_values().collect();
+    add_events(scenario, &addresses, &mut made);
+    add_processes(scenario, &mut made);
+    // Of one instant: the network's changes, then the ends of processes, then starts, as they were added.
+    made.timeline.sort_by_key(|timed| timed.at);
+    made
+}
+
+fn host_space(plan: &HostPlan, host: &Host, addresses: &Addresses) -> Space {
+    let name = plan.name.as_str();
+    let mut early = Vec::new();
+    let mut set = |key: &str, value: &str| early.push((key.to_owned(), value.to_owned()));
+    // Nothing is said that no program asked for: neither duplicate addresses nor routers are looked for.
+    let fixed = ["all", "default"];
+    for scope in fixed
+        .into_iter()
+        .chain(plan.interfaces.iter().map(String::as_str))
+    {
+        set(&format!("net.ipv6.conf.{scope}.accept_dad"), "0");
+        set(&format!("net.ipv6.conf.{scope}.accept_ra"), "0");
+        set(&format!("net.ipv6.conf.{scope}.router_solicitations"), "0");
+        if !addresses.has_ipv6(name) {
+            set(&format!("net.ipv6.conf.{scope}.disable_ipv6"), "1");
+        }
+    }
+    if host.router {
+        set("net.ipv4.ip_forward", "1");
+        set("net.ipv6.conf.all.forwarding", "1");
+        set("net.ipv4.fib_multipath_hash_policy", "1");
+        set("net.ipv6.fib_multipath_hash_policy", "1");
+    }
+    Space {
+        name: name.to_owned(),
+        early,
+        ip: vec!["link set lo up".into()],
+        sysctls: host.sysctls.clone(),
+        ..Space::default()
+    }
+}
+
+fn host_plan(name: &str, host: &Host, scenario: &Scenario, addresses: &Addresses) -> HostPlan {
+    let mut interfaces = Vec::new();
+    if host.node.is_some() {
+        interfaces.push(address::ETH0.to_owned());
+    }
+    for (i, link) in scenario.links.iter().enumerate() {
+        for (side, end) in link
+            .ends
+            .iter()
+            .enumerate()
+            .filter(|(_, end)| end.host == name)
+        {
+            let _ = end;
+            interfaces.push(addresses.ends[i][side].interface.clone());
+        }
+    }
+    let captures = match host.pcap {
+        Some(bytes) => ["lo".to_owned()]
+            .iter()
+            .chain(&interfaces)
+            .map(|interface| (interface.clone(), bytes))
+            .collect(),
+        None => Vec::new(),
+    };
+    HostPlan {
+        name: name.to_owned(),
+        addresses: addresses.of(name),
+        captures,
+        files: host.files.clone(),
+        interfaces,
+    }
+}
+
+/// The network of places. What it returns is done when the time without limits is over.
+fn net_space(
+    scenario: &Scenario,
+    network: &Network,
+    addresses: &Addresses,
+    spaces: &mut BTreeMap<String, Space>,
+    links: &mut Vec<String>,
+) -> Option<Timed> {
+    let hosts: Vec<(&String, &Host)> = scenario
+        .hosts
+        .iter()
+        .filter(|(_, host)| host.node.is_some())
+        .collect();
+    if hosts.is_empty() {
+        return None;
+    }
+    let mut used: Vec<i64> = hosts.iter().filter_map(|(_, host)| host.node).collect();
+    used.sort_unstable();
+    used.dedup();
+    // Checked when the scenario was read.
+    let ways = network
+        .graph
+        .ways(&used, network.shortest)
+        .unwrap_or_default();
+    let boot = !scenario.general.bootstrap_end.is_zero();
+    let mut net = Space {
+        name: NET.into(),
+        early: vec![
+            ("net.ipv4.ip_forward".into(), "1".into()),
+            ("net.ipv6.conf.all.forwarding".into(), "1".into()),
+            ("net.ipv6.conf.all.accept_dad".into(), "0".into()),
+            ("net.ipv6.conf.default.accept_dad".into(), "0".into()),
+        ],
+        ip: vec![
+            "link set lo up".into(),
+            format!("addr add {}/32 dev lo", address::GATEWAY),
+        ],
+        nft: qdisc::classify(&hosts, &used, addresses),
+        ..Space::default()
+    };
+    let mut late = Vec::new();
+    for (i, (name, host)) in hosts.iter().enumerate() {
+        let (near, far) = (address::mac(i, 0), address::mac(i, 1));
+        let port = format!("c{i}");
+        links.push(format!(
+            "link add {} netns {name} address {near} type veth peer name {port} netns {NET} address {far}",
+            address::ETH0
+        ));
+        let vertex = host.node.and_then(|id| network.graph.nodes.get(&id));
+        let up = host.up.or(vertex.and_then(|v| v.up));
+        let down = host.down.or(vertex.and_then(|v| v.down));
+        net.ip
+            .extend(address::net_port(&port, &near, addresses.of(name)));
+        let ways: Vec<_> = used
+            .iter()
+            .filter_map(|from| ways.get(&(*from, host.node?)).copied())
+            .collect();
+        let shape = |free: bool| qdisc::downstream(&port, down, &ways, free);
+        net.tc.extend(shape(boot));
+        let space = spaces.get_mut(*name);
+        let upstream = |free: bool| match free {
+            true => Vec::new(),
+            false => qdisc::egress(address::ETH0, up, host.qdisc.as_deref(), None),
+        };
+        if let Some(space) = space {
+            space
+                .ip
+                .extend(address::host_port(&far, addresses.of(name)));
+            space.tc.extend(upstream(boot));
+        }
+        if boot {
+            late.push(Step::Tc {
+                space: NET.into(),
+                lines: qdisc::again(&port, shape(false)),
+            });
+            late.push(Step::Tc {
+                space: (*name).clone(),
+                lines: upstream(false),
+            });
+        }
+    }
+    spaces.insert(NET.into(), net);
+    boot.then(|| Timed {
+        at: scenario.general.bootstrap_end,
+        label: "end of the time without limits".into(),
+        steps: late,
+    })
+}
+
+/// The links.
+fn wires_space(
+    scenario: &Scenario,
+    addresses: &Addresses,
+    spaces: &mut BTreeMap<String, Space>,
+    links: &mut Vec<String>,
+) {
+    if scenario.links.is_empty() {
+        return;
+    }
+    let mut wires = Space {
+        name: WIRES.into(),
+        early: vec![("net.ipv6.conf.default.disable_ipv6".into(), "1".into())],
+        ..Space::default()
+    };
+    for (i, link) in scenario.links.iter().enumerate() {
+        let ends = &addresses.ends[i];
+        for side in 0..2 {
+            let (end, peer) = (&ends[side], &ends[1 - side]);
+            let host = &link.ends[side].host;
+            let (port, other) = (steps::port(i, side), steps::port(i, 1 - side));
+            links.push(format!(
+                "link add {} netns {host} address {} type veth peer name {port} netns {WIRES} address {}",
+                end.interface,
+                address::link_mac(i, side),
+                address::link_mac(i, 2 + side),
+            ));
+            wires.ip.push(format!("link set {port} up gso_max_segs 1"));
+            wires.tc.extend(qdisc::patch(&port, &other));
+            // What leaves by this end has come from the other host.
+            wires.tc.extend(qdisc::wire(&port, &link.wires[1 - side]));
+            if let Some(space) = spaces.get_mut(host) {
+                let peer_mac = address::link_mac(i, 1 - side);
+                space.ip.extend(address::link_port(end, peer, &peer_mac));
+                let wire = &link.wires[side];
+                let queue = wire.queue.as_deref();
+                space
+                    .tc
+                    .extend(qdisc::egress(&end.interface, wire.rate, queue, wire.limit));
+            }
+        }
+    }
+    spaces.insert(WIRES.into(), wires);
+}
+
+fn add_events(scenario: &Scenario, addresses: &Addresses, made: &mut Plan) {
+    let index = |name: &str| {
+        scenario
+            .hosts
+            .keys()
+            .position(|host| host == name)
+            .unwrap_or_default()
+    };
+    for event in &scenario.events {
+        let steps = match &event.what {
+            Action::Run(host, words) => {
+                let process = made.processes.len();
+                made.processes.push(run(index(host), words));
+                vec![Step::Start { process }]
+            }
+            other => steps::of(other, scenario, addresses, index),
+        };
+        made.timeline.push(Timed {
+            at: event.at,
+            label: steps::label(&event.what),
+            steps,
+        });
+    }
+}
+
+/// A program of an event: its outcome is not judged.
+fn run(host: usize, words: &[String]) -> ProcessPlan {
+    let search = std::env::var("PATH").unwrap_or_default();
+    let program = crate::process::find_program(&words[0], &search)
+        .unwrap_or_else(|_| PathBuf::from(&words[0]));
+    ProcessPlan {
+        host,
+        label: String::new(),
+        name: words[0].clone(),
+        program,
+        args: words[1..].to_vec(),
+        environment: Vec::new(),
+        expected: Expected::Any,
+    }
+}
+
+fn add_processes(scenario: &Scenario, made: &mut Plan) {
+    let mut starts = Vec::new();
+    for (host, spec) in scenario.hosts.values().enumerate() {
+        for process in &spec.processes {
+            let number = made.processes.len();
+            made.processes.push(ProcessPlan {
+                host,
+                label: String::new(),
+                program: process.program.clone(),
+                name: process.name.clone(),
+                args: process.args.clone(),
+                environment: process.environment.clone(),
+                expected: process.expected,
+            });
+            if let Some((at, signal)) = process.shutdown {
+                made.timeline.push(Timed {
+                    at,
+                    label: String::new(),
+                    steps: vec![Step::Signal {
+                        process: number,
+                        signal,
+                    }],
+                });
+            }
+            starts.push((process.start, number));
+        }
+    }
+    for (at, process) in starts {
+        made.timeline.push(Timed {
+            at,
+            label: String::new(),
+            steps: vec![Step::Start { process }],
+        });
+    }
+    number(made);
+}
+
+/// Shadow numbers the processes of a host in the order of their starts.
+fn number(made: &mut Plan) {
+    made.timeline.sort_by_key(|timed| timed.at);
+    let mut next: BTreeMap<usize, u32> = BTreeMap::new();
+    for step in made.timeline.iter().flat_map(|timed| &timed.steps) {
+        if let Step::Start { process } = step {
+            let process = &mut made.processes[*process];
+            let number = next.entry(process.host).or_insert(FIRST_NUMBER);
+            let name = process
+                .program
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy();
+            process.label = format!("{name}.{number}");
+            *number += 1;
+        }
+    }
+}

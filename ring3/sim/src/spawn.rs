@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Starting a program on a simulated host. The caller is in the host's network namespace already.
+//!
+//! What the program sees of the machine is fixed: its environment, the host's name, /etc/hosts with the names of all
+//! hosts and no other way to names, a /tmp and a home of its own.
+
+use std::fs::File;
+use std::io::Result as IoResult;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use nix::mount::{mount, umount2, MntFlags, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::unistd::{chdir, sethostname, setsid, Pid};
+
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::leaf;
+use crate::plan::{HostPlan, ProcessPlan};
+
+/// The PATH of programs and of the simulator's own tools.
+pub const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Tells which host a process belongs to.
+const MARK: &str = "RING3_SIM_HOST";
+
+/// Files of a host over those of the machine: what, and over which path.
+struct Over {
+    source: PathBuf,
+    target: PathBuf,
+}
+
+pub fn program(data: &Data, host: &HostPlan, process: &ProcessPlan, again: u32) -> Result<Pid> {
+    let home = data.host(&host.name);
+    let label = match again {
+        0 => process.label.clone(),
+        n => format!("{}.{n}", process.label),
+    };
+    let open = |kind: &str| {
+        let path = home.join(format!("{label}.{kind}"));
+        File::create(&path).map_err(Error::host(format!("write {}", path.display())))
+    };
+    let mut command = Command::new(&process.program);
+    command
+        .args(&process.args)
+        .env_clear()
+        .env("PATH", SEARCH)
+        .env("HOME", &home)
+        .env("LANG", "C.UTF-8")
+        .env("TZ", "UTC0")
+        .env("USER", "root")
+        .env("LOGNAME", "root")
+        .env("HOSTNAME", &host.name)
+        .env(MARK, &host.name)
+        .envs(process.environment.iter().map(|(key, value)| (key, value)))
+        .stdin(Stdio::null())
+        .stdout(open("stdout")?)
+        .stderr(open("stderr")?);
+    use std::os::unix::process::CommandExt;
+    command.arg0(&process.name);
+    let world = World::of(data, host);
+    leaf::in_child(&mut command, move || world.enter());
+    let child = command.spawn().map_err(Error::host(format!(
+        "start {} on {}",
+        process.program.display(),
+        host.name
+    )))?;
+    // Waited for by pid: the conductor waits for all its children at once.
+    Ok(Pid::from_raw(child.id() as i32))
+}
+
+/// What is done in the child before it becomes the program.
+struct World {
+    name: String,
+    home: PathBuf,
+    over: Vec<Over>,
+    /// The host's own /tmp, and what has to be seen in it.
+    tmp: PathBuf,
+    keep: Vec<(PathBuf, PathBuf)>,
+}
+
+impl World {
+    fn of(data: &Data, host: &HostPlan) -> World {
+        let mut over: Vec<Over> = data
+            .etc(&host.name)
+            .into_iter()
+            .map(|(source, target)| Over { source, target })
+            .collect();
+        for (target, _) in &host.files {
+            over.push(Over {
+                source: data.file(&host.name, target),
+                target: target.clone(),
+            });
+        }
+        World {
+            name: host.name.clone(),
+            home: data.host(&host.name),
+            over,
+            tmp: data.tmp(&host.name),
+            keep: data.kept(&host.name),
+        }
+    }
+
+    fn enter(&self) -> IoResult<()> {
+        setsid()?;
+        unshare(CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS)?;
+        let none = None::<&Path>;
+        mount(none, "/", none, MsFlags::MS_PRIVATE | MsFlags::MS_REC, none)?;
+        sethostname(&self.name)?;
+        // The network's /sys, as `ip netns exec` has it.
+        let _ = umount2("/sys", MntFlags::MNT_DETACH);
+        let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), MsFlags::empty(), none);
+        for over in &self.over {
+            // What the machine has not, the host does not need to hide.
+            if over.target.exists() {
+                bind(&over.source, &over.target)?;
+            }
+        }
+        for (source, target) in &self.keep {
+            bind(source, target)?;
+        }
+        bind(&self.tmp, Path::new("/tmp"))?;
+        chdir(&self.home)?;
+        Ok(())
+    }
+}
+
+fn bind(source: &Path, target: &Path) -> IoResult<()> {
+    let none = None::<&Path>;
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+    Ok(mount(Some(source), target, none, flags, none)?)
+}
+
+/// A capture of an interface of the namespace that we are in; it has started when this returns.
+pub fn capture(data: &Data, host: &str, interface: &str, bytes: u32) -> Result<Pid> {
+    let path = data.host(host).join(format!("{interface}.pcap"));
+    let log = data.network(&format!("{host}.{interface}.tcpdump"));
+    let log_file = File::create(&log).map_err(Error::host(format!("write {}", log.display())))?;
+    let mut command = Command::new("tcpdump");
+    command
+        .args([
+            "-n",
+            "-p",
+            "-U",
+            "--time-stamp-precision=nano",
+            "-Z",
+            "root",
+        ])
+        .args(["-s", &bytes.to_string(), "-i", interface, "-w"])
+        .arg(&path)
+        .env_clear()
+        .env("PATH", SEARCH)
+        .env("TZ", "UTC0")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(log_file);
+    let child = command.spawn().map_err(Error::host("start tcpdump"))?;
+    let pid = Pid::from_raw(child.id() as i32);
+    for _ in 0..CAPTURE_LOOKS {
+        if std::fs::read_to_string(&log).is_ok_and(|words| words.contains("listening on")) {
+            return Ok(pid);
+        }
+        std::thread::sleep(CAPTURE_TURN);
+    }
+    Err(Error::Said(format!(
+        "tcpdump on {host}'s {interface} does not start: see {}",
+        log.display()
+    )))
+}
+
+/// How often, and how long apart, to look whether a capture has begun.
+const CAPTURE_LOOKS: u32 = 2000;
+const CAPTURE_TURN: std::time::Duration = std::time::Duration::from_millis(5);
+
+/// The processes of a host: what carries its mark in the environment that it was started with.
+pub fn processes_of(host: &str) -> Vec<Pid> {
+    let mark = format!("{MARK}={host}");
+    let Ok(entries) = std::fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let mut pids: Vec<i32> = entries
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| {
+                text.split(|byte| *byte == 0)
+                    .any(|entry| entry == mark.as_bytes())
+            })
+        })
+        .collect();
+    pids.sort_unstable();
+    pids.into_iter().map(Pid::from_raw).collect()
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The processes between `ring3 sim` and the programs of a simulation:
+//!
+//! ```text
+//! ring3 sim              reads the scenario, shows progress, judges
+//!   └ enter              has namespaces of the host of its own made
+//!       └ keep (pid 1)   keeps the node
+//!           └ conduct    on the node: carries out the plan (conduct.rs)
+//!               └ the programs
+//! ```
+//!
+//! Each dies with the one above it, and with pid 1 dies whatever is left.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use nix::mount::{mount, MsFlags};
+use nix::sched::{unshare, CloneFlags};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::{getegid, geteuid};
+use ring3_config::NodeConfig;
+use ring3_node::{raise_descriptor_limit, NodeHandle};
+
+use crate::data::read_plan;
+use crate::error::{Error, Result};
+
+/// RING3_ENV_NODE of include/ring3_join.h.
+const ENV_NODE: &str = "RING3_NODE";
+/// A gibibyte for the node's kernel, and for each host beyond a hundred what a study measured twice over.
+const NODE_BYTES: u64 = 1 << 30;
+const HOST_BYTES: u64 = 1 << 20;
+const GRAIN: u64 = 16 << 20;
+
+/// How a simulation is started; the stages get it as arguments.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    pub plan: PathBuf,
+    pub gate: PathBuf,
+    /// The kernel image; None: an ordinary node's, whose time is real.
+    pub image: Option<PathBuf>,
+    pub node: String,
+}
+
+/// The arguments of a stage, for `ring3 sim-stage`.
+fn args(stage: &str, setup: &Setup) -> Vec<std::ffi::OsString> {
+    let mut words = vec!["sim-stage".into(), stage.into()];
+    words.push(setup.plan.clone().into());
+    words.push(setup.gate.clone().into());
+    words.push(setup.node.clone().into());
+    words.extend(setup.image.clone().map(Into::into));
+    words
+}
+
+/// This very program, also where its file was replaced.
+const SELF: &str = "/proc/self/exe";
+
+/// The first stage, as the child of a command that reads what it says.
+pub fn first(setup: &Setup) -> Command {
+    let mut command = Command::new(SELF);
+    command
+        .arg0_name()
+        .args(args("enter", setup))
+        .stdin(Stdio::null());
+    command
+}
+
+trait Named {
+    fn arg0_name(&mut self) -> &mut Self;
+}
+
+impl Named for Command {
+    fn arg0_name(&mut self) -> &mut Command {
+        use std::os::unix::process::CommandExt;
+        self.arg0("ring3")
+    }
+}
+
+/// Runs a stage to its end; the exit status of this process.
+pub fn run(stage: &str, setup: &Setup) -> Result<u8> {
+    set_pdeathsig(Signal::SIGKILL).map_err(Error::host("die with the command"))?;
+    match stage {
+        "enter" => enter(setup),
+        "keep" => keep(setup),
+        "conduct" => crate::conduct::conduct(&setup.plan).map(|()| 0),
+        other => Err(Error::Said(format!(
+            "no stage of a simulation is called {other}"
+        ))),
+    }
+}
+
+fn enter(setup: &Setup) -> Result<u8> {
+    let (uid, gid) = (geteuid(), getegid());
+    let mut flags = CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWNS
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWUTS;
+    if !uid.is_root() {
+        flags |= CloneFlags::CLONE_NEWUSER;
+    }
+    unshare(flags).map_err(|why| {
+        Error::Said(format!(
+            "cannot make namespaces of the host: {why}; run as root, or let users make them (sysctl kernel.unprivileged_userns_clone=1)"
+        ))
+    })?;
+    if !uid.is_root() {
+        let map = |name: &str, text: String| {
+            std::fs::write(format!("/proc/self/{name}"), text)
+                .map_err(Error::host(format!("write {name}")))
+        };
+        map("setgroups", "deny".into())?;
+        map("uid_map", format!("0 {uid} 1"))?;
+        map("gid_map", format!("0 {gid} 1"))?;
+    }
+    let status = Command::new(SELF)
+        .arg0_name()
+        .args(args("keep", setup))
+        .status()
+        .map_err(Error::host("start the keeper"))?;
+    Ok(code(status))
+}
+
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    match (status.code(), status.signal()) {
+        (Some(code), _) => code as u8,
+        (None, Some(signal)) => 128 + signal as u8,
+        (None, None) => 1,
+    }
+}
+
+fn keep(setup: &Setup) -> Result<u8> {
+    let plan = read_plan(&setup.plan)?;
+    own_mounts()?;
+    let mut config = NodeConfig::new(setup.node.clone());
+    let bytes = NODE_BYTES.max(plan.hosts.len() as u64 * HOST_BYTES * 2);
+    config.mem = bytes.next_multiple_of(GRAIN);
+    config.image.clone_from(&setup.image);
+    config.grace = std::time::Duration::ZERO;
+    config.check().map_err(Error::host("make the node"))?;
+    raise_descriptor_limit();
+    let node = NodeHandle::start(config)?;
+    // The gate is asked for a file: /proc/self/exe would be itself.
+    let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
+    let mut child = Command::new(&setup.gate)
+        .arg("--")
+        .arg(exe)
+        .args(args("conduct", setup))
+        .env(ENV_NODE, node.join_path())
+        .spawn()
+        .map_err(Error::host(format!("start {}", setup.gate.display())))?;
+    let status = child
+        .wait()
+        .map_err(Error::host("wait for the conductor"))?;
+    let poison = node.poison();
+    let down = node.down();
+    match poison {
+        Some(why) => Err(Error::Said(format!(
+            "the simulation's kernel has failed: {why}"
+        ))),
+        None => down.map(|()| code(status)).map_err(Error::Node),
+    }
+}
+
+/// /proc of the new PID namespace, and shared memory that nobody has used before.
+fn own_mounts() -> Result<()> {
+    let none = None::<&Path>;
+    mount(none, "/", none, MsFlags::MS_PRIVATE | MsFlags::MS_REC, none)
+        .map_err(Error::host("make mounts private"))?;
+    mount(Some("proc"), "/proc", Some("proc"), MsFlags::empty(), none)
+        .map_err(Error::host("mount /proc"))?;
+    // Where there is none, programs do without.
+    let _ = mount(
+        Some("tmpfs"),
+        "/dev/shm",
+        Some("tmpfs"),
+        MsFlags::empty(),
+        none,
+    );
+    Ok(())
+}

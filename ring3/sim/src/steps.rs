@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What an event of the scenario is made of.
+
+use std::net::IpAddr;
+
+use crate::address::Addresses;
+use crate::plan::{Step, WIRES};
+use crate::qdisc;
+use crate::scenario::{Action, Scenario, Wire};
+
+const SIGKILL: i32 = 9;
+const SIGCONT: i32 = 18;
+const SIGSTOP: i32 = 19;
+
+/// A host that crashes is silent from that instant on: its programs' ends must not be heard.
+const SILENCE: &str = "table inet crash {
+	chain in { type filter hook prerouting priority -400; iif != \"lo\" drop; }
+	chain out { type filter hook postrouting priority 400; oif != \"lo\" drop; }
+}
+";
+const SPEECH: &str = "delete table inet crash\n";
+const HEAL: &str = "table inet partition\ndelete table inet partition\n";
+
+/// The interface of a link's end in `_wires`.
+pub fn port(link: usize, side: usize) -> String {
+    format!("l{link}{}", ["a", "b"][side])
+}
+
+pub fn of(
+    action: &Action,
+    scenario: &Scenario,
+    addresses: &Addresses,
+    index: impl Fn(&str) -> usize,
+) -> Vec<Step> {
+    let link = |name: &str| {
+        scenario
+            .links
+            .iter()
+            .position(|link| link.name == name)
+            .unwrap_or_default()
+    };
+    match action {
+        Action::LinkDown(name) => vec![set_link(link(name), "down")],
+        Action::LinkUp(name) => vec![set_link(link(name), "up")],
+        Action::LinkSet(name, wires) => change(scenario, addresses, link(name), wires),
+        Action::Partition(groups) => partition(groups, addresses),
+        Action::Heal => scenario
+            .hosts
+            .keys()
+            .map(|host| nft(host, HEAL.into()))
+            .collect(),
+        Action::Crash(name) => vec![
+            nft(name, SILENCE.into()),
+            Step::SignalHost {
+                host: index(name),
+                signal: SIGKILL,
+            },
+            Step::ForgetSockets { host: index(name) },
+        ],
+        Action::Restart(name) => vec![
+            nft(name, SPEECH.into()),
+            Step::Restart { host: index(name) },
+        ],
+        Action::Pause(name) => vec![Step::SignalHost {
+            host: index(name),
+            signal: SIGSTOP,
+        }],
+        Action::Resume(name) => vec![Step::SignalHost {
+            host: index(name),
+            signal: SIGCONT,
+        }],
+        Action::Run(..) => Vec::new(),
+    }
+}
+
+fn nft(space: &str, script: String) -> Step {
+    Step::Nft {
+        space: space.to_owned(),
+        script,
+    }
+}
+
+fn set_link(link: usize, state: &str) -> Step {
+    Step::Ip {
+        space: WIRES.into(),
+        lines: (0..2)
+            .map(|side| format!("link set {} {state}", port(link, side)))
+            .collect(),
+    }
+}
+
+fn change(scenario: &Scenario, addresses: &Addresses, link: usize, wires: &[Wire; 2]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (side, wire) in wires.iter().enumerate() {
+        let queue = wire.queue.as_deref();
+        let dev = &addresses.ends[link][side].interface;
+        let lines = qdisc::egress(dev, wire.rate, queue, wire.limit);
+        if !lines.is_empty() {
+            steps.push(Step::Tc {
+                space: scenario.links[link].ends[side].host.clone(),
+                lines,
+            });
+        }
+        steps.push(Step::Tc {
+            space: WIRES.into(),
+            lines: qdisc::wire(&port(link, 1 - side), wire),
+        });
+    }
+    steps
+}
+
+/// Each host of a group drops what comes from those of the others.
+fn partition(groups: &[Vec<String>], addresses: &Addresses) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (i, group) in groups.iter().enumerate() {
+        let others: Vec<IpAddr> = groups
+            .iter()
+            .enumerate()
+            .filter(|(j, _)| *j != i)
+            .flat_map(|(_, other)| other)
+            .flat_map(|host| addresses.of(host))
+            .collect();
+        let mut script = format!("{HEAL}table inet partition {{\n\tchain in {{ type filter hook prerouting priority -400;\n");
+        for (word, is) in [
+            ("ip", IpAddr::is_ipv4 as fn(&IpAddr) -> bool),
+            ("ip6", IpAddr::is_ipv6),
+        ] {
+            let list: Vec<_> = others
+                .iter()
+                .filter(|a| is(a))
+                .map(IpAddr::to_string)
+                .collect();
+            if !list.is_empty() {
+                script.push_str(&format!(
+                    "\t\t{word} saddr {{ {} }} drop\n",
+                    list.join(", ")
+                ));
+            }
+        }
+        script.push_str("\t}\n}\n");
+        steps.extend(group.iter().map(|host| nft(host, script.clone())));
+    }
+    steps
+}
+
+/// One line for people.
+pub fn label(action: &Action) -> String {
+    match action {
+        Action::LinkDown(name) => format!("link {name} down"),
+        Action::LinkUp(name) => format!("link {name} up"),
+        Action::LinkSet(name, _) => format!("link {name} changes"),
+        Action::Partition(groups) => {
+            let groups: Vec<_> = groups.iter().map(|group| group.join(" ")).collect();
+            format!("partition: {}", groups.join(" | "))
+        }
+        Action::Heal => "partitions end".into(),
+        Action::Crash(host) => format!("{host} crashes"),
+        Action::Restart(host) => format!("{host} starts again"),
+        Action::Pause(host) => format!("{host} stands still"),
+        Action::Resume(host) => format!("{host} goes on"),
+        Action::Run(host, words) => format!("{host} runs {}", words.join(" ")),
+    }
+}

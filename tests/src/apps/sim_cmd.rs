@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 sim`: scenarios, on ordinary nodes in real time. What virtual time adds has tests of its own.
+
+use super::{Checked, Verdict, ensure, missing, trial};
+use crate::exec::{self, Outcome};
+use crate::node::ring3;
+use crate::scratch::Scratch;
+use libtest_mimic::Trial;
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("sim_cmd_shadow".into(), shadow),
+        trial("sim_cmd_states".into(), states),
+        trial("sim_cmd_mistakes".into(), mistakes),
+        trial("sim_cmd_links".into(), links),
+        trial("sim_cmd_faults".into(), faults),
+        trial("sim_cmd_worlds".into(), worlds),
+    ]
+}
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// A scenario in a folder of its own.
+struct Simulation {
+    scratch: Scratch,
+    outcome: Outcome,
+}
+
+impl Simulation {
+    fn run(text: &str) -> Result<Simulation, String> {
+        let scratch = Scratch::new()?;
+        let file = scratch.write("scenario.yaml", text)?;
+        let mut command = ring3(["sim", "--real-time", "--json"]);
+        command.arg(file).current_dir(scratch.path());
+        let outcome = exec::run(&mut command, LIMIT)?;
+        Ok(Simulation { scratch, outcome })
+    }
+
+    fn data(&self, name: &str) -> PathBuf {
+        self.scratch.file("shadow.data").join(name)
+    }
+
+    fn read(&self, name: &str) -> Result<String, String> {
+        let path = self.data(name);
+        std::fs::read_to_string(&path)
+            .map_err(|why| format!("{}: {why}; {}", path.display(), self.outcome.report()))
+    }
+
+    fn ended_well(&self) -> Result<(), String> {
+        ensure(self.outcome.ok(), || self.outcome.report())
+    }
+}
+
+/// A file as people write it for Shadow: aliases, two places with different ways, `server` by name.
+const SHADOW: &str = r#"
+general:
+  stop_time: 4 s
+  model_unblocked_syscall_latency: true
+network:
+  graph:
+    type: gml
+    inline: |
+      graph [
+        node [ id 0 host_bandwidth_down "100 Mbit" host_bandwidth_up "100 Mbit" ]
+        node [ id 1 host_bandwidth_down "10 Mbit" host_bandwidth_up "10 Mbit" ]
+        edge [ source 0 target 0 latency "5 ms" packet_loss 0.0 ]
+        edge [ source 0 target 1 latency "40 ms" packet_loss 0.0 ]
+        edge [ source 1 target 1 latency "5 ms" packet_loss 0.0 ]
+      ]
+host_option_defaults: {pcap_enabled: true}
+hosts:
+  server:
+    network_node_id: 0
+    processes:
+    - {path: python3, args: -m http.server 80, expected_final_state: running}
+  near: &client
+    network_node_id: 0
+    processes:
+    - {path: curl, args: "-s -o /dev/null -w '%{time_connect} %{http_code}' server", start_time: 2 s}
+  far:
+    <<: *client
+    network_node_id: 1
+"#;
+
+/// Seconds to connect and the status, as curl was asked for.
+fn connected(simulation: &Simulation, host: &str) -> Result<f64, String> {
+    let text = simulation.read(&format!("hosts/{host}/curl.1000.stdout"))?;
+    match text.split_once(' ') {
+        Some((time, "200")) => time.parse().map_err(|_| text),
+        _ => Err(format!(
+            "{host}: curl said `{text}`; {}",
+            simulation.outcome.report()
+        )),
+    }
+}
+
+fn shadow() -> Checked {
+    if let Some(why) = missing(&["curl", "tcpdump", "tc", "nft"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run(SHADOW)?;
+    simulation.ended_well()?;
+    let (near, far) = (
+        connected(&simulation, "near")?,
+        connected(&simulation, "far")?,
+    );
+    // Not before a round trip. How late depends on the machine.
+    ensure((0.010..0.080).contains(&near), || {
+        format!("near: {near} s to connect")
+    })?;
+    ensure((0.080..0.5).contains(&far), || {
+        format!("far: {far} s to connect")
+    })?;
+    let pcap =
+        std::fs::metadata(simulation.data("hosts/far/eth0.pcap")).map_err(|why| why.to_string())?;
+    ensure(pcap.len() > 1000, || {
+        format!("a capture of {} bytes", pcap.len())
+    })?;
+    let result = simulation.read("result.json")?;
+    ensure(result.contains("\"state\": \"running\""), || result.clone())?;
+    ensure(simulation.outcome.stdout.trim() == result.trim(), || {
+        "--json is not result.json".into()
+    })?;
+    let samples = simulation.read("interfaces.csv")?;
+    ensure(
+        samples.lines().any(|line| line.contains(",server,eth0,")),
+        || samples.clone(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+fn states() -> Checked {
+    let simulation = Simulation::run(
+        r#"
+general: {stop_time: 2 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  a:
+    network_node_id: 0
+    processes:
+    - {path: sh, args: -c 'exit 3', expected_final_state: {exited: 3}}
+    - {path: sleep, args: 9, shutdown_time: 1 s, expected_final_state: {signaled: SIGTERM}}
+    - {path: sleep, args: 9, expected_final_state: running}
+    - {path: sh, args: "-c 'exit 4'"}
+    - {path: sleep, args: 9}
+"#,
+    )?;
+    let Outcome { stdout, .. } = &simulation.outcome;
+    let count = |words: &str| stdout.matches(words).count();
+    ensure(
+        simulation.outcome.end == exec::End::Exit(1)
+            && count("\"ok\": true") == 3
+            && count("\"ok\": false") == 3,
+        || simulation.outcome.report(),
+    )?;
+    ensure(stdout.contains("signaled: SIGTERM"), || stdout.clone())?;
+    Ok(Verdict::Passed)
+}
+
+fn mistakes() -> Checked {
+    let simulation =
+        Simulation::run("general:\n  stop_time: 2 s\nhosts:\n  a:\n    processs: []\n")?;
+    let said = &simulation.outcome.stderr;
+    ensure(
+        simulation.outcome.end == exec::End::Exit(2)
+            && said.contains(
+                "scenario.yaml:5:5: hosts.a: unknown key `processs`: is `processes` meant?",
+            ),
+        || simulation.outcome.report(),
+    )?;
+    ensure(!simulation.data("").exists(), || "a folder was made".into())?;
+    Ok(Verdict::Passed)
+}
+
+fn links() -> Checked {
+    if let Some(why) = missing(&["ping", "tc"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run(
+        r#"
+general: {stop_time: 3 s}
+sim: {ipv6: true, sample: 100 ms}
+topology:
+  type: dumbbell
+  left: [a]
+  right: [b]
+  access: {rate: 1 Gbit, delay: 1 ms}
+  bottleneck: {rate: 10 Mbit, delay: 20 ms, queue: fq_codel}
+hosts:
+  a:
+    sysctls: {net.ipv4.tcp_congestion_control: bbr}
+    processes:
+    - {path: ping, args: -4 -c 3 -i 0.2 b}
+    - {path: ping, args: -6 -c 3 -i 0.2 b}
+    - {path: sysctl, args: -n net.ipv4.tcp_congestion_control}
+events:
+- {at: 1.5 s, run: "tc -s qdisc show dev eth1", on: r1}
+"#,
+    )?;
+    simulation.ended_well()?;
+    for number in [1000, 1001] {
+        let text = simulation.read(&format!("hosts/a/ping.{number}.stdout"))?;
+        // 44 ms and the serialization of 98 bytes.
+        let least = text
+            .split("mdev = ")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next()?.parse::<f64>().ok());
+        ensure(least.is_some_and(|ms| (44.0..60.0).contains(&ms)), || {
+            text.clone()
+        })?;
+        ensure(text.contains("ttl=62"), || text.clone())?;
+    }
+    ensure(
+        simulation.read("hosts/a/sysctl.1002.stdout")?.trim() == "bbr",
+        || "no sysctl".into(),
+    )?;
+    let queues = simulation.read("hosts/r1/tc.1000.stdout")?;
+    ensure(
+        queues.contains("tbf") && queues.contains("fq_codel"),
+        || queues.clone(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// A partition, a link that goes down, a crash: what was reachable is not, and is again.
+fn faults() -> Checked {
+    if let Some(why) = missing(&["ping", "nft", "ss"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run(
+        r#"
+general: {stop_time: 8 s}
+hosts:
+  a:
+    processes:
+    - {path: ping, args: -c 1 -W 1 b, start_time: 0.5 s}
+    - {path: ping, args: -c 1 -W 1 b, start_time: 1.5 s, expected_final_state: {exited: 1}}
+    - {path: ping, args: -c 1 -W 1 b, start_time: 3 s}
+    - {path: ping, args: -c 1 -W 1 b, start_time: 3.7 s, expected_final_state: {exited: 1}}
+    - {path: ping, args: -c 1 -W 1 b, start_time: 5.2 s}
+  b:
+    processes:
+    - {path: sh, args: "-c 'echo started; sleep 99 & wait'", expected_final_state: running}
+links:
+- {between: [a, b], name: ab, delay: 1 ms}
+events:
+- {at: 1 s, partition: [[a], [b]]}
+- {at: 2.8 s, heal: true}
+- {at: 3.5 s, down: ab}
+- {at: 5 s, up: ab}
+- {at: 6 s, crash: b}
+- {at: 6.5 s, run: "sh -c 'pgrep -x sleep | wc -l'", on: a}
+- {at: 7 s, restart: b}
+"#,
+    )?;
+    simulation.ended_well()?;
+    let survivors = simulation.read("hosts/a/sh.1005.stdout")?;
+    ensure(survivors.trim() == "0", || {
+        format!("{survivors} processes outlived the crash")
+    })?;
+    let again = simulation.read("hosts/b/sh.1000.1.stdout")?;
+    ensure(again == "started\n", || again.clone())?;
+    Ok(Verdict::Passed)
+}
+
+/// What a program sees of the machine is its host's.
+fn worlds() -> Checked {
+    let simulation = Simulation::run(
+        r#"
+general: {stop_time: 3 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  one: &host
+    network_node_id: 0
+    files: {/etc/motd: "of one host\n"}
+    processes:
+    - path: sh
+      args:
+      - -c
+      - "hostname; cat /etc/hostname; env | sort | grep -v ^HOME; getent hosts two; pwd | sed s,.*/,,; ls /tmp; touch /tmp/mark; ls /sys/class/net; cat /etc/motd"
+      environment: {MINE: "1"}
+      start_time: 1 s
+  two: *host
+"#,
+    )?;
+    simulation.ended_well()?;
+    for name in ["one", "two"] {
+        let text = simulation.read(&format!("hosts/{name}/sh.1000.stdout"))?;
+        let lines: Vec<&str> = text.lines().collect();
+        ensure(lines.starts_with(&[name, name]), || text.clone())?;
+        ensure(lines.contains(&"MINE=1") && !text.contains("CARGO"), || {
+            text.clone()
+        })?;
+        ensure(text.contains("11.0.0.2") && lines.contains(&"eth0"), || {
+            text.clone()
+        })?;
+        ensure(!lines.contains(&"mark"), || {
+            format!("/tmp of {name} is another's: {text}")
+        })?;
+    }
+    Ok(Verdict::Passed)
+}

@@ -26,7 +26,7 @@
 //!
 //! If the keeper itself is killed, its undertaker poisons the node and ends the programs (undertaker.rs). Should that be gone too, the
 //! first whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
-//! vcpu.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
+//! vcpu/wait.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
 //! one who looks (runtime.rs).
 
 mod answer;

@@ -13,7 +13,7 @@
  *
  *	on a task's stack	The adopter makes itself owner and driver and loads the registers. It
  *				drives as ring3-ports does, for others, and goes home when it can.
- *	on its own stack	All tasks are parked there, and what vcpu.c does may be done again: the
+ *	on its own stack	All tasks are parked there, and what vcpu/ does may be done again: the
  *				vCPU becomes free, and its KEEP is told to look at everything.
  *	in the gate		with the vCPU handed to it, or held by gate/kill.c: the same.
  *
@@ -28,7 +28,7 @@
  * before, where it looked it up (restarts[]). C code that has asked who drives need not be right any more: it
  * is about a thread that is gone, whose block stays until its task has ended.
  *
- * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (dead.c).
+ * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (vcpu/dead.c).
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>

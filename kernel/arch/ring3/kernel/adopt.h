@@ -4,7 +4,7 @@
 #define ADOPT_H
 
 #include <ring3/ring3_adopt.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 /* A thread that has ended, or is about to: its numbers, and its registers when it last left user mode. */
 struct ring3_death {

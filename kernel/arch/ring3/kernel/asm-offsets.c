@@ -8,7 +8,7 @@
 #include <asm/ring3.h>
 #include <linux/mmu_context.h>
 #include "../../../kernel/sched/sched.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 int main(void)
 {

@@ -22,7 +22,7 @@
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include "errand.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define SIGNALS		256U		/* of 24 bytes: a wave of SIGIO to a process group */
 #define TEXT_BYTES	65536U		/* a report of a debugging kernel has some 10 KiB */

@@ -15,8 +15,8 @@
  *
  *	call				kind	why it may be made there
  *	futex wake, wait, waitv		any	the words are shared memory
- *	clock_gettime			any	a time namespace shifts CLOCK_MONOTONIC: time.c refuses such a reading,
- *						watch.c sleeps by its own
+ *	clock_gettime			any	a time namespace shifts CLOCK_MONOTONIC: clock/host.c refuses such a reading,
+ *						and sleeps by its own
  *	sched_yield, nanosleep		any
  *	kill(pid, 0), tgkill(.., 0)	any	only ESRCH counts: EPERM is somebody. A number that is in use again looks
  *						alive; the keeper's pidfds tell better
@@ -31,10 +31,10 @@
  *	madvise (MADV_REMOVE)		any	the file is shared memory, and nothing is charged (trim.c)
  *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
  *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
- *	poll, prctl, futex		stack	vcpu.c, watch.c, keep.c, dead.c
+ *	poll, prctl, futex		stack	vcpu/*.c
  *	bpf, ptrace, wait4, mmap ...	stack	adopt*.c: for the adopter, whose process is the keeper's child
  *
- * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, time.c (the clock) and by the files of the last
+ * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, clock/host.c and by the files of the last
  * line. kernel/check refuses any other object.
  */
 #include <linux/bug.h>
@@ -51,7 +51,7 @@
 #include <asm/ring3_host.h>
 #include <asm/unistd.h>
 #include "errand.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 noinline long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5)
 {

@@ -24,7 +24,7 @@
 #include <linux/utsname.h>
 #include <asm/ring3.h>
 #include <asm/ring3_grow.h>
-#include "vcpu.h"
+#include "../clock/clock.h"
 
 
 /*

@@ -18,7 +18,7 @@
 #include <asm/irq_regs.h>
 #include <asm/ring3_poll.h>
 #include <asm/ring3.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 static struct {
 	void (*handler)(void *arg);
@@ -294,7 +294,7 @@ u32 ring3_poll_check(void)
 }
 
 /*
- * For a thread that watches (watch.c). Nobody may be about to arm what was rung: it does so itself
+ * For a thread that watches (vcpu/idle.c). Nobody may be about to arm what was rung: it does so itself
  * while nobody drives, and else asks who drives to look from then on.
  */
 u32 ring3_poll_watched(void)

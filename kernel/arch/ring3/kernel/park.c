@@ -17,7 +17,7 @@
 #include <linux/mutex.h>
 #include <linux/xarray.h>
 #include "park.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define TAKEN	xa_mk_value(0)
 

@@ -9,7 +9,7 @@
 #include <linux/panic_notifier.h>
 #include <linux/notifier.h>
 #include <asm/ring3.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 void __noreturn ring3_abandon(void);
 

@@ -27,7 +27,7 @@
 #include <asm/ring3.h>
 #include <asm/ring3_grow.h>
 #include <asm/ring3_host.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define BATCH_MIN	16UL			/* pages */
 #define BATCH_MAX	1024UL

@@ -23,7 +23,7 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #include "errand.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #ifndef CONFIG_SMP
 struct task_struct *ring3_current = &init_task;

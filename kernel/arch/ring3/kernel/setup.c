@@ -19,7 +19,7 @@
 #include <asm/ring3_grow.h>
 #include <asm/sections.h>
 #include <asm/setup.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 extern char __head_end[];
 

@@ -34,7 +34,7 @@
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/unistd.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define RELAX_TURNS	64		/* of pause, some 3 us, between looks at the host */
 #define RELAX_SAME_NS	20000ULL	/* looks are of one wait, when they follow one another */

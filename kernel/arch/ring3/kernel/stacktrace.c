@@ -6,7 +6,7 @@
  * keeps other things in that register when it calls in. Without them every word that could
  * be a return address is one, so a trace is a guess then.
  *
- * A thread that waits for the vCPU, or polls, is on its own stack (vcpu.c), of which nothing is
+ * A thread that waits for the vCPU, or polls, is on its own stack (vcpu/), of which nothing is
  * known here; what is shown of the current task then is nothing.
  */
 #include <linux/kernel.h>
@@ -16,7 +16,7 @@
 #include <linux/stacktrace.h>
 #include <asm/ring3.h>
 #include <asm/sections.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define GUESSED_LINES	32
 

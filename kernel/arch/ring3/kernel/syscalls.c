@@ -12,7 +12,7 @@
 #include <asm/unistd.h>
 #include "cred.h"
 #include "park.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
 		unsigned long, flags, unsigned long, fd, unsigned long, off)

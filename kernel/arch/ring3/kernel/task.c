@@ -29,7 +29,7 @@
 #include <asm/ring3_host.h>
 #include "cred.h"
 #include "maps.h"
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define REAP_PATIENCE	HZ		/* a task that was killed ends within microseconds */
 

@@ -25,7 +25,7 @@
 #include <asm/ring3.h>
 #include <asm/ring3_grow.h>
 #include <asm/ring3_host.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 #define WINDOW		MAX_ORDER_NR_PAGES	/* no block of free pages crosses one's end */
 #define HOST_RESIDENT	1			/* of mincore(2) */

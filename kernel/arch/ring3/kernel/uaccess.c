@@ -7,7 +7,7 @@
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/sections.h>
-#include "vcpu.h"
+#include "../vcpu/vcpu.h"
 
 unsigned long ring3_fixup(unsigned long ip);
 void __noreturn ring3_abandon(void);

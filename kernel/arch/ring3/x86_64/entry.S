@@ -24,7 +24,7 @@
  * locked instruction. Nobody else changes the owner word while its holder lives and does not
  * poll, but for a waiter that sets WAITERS in it: that, and what is set in `pending', may come between the
  * look and the store and be missed. So a waiter says in `pending' too that it waits, where the way out looks after
- * its store, and does not sleep before a store that has begun must have arrived (vcpu.c). Whoever sets
+ * its store, and does not sleep before a store that has begun must have arrived (vcpu/lock.c). Whoever sets
  * `pending' for another reason looks again (KEEP, DRIVE, a thread that watches), at the latest with the next tick: that
  * goes on as long as a program's task is current, and where none is nobody is on this path.
  *

@@ -69,7 +69,7 @@ long ring3_port_setsockopt(unsigned int port, int level, int option, const void 
 
 /*
  * Not FUTEX_PRIVATE_FLAG: the sleeper is another process. All of them: one alone may be frozen, or die
- * before it looks. There are hardly ever two (watch.c).
+ * before it looks. There are hardly ever two (vcpu/idle.c).
  */
 void ring3_host_wake(u32 *word)
 {

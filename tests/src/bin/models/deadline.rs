@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! KEEP sleeps until the next timer's deadline, and a driver may set a nearer one meanwhile: set_next_event()
-//! in time.c, ring3_host_keep() in keep.c. KEEP must not go on sleeping for one that is later.
+//! in clock/clock.c, ring3_host_keep() in vcpu/keep.c. KEEP must not go on sleeping for one that is later.
 
 use crate::check::{Cpu, Model, WORDS};
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The vCPU word and the words of threads: kernel/arch/ring3/kernel/vcpu.c and x86_64/entry.S, step
+//! The vCPU word and the words of threads: kernel/arch/ring3/vcpu/lock.c, wait.c and x86_64/entry.S, step
 //! by step, under the same names.
 //!
 //! What is served is a bit in `pending`: whoever drives takes it. In some models it is the packet

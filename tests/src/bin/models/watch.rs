@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Who sleeps in an idle node waits for peers itself: ring3_watch() in kernel/arch/ring3/kernel/watch.c, beside
+//! Who sleeps in an idle node waits for peers itself: ring3_watch() in kernel/arch/ring3/vcpu/idle.c, beside
 //! KEEP or without it. A peer sends packets; a thread waits for all of them; another makes a call meanwhile
 //! and may finish the first one's, or serve what is pending.
 //!

@@ -9,7 +9,7 @@
  * which is where a task comes to run on a vCPU. `irq_enabled` is equal on both sides of a
  * switch, so each task may keep its own.
  *
- * Code on a host thread's own stack (vcpu.c) must not ask: it has no task, and names its vCPU
+ * Code on a host thread's own stack (vcpu/) must not ask: it has no task, and names its vCPU
  * by the thread block.
  */
 #define RING3_STACK_SIZE	(8 << 12)	/* THREAD_SIZE, and stacks are aligned to it */

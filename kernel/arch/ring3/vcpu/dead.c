@@ -2,15 +2,13 @@
 /*
  * dead.c - whose holder is gone: is the vCPU free again, or the node lost?
  *
- * As in vcpu.c all of this runs on a host thread's own stack.
+ * As all of vcpu/ this runs on a host thread's own stack.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
-#include "vcpu.h"
-
-#define ADOPT_NS	2000000000ULL	/* for a starved adopter */
+#include "internal.h"
 
 /*
  * The holder whose tid that is: the driver, or one that has won the word and not yet said that

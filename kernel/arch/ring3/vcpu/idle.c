@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * watch.c - who sleeps in an idle node waits for time and peers itself
+ * idle.c - who sleeps in an idle node waits for time and peers itself
  *
  * Theory of operation
  * -------------------
@@ -19,18 +19,14 @@
  * the other try first. Nor is it told of deadlines that are nearer than the one it sleeps for, until nobody watches
  * and one is left (ring3_watch_over()).
  *
- * As in vcpu.c all of this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
+ * As all of vcpu/ this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
-#include <linux/prctl.h>
 #include <asm/ring3.h>
 #include <asm/ring3_poll.h>
-#include <asm/timex.h>
-#include <asm/unistd.h>
-#include "vcpu.h"
-
-#define USUAL_SLACK_NS		50000UL		/* Linux's, of a thread that asked for no other */
+#include "../clock/clock.h"
+#include "internal.h"
 
 /* futex_waitv() was refused: KEEP sees to this node. */
 static bool nobody_can;
@@ -54,18 +50,6 @@ void ring3_watch_begin(struct ring3_thread *tb)
 }
 
 /*
- * So late the host wakes a thread for which a time-out ends, so as to wake others with it: by 50 us, if the thread asked for
- * nothing else. Then it is woken so much sooner, and stays awake for the rest where that was too soon: the node's
- * timers are as exact as the host's own. KEEP has no slack. A thread that asked for more gets it.
- */
-static u64 host_slack(void)
-{
-	long slack = ring3_host_syscall(__NR_prctl, PR_GET_TIMERSLACK, 0, 0, 0, 0, 0);
-
-	return slack > 0 && slack <= USUAL_SLACK_NS ? slack : 0;
-}
-
-/*
  * Something is there, or may be. Who drives or polls sees it by `pending', but for a moment on the way out of a call's fast
  * path (entry.S). True: the vCPU is the thread's.
  */
@@ -77,7 +61,7 @@ static bool see_to(struct ring3_thread *tb, u32 ready)
 	if (ready)
 		host_or(vcpu_pending(vcpu), ready);
 	while (host_load(vcpu_pending(vcpu)) && !(host_load(&vcpu->owner) & RING3_OWNER_POLLING)) {
-		if (ring3_try_acquire(tb))
+		if (vcpu_try_acquire(tb, 0))
 			return true;
 		if (!turns--)
 			break;
@@ -107,7 +91,7 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 		ready = ring3_poll_watched();
 	}
 	now = ring3_clock();
-	deadline = host_load(&vcpu->deadline);
+	deadline = ring3_clock_next(vcpu);
 	if (now >= deadline)
 		ready |= RING3_IRQ_TIMER;
 	if (see_to(tb, ready))
@@ -121,14 +105,13 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	for (i = 0; i < n; i++)
 		wv[1 + i] = ring3_waitv(words[i], values[i]);
 	if (deadline > now && deadline - now < limit)
-		limit = deadline - now - min(deadline - now, host_slack());
+		limit = deadline - now - min(deadline - now, ring3_clock_slack());
 	if (!limit) {
 		host_pause();
 		*ret = 0;
 		return false;
 	}
-	/* Its own reading: a process may have a time namespace. */
-	*ret = ring3_host_waitv(wv, 1 + n, ring3_host_clock(1 /* CLOCK_MONOTONIC */) + limit);
+	*ret = ring3_clock_wait(wv, 1 + n, limit);
 	if (*ret == -ETIMEDOUT && ring3_clock() - READ_ONCE(cpu->keep_at) < limit_ns)
 		*ret = 0;
 	if (*ret >= 0 || *ret == -EAGAIN || *ret == -EINTR || *ret == -ETIMEDOUT)
@@ -156,13 +139,13 @@ void ring3_watch_over(struct ring3_thread *tb)
 		return;
 	if ((host_load(&vcpu->owner) & RING3_OWNER_TID) == tb->tid)
 		ring3_tell_keep(vcpu);
-	else if (host_load(&vcpu->deadline) < READ_ONCE(cpu->keep_until))
+	else if (ring3_clock_next(vcpu) < READ_ONCE(cpu->keep_until))
 		ring3_kick(vcpu);
 }
 
 /* For the holder of the vCPU: release() may have forgotten that KEEP sleeps beyond the deadline. */
 void ring3_tell_keep(struct ring3_vcpu *vcpu)
 {
-	if (host_load(&vcpu->deadline) < READ_ONCE(vcpu_cpu(vcpu)->keep_until))
+	if (ring3_clock_next(vcpu) < READ_ONCE(vcpu_cpu(vcpu)->keep_until))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 }

@@ -86,7 +86,7 @@ struct ring3_cpu {
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
-	u32 watch;		/* who waits for what KEEP waits for, its tid: watch.c */
+	u32 watch;		/* who waits for what KEEP waits for, its tid: idle.c */
 	u32 watches;		/* counts them */
 	u64 watch_until;	/* the deadline it knows */
 	u64 keep_at;		/* when KEEP looked last */
@@ -240,8 +240,6 @@ static inline struct ring3_thread *vcpu_keeper(struct ring3_vcpu *vcpu)
 extern struct ring3_thread *ring3_threads;	/* all blocks ever made; only grows */
 extern struct mutex ring3_blocks;
 
-#define SPIN_DRIVE		64		/* turns, for as long as a store takes to be seen */
-
 struct ring3_waitv {		/* struct futex_waitv of <linux/futex.h> */
 	u64 val, uaddr;
 	u32 flags, reserved;
@@ -256,7 +254,6 @@ static inline struct ring3_waitv ring3_waitv(u32 *word, u32 value)
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits);
 bool ring3_thread_call(struct ring3_thread *tb);
 void ring3_wake_now(struct ring3_vcpu *vcpu);
-bool ring3_clock_sync_now(void);
 void ring3_take_number(struct ring3_thread *tb);
 long ring3_sys_number(struct ring3_thread *child);
 
@@ -285,10 +282,9 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret);
 void ring3_watch_over(struct ring3_thread *tb);
 void ring3_populate_serve(struct ring3_vcpu *vcpu);
 void ring3_tell_keep(struct ring3_vcpu *vcpu);
-bool ring3_try_acquire(struct ring3_thread *tb);
-void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 int ring3_enter_drive(struct ring3_thread *tb);
 struct ring3_thread *ring3_holder(struct ring3_vcpu *vcpu, u32 tid);
+void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 bool ring3_take_from_dead(struct ring3_vcpu *vcpu);
 long ring3_host_adopt(struct ring3_thread *me);
 long ring3_sys_adopter(void);

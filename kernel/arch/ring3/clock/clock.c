@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * clock.c - the node's clock as Linux sees it: clocksource, timer interrupt, delays (DESIGN rule 5)
+ *
+ * What it is made from is behind clock.h.
+ */
+#include <linux/clockchips.h>
+#include <linux/clocksource.h>
+#include <linux/delay.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/percpu.h>
+#include <linux/sched/clock.h>
+#include <linux/sched/signal.h>
+#include <linux/time64.h>
+#include <linux/timekeeping.h>
+#include <asm/ring3.h>
+#include <asm/ring3_time.h>
+#include <asm/switch_to.h>
+#include "clock.h"
+
+unsigned long long notrace sched_clock(void)
+{
+	return ring3_clock();
+}
+
+void read_persistent_clock64(struct timespec64 *ts)
+{
+	*ts = ns_to_timespec64(ring3_region.boot_realtime_ns + ring3_clock());
+}
+
+/* Programs read the host's CLOCK_MONOTONIC, and hand its times to sockets (SO_TXTIME): ours begins there. */
+void __init read_persistent_wall_and_boot_offset(struct timespec64 *wall, struct timespec64 *boot)
+{
+	u64 since = ring3_clock();
+
+	*wall = ns_to_timespec64(ring3_region.boot_realtime_ns + since);
+	*boot = ns_to_timespec64(ring3_region.boot_monotonic_ns + since);
+}
+
+static u64 clock_read(struct clocksource *cs)
+{
+	return ring3_clock();
+}
+
+static struct clocksource clock = {
+	.name	= "ring3",
+	.rating	= 400,
+	.read	= clock_read,
+	.mask	= CLOCKSOURCE_MASK(64),
+	.flags	= CLOCK_SOURCE_IS_CONTINUOUS | CLOCK_SOURCE_VALID_FOR_HRES,
+};
+
+static int set_next_event(unsigned long delta, struct clock_event_device *evt)
+{
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	u64 deadline = ring3_clock() + delta;
+
+	WRITE_ONCE(vcpu->deadline, deadline);
+	host_fence();
+	if (deadline < READ_ONCE(ring3_this_cpu->keep_until))
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
+	return 0;
+}
+
+static int set_shutdown(struct clock_event_device *evt)
+{
+	WRITE_ONCE(ring3_this_vcpu->deadline, U64_MAX);
+	return 0;
+}
+
+static DEFINE_PER_CPU(struct clock_event_device, clock_events);
+static const struct clock_event_device event = {
+	.name			= "ring3",
+	.features		= CLOCK_EVT_FEAT_ONESHOT,
+	.rating			= 400,
+	.set_next_event		= set_next_event,
+	.set_state_shutdown	= set_shutdown,
+	.set_state_oneshot_stopped = set_shutdown,
+	.set_state_oneshot	= set_shutdown,
+};
+
+void ring3_timer_irq(void)
+{
+	struct clock_event_device *evt = this_cpu_ptr(&clock_events);
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	struct ring3_thread *tb = ring3_driver;
+
+	/* Early, or twice for one deadline: the bit is set by several. */
+	if (ring3_clock() < READ_ONCE(vcpu->deadline))
+		return;
+	WRITE_ONCE(vcpu->deadline, U64_MAX);
+	ring3_clock_sync();
+	ring3_wake_now(vcpu);
+	/* A call that goes on and on never comes to where signals are looked at (host_wait()). */
+	if ((host_load(&tb->word) & RING3_WORD_SIGNAL) && tb->task && r3t_call(tb) != R3_CALL_DONE) {
+		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		set_notify_signal((struct task_struct *)tb->task);
+	}
+	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||
+	    r3t_call(tb) == R3_CALL_DONE)
+		WRITE_ONCE(*ring3_yield_word(), 1);
+	evt->event_handler(evt);
+}
+
+/* KEEP raises the interrupt, as long as it has a CPU: nothing else does while a program computes, and makes calls. */
+void ring3_time_passed(void)
+{
+	if (ring3_clock() < READ_ONCE(ring3_this_vcpu->deadline) || arch_irqs_disabled())
+		return;
+	host_or(&ring3_pending, RING3_IRQ_TIMER);
+	ring3_irq_run();
+}
+
+void ring3_timer_start(void)
+{
+	struct clock_event_device *evt = this_cpu_ptr(&clock_events);
+
+	WRITE_ONCE(ring3_this_vcpu->deadline, U64_MAX);
+	*evt = event;
+	evt->cpumask = cpumask_of(smp_processor_id());
+	clockevents_config_and_register(evt, NSEC_PER_SEC, 1, U32_MAX);
+}
+
+void __init time_init(void)
+{
+	clocksource_register_hz(&clock, NSEC_PER_SEC);
+	ring3_timer_start();
+}
+
+void __init calibrate_delay(void)
+{
+	loops_per_jiffy = 1000000;
+}
+
+void __delay(unsigned long loops)
+{
+	u64 end = ring3_clock() + loops;
+
+	while (ring3_clock() < end)
+		cpu_relax();
+}
+
+void __udelay(unsigned long usecs)
+{
+	__delay(usecs * 1000);
+}
+
+void __ndelay(unsigned long nsecs)
+{
+	__delay(nsecs);
+}
+
+void __const_udelay(unsigned long xloops)
+{
+	/* asm-generic/delay.h: xloops = usecs * 2^32 / 1000000 */
+	__delay((xloops * 1000000000ULL) >> 32);
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * poll.c - an idle vCPU's owner polls links and ports before it sleeps
+ *
+ * All of this runs on a host thread's own stack: see internal.h.
+ */
+#include <uapi/linux/poll.h>
+#include <linux/kernel.h>
+#include <linux/minmax.h>
+#include <linux/processor.h>
+#include <asm/ring3.h>
+#include <asm/ring3_poll.h>
+#include <asm/unistd.h>
+#include "internal.h"
+
+/* A thread that was called is on its way: the host may have put it on this very CPU. */
+static bool somebody_comes(struct ring3_cpu *cpu)
+{
+	struct ring3_thread *called = cpu->called;
+
+	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
+}
+
+/* The descriptors of the node's ports in this process. */
+static int fd_ports(struct ring3_thread *tb, struct pollfd *fds, u32 *bits)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+	int i, n = 0;
+
+	for (i = 0; proc && i < RING3_PORTS_MAX; i++) {
+		if (proc->port_fd[i] < 0 || ring3_poll_watches(i) || !ring3_irq_wanted(i))
+			continue;
+		bits[n] = RING3_IRQ_PORT(i);
+		fds[n++] = (struct pollfd) { proc->port_fd[i], POLLIN, 0 };
+	}
+	return n;
+}
+
+/* Those that have something; one that has an error besides is left to the keeper. */
+static u32 fd_ports_ready(struct pollfd *fds, const u32 *bits, int n)
+{
+	u32 ready = 0;
+	int i;
+
+	if (ring3_host_syscall(__NR_poll, (long)fds, n, 0, 0, 0, 0) <= 0)
+		return 0;
+	for (i = 0; i < n; i++)
+		if (fds[i].revents == POLLIN)
+			ready |= bits[i];
+	return ready;
+}
+
+/*
+ * The idle task is parked and this thread's call waits: look at what memory
+ * shows, without a system call. Returns as vcpu_wait(); 1 also when it gives up.
+ */
+int vcpu_poll(struct ring3_thread *tb)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u32 mine = tb->tid | RING3_OWNER_POLLING;
+	u64 start, now, last, cap = READ_ONCE(ring3_region.spin_ns);
+	struct pollfd fds[RING3_PORTS_MAX];
+	u32 fd_bits[RING3_PORTS_MAX];
+	int n_fds = fd_ports(tb, fds, fd_bits);
+	bool event = false, beside_peer, yielded = false;
+	struct wakes wakes;
+	u32 ready, o;
+
+	start = now = ring3_clock();
+	if (vcpu_is_crowded(cpu, start)) {
+		cpu->gave_up = 0;
+		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
+		return 1;
+	}
+	/*
+	 * Spinning pays when what we wait for comes while we do. A spin in vain that
+	 * was followed by work soon after was too short: a sleep and a wake-up on
+	 * another CPU alone take that long. One followed by a long sleep was too long.
+	 */
+	if (cpu->gave_up) {
+		cpu->spin_ns = start - cpu->gave_up < 4 * cap ? cap : cpu->spin_ns / 2;
+		cpu->gave_up = 0;
+	}
+	cpu->spin_ns = clamp(cpu->spin_ns, min(cap, SPIN_MIN_NS), cap);
+	ring3_poll_disarm();
+	beside_peer = ring3_poll_beside_peer();
+	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
+
+	vcpu_take_wakes(cpu, &wakes);
+	o = host_load(&vcpu->owner);
+	if (!host_cas(&vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
+		host_or(&vcpu->owner, RING3_OWNER_POLLING);
+	vcpu_send_wakes(&wakes);
+	if (o & RING3_OWNER_WAITERS) {
+		ring3_host_futex_wake(&vcpu->owner, 1);
+		/* It takes the vCPU from us, and the host may have put it on this CPU. */
+		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+	}
+
+	for (;;) {
+		o = host_load(&vcpu->owner);
+		if ((o & ~RING3_OWNER_WAITERS) != mine) {
+			cpu->patience = yielded ? 0 : COMES_NS;
+			return vcpu_wait(tb, POLLED);
+		}
+		yielded = false;
+		if (host_load(vcpu_pending(vcpu)) ||
+		    (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
+			event = true;
+			break;
+		}
+		ready = ring3_poll_ready();
+		if (!ready && n_fds)
+			ready = fd_ports_ready(fds, fd_bits, n_fds);
+		if (ready) {
+			host_or(vcpu_pending(vcpu), ready);
+			event = true;
+			break;
+		}
+		last = now;
+		now = ring3_clock();
+		if (now >= READ_ONCE(vcpu->deadline)) {
+			host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
+			break;
+		}
+		if ((now - last >= COMPUTES_NS && vcpu_crowded_out(cpu, last, now)) ||
+		    now - start >= cpu->spin_ns) {
+			cpu->gave_up = now;
+			break;
+		}
+		if (!beside_peer && !n_fds &&
+		    !(now - start >= cpu->patience && somebody_comes(cpu))) {
+			host_pause();
+			continue;
+		}
+		/*
+		 * What we wait for wants this very CPU (or may want it: nobody tells where
+		 * the far end of a host's device is): the host's scheduler likes to put a
+		 * thread beside the one that woke it. If others with more to do want it
+		 * too it is better to sleep and be woken.
+		 */
+		if (!vcpu_yield_cpu(cpu, now)) {
+			cpu->gave_up = ring3_clock();
+			break;
+		}
+		last = now;
+		now = ring3_clock();
+		yielded = now - last > YIELDED_NS;
+		beside_peer = ring3_poll_beside_peer();
+	}
+	do {
+		o = host_load(&vcpu->owner);
+		if ((o & ~RING3_OWNER_WAITERS) != mine)
+			return vcpu_wait(tb, POLLED);
+	} while (!host_cas(&vcpu->owner, o, o & ~RING3_OWNER_POLLING));
+
+	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
+		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		r3t_request(tb) |= R3_REQ_SIGNAL;
+	}
+	return 1;
+}

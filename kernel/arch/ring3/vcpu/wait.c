@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wait.c - wait for the vCPU, or for what others do with this thread's call
+ *
+ * All of this runs on a host thread's own stack: see internal.h.
+ */
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/processor.h>
+#include <asm/ring3.h>
+#include <asm/unistd.h>
+#include "internal.h"
+
+/*
+ * A holder lets go within microseconds, mostly, and a sleep and a wake-up take ten times that.
+ * Two threads that both sleep for each other's calls would form a convoy. So would two that
+ * only make calls, if each took the vCPU as soon as it is free: every call would change the
+ * task and move what both use to the other CPU. So a new call leaves the holder alone for a moment, unless that
+ * has gone, and it makes some dozen calls meanwhile. From then on the thread asks for its turn.
+ */
+static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiters)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	u64 start = ring3_clock(), now = start, yielded = start;
+	bool asks = bits || waiters, crowded;
+	int i, gone = GONE_LOOKS;
+	u32 o;
+
+	for (;;) {
+		if ((asks || gone >= GONE_LOOKS) && vcpu_try_acquire(tb, waiters)) {
+			/* Others who wait awake ask again. */
+			if (host_load(vcpu_pending(vcpu)) & RING3_IRQ_WAITER)
+				host_andnot(vcpu_pending(vcpu), RING3_IRQ_WAITER);
+			return TAKEN;
+		}
+		if (host_load(&tb->word) & bits)
+			return NOT_NEEDED;
+		o = host_load(&vcpu->owner);
+		if (!o || (o & RING3_OWNER_POLLING)) {
+			if (ring3_poisoned())
+				return POISONED;
+			gone++;
+		} else {
+			if (bits && vcpu_is_handed(tb))
+				return NOT_NEEDED;
+			if (asks)
+				vcpu_ask(vcpu, RING3_IRQ_WAITER);
+			gone = 0;
+		}
+		for (i = 0; i < ACQUIRE_TURNS; i++)
+			host_pause();
+		now = ring3_clock();
+		asks |= now - start >= ACQUIRE_NEW_NS;
+		crowded = vcpu_is_crowded(cpu, now);
+		if (now - start >= (crowded ? ACQUIRE_CROWDED_NS : ACQUIRE_SPIN_NS))
+			return ring3_poisoned() ? POISONED : TOO_LONG;
+		if (!crowded && now - yielded >= ACQUIRE_YIELD_NS) {
+			vcpu_yield_cpu(cpu, now);
+			yielded = ring3_clock();
+		}
+	}
+}
+
+/*
+ * Takes the vCPU, unless the thread's word gets one of `bits` first: its call was finished, or
+ * the vCPU handed to it.
+ */
+enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	enum acquired got;
+	long ret, waited = 0;
+	u32 o, waiters = 0;
+
+	for (;;) {
+		got = acquire_awake(tb, bits, waiters);
+		if (got == TAKEN && (host_load(&tb->word) & RING3_WORD_OFFERED))
+			/* Of one who died before it could hand over. */
+			host_andnot(&tb->word, RING3_WORD_OFFERED);
+		/* If it slept, its wake-up was that of a release, which wakes one: now another has to have it. */
+		if (got == NOT_NEEDED && waiters)
+			ring3_host_futex_wake(&vcpu->owner, 1);
+		if (got != TOO_LONG)
+			return got;
+		o = host_load(&vcpu->owner) | RING3_OWNER_WAITERS;
+		if (!vcpu_announce(vcpu, o))
+			continue;
+		waiters = RING3_OWNER_WAITERS;
+		if (bits && (host_or(&tb->word, RING3_WORD_QUEUED) & bits)) {
+			host_andnot(&tb->word, RING3_WORD_QUEUED);
+			continue;
+		}
+		ret = ring3_host_futex_wait(&vcpu->owner, o, ACQUIRE_SLEEP_NS);
+		if (bits)
+			host_andnot(&tb->word, RING3_WORD_QUEUED);
+		if (ret != -ETIMEDOUT)
+			continue;
+		waited += ACQUIRE_SLEEP_NS;
+		if (waited < ACQUIRE_TIMEOUT_NS)
+			continue;
+		waited = 0;
+		ring3_take_from_dead(vcpu);
+	}
+}
+
+/* Without it no timer fires and nobody may join: the node is over. */
+static bool keeper_is_gone(void)
+{
+	return ring3_host_syscall(__NR_kill, ring3_region.keeper_pid, 0, 0, 0, 0, 0) == -ESRCH;
+}
+
+/*
+ * The thread's call is in other hands. One that polled until now stays awake for a moment even
+ * where the vCPU is free: who took it over had something to do, as the other end of what
+ * we wait for has just before it answers.
+ */
+static int wait_for_it(struct ring3_thread *tb, enum waits how)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	int spin = vcpu_is_crowded(cpu, ring3_clock()) ? 0 : SPIN_WAIT;
+	long ret;
+	u32 w;
+
+	for (;;) {
+		w = host_load(&tb->word);
+		if (w & RING3_WORD_BATON) {
+			if (vcpu_is_handed(tb)) {
+				host_andnot(&tb->word, HANDED_BITS | RING3_WORD_COME);
+				return 1;
+			}
+			/* Of one who came back late to an offer that was taken; this is another. */
+			host_cas(&tb->word, w, (w & ~RING3_WORD_BATON) | RING3_WORD_OFFERED);
+			continue;
+		}
+		if (w & RING3_WORD_DONE) {
+			host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+			return 0;
+		}
+		if ((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) && !vcpu_is_handed(tb)) {
+			enum acquired got = vcpu_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
+
+			if (got == POISONED)
+				return vcpu_fail(tb);
+			if (got == NOT_NEEDED)
+				continue;
+			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
+			/*
+			 * Whoever finished the call did so before we got the vCPU. It may be pending
+			 * what came since, for who asks for a look at it has seen that we drive.
+			 */
+			if (host_load(&tb->word) & RING3_WORD_DONE) {
+				host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+				return ring3_host_leave(tb);
+			}
+			if (w & RING3_WORD_SIGNAL)
+				r3t_request(tb) |= R3_REQ_SIGNAL;
+			return 1;
+		}
+		if (ring3_poisoned())
+			return vcpu_fail(tb);
+		if (spin > 0 && (how == POLLED || host_load(&vcpu->owner))) {
+			host_pause();
+			if (--spin % SPIN_WAIT_YIELD == 0 && !vcpu_yield_cpu(cpu, ring3_clock()))
+				spin = 0;
+			continue;
+		}
+		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
+			continue;
+		if (how != WATCHES)
+			ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
+		else if (ring3_watch(tb, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS, &ret)) {
+			host_andnot(&tb->word, RING3_WORD_SLEEPING);
+			return vcpu_drive_again(tb);
+		}
+		host_andnot(&tb->word, RING3_WORD_SLEEPING);
+		if (ret != -ETIMEDOUT)
+			continue;
+		if (vcpu_take_offer(tb))
+			return 1;
+		if (keeper_is_gone())
+			ring3_poison("the node's keeper (process %d) is gone",
+				     ring3_region.keeper_pid);
+	}
+}
+
+int vcpu_wait(struct ring3_thread *tb, enum waits how)
+{
+	int drives;
+
+	if (how != WATCHES)
+		return wait_for_it(tb, how);
+	ring3_watch_begin(tb);
+	drives = wait_for_it(tb, how);
+	ring3_watch_over(tb);
+	return drives;
+}

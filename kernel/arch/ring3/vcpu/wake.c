@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wake.c - wake a thread that sleeps without the vCPU
+ *
+ * A thread sleeps on its own word (SLEEPING) or on the vCPU's owner word (QUEUED). On contended CPUs the
+ * owner defers wake-ups until it has released the vCPU: wake_later().
+ */
+#include <linux/kernel.h>
+#include <asm/ring3.h>
+#include <asm/timex.h>
+#include "internal.h"
+
+void vcpu_wake(struct ring3_thread *tb, u32 w)
+{
+	if (w & RING3_WORD_SLEEPING)
+		ring3_host_futex_wake(&tb->word, 1);
+	else if (w & RING3_WORD_QUEUED)
+		ring3_host_futex_wake(&r3t_vcpu(tb)->owner, INT_MAX);
+}
+
+/*
+ * Where the CPUs are crowded a thread that is woken runs at once, mostly, on the CPU of the one that woke it, and needs the
+ * vCPU, which that one still has: both would have to sleep once more. So the holder wakes it after it has let go.
+ */
+static bool wake_later(struct ring3_thread *tb, u32 w)
+{
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+
+	if (vcpu != r3t_vcpu(tb) || cpu->n_wakes == WAKES_MAX || !vcpu_is_crowded(cpu, ring3_clock()))
+		return false;
+	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
+	/* So that it does not let go by the fast path. */
+	host_or(&vcpu->owner, RING3_OWNER_WAITERS);
+	return true;
+}
+
+/* A thread's word says something new and was `w` before: wakes it, wherever it sleeps. */
+static void wake_thread(struct ring3_thread *tb, u32 w)
+{
+	if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) && !wake_later(tb, w))
+		vcpu_wake(tb, w);
+}
+
+void vcpu_take_wakes(struct ring3_cpu *cpu, struct wakes *wakes)
+{
+	unsigned int i;
+
+	wakes->n = cpu->n_wakes;
+	for (i = 0; i < wakes->n; i++)
+		wakes->at[i] = cpu->wakes[i];
+	cpu->n_wakes = 0;
+}
+
+void vcpu_send_wakes(const struct wakes *wakes)
+{
+	unsigned int i;
+
+	for (i = 0; i < wakes->n; i++)
+		vcpu_wake(wakes->at[i].tb, wakes->at[i].word);
+}
+
+/* For a holder that does not let go soon. */
+void ring3_wake_now(struct ring3_vcpu *vcpu)
+{
+	struct wakes wakes;
+
+	vcpu_take_wakes(vcpu_cpu(vcpu), &wakes);
+	vcpu_send_wakes(&wakes);
+}
+
+void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
+{
+	wake_thread(tb, host_or(&tb->word, bits));
+}
+
+/*
+ * Calls a thread that sleeps, for its task needs it; false: it is awake. When it drives,
+ * ring3_service() wakes the task.
+ */
+bool ring3_thread_call(struct ring3_thread *tb)
+{
+	if (!(host_load(&tb->word) & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)))
+		return false;
+	vcpu_cpu(r3t_vcpu(tb))->called = tb;
+	ring3_thread_notify(tb, RING3_WORD_COME);
+	return true;
+}

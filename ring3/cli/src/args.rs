@@ -198,10 +198,13 @@ pub struct Kunit {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Sim {
+    #[command(subcommand)]
+    pub verb: Option<SimVerb>,
     /// The scenario: a configuration file of Shadow's, or with keys of ring3's own
-    #[arg(value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    #[arg(required = true, value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
+    pub file: Option<PathBuf>,
     /// What all that is random depends on; over the file's general.seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
@@ -211,10 +214,47 @@ pub struct Sim {
     /// Only read the scenario and say what is wrong with it
     #[arg(long)]
     pub check: bool,
+    /// Run many seeds, both ends included, and say which of them fail
+    #[arg(long, value_name = "FROM..TO", value_parser = crate::sim_search::seeds, conflicts_with_all = ["seed", "check", "faults_file"])]
+    pub seeds: Option<std::ops::RangeInclusive<u64>>,
+    /// Faults that depend on the seed: crash, partition, loss, slow
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = crate::sim_search::kind)]
+    pub faults: Vec<ring3_sim::faults::Kind>,
+    /// Faults from a file that a search with --minimize has written
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "faults")]
+    pub faults_file: Option<PathBuf>,
+    /// A program that judges a run that went as expected: it gets the data directory, and fails if the run does
+    #[arg(long, value_name = "COMMAND", requires = "seeds")]
+    pub judge: Option<String>,
+    /// Leave out faults of a seed that fails, one after the other, as long as it still does
+    #[arg(long, requires = "seeds")]
+    pub minimize: bool,
+    /// Runs at a time [default: as many as there are CPUs]
+    #[arg(short, long, value_name = "N", requires = "seeds")]
+    pub jobs: Option<usize>,
     /// Run on an ordinary node: time is real, and nothing repeats exactly
     #[arg(long)]
     pub real_time: bool,
     /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum SimVerb {
+    /// Name the first packet, sample or line in which two runs differ
+    Diff(SimDiff),
+}
+
+#[derive(Debug, Args)]
+pub struct SimDiff {
+    /// Data directory of one run
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub a: PathBuf,
+    /// Data directory of the other
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub b: PathBuf,
+    /// Print all differences as JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -9,7 +9,7 @@
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
-//! | [`sim`], [`sim_progress`] | simulated networks |
+//! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
 //! | [`say`] | words for people, which nobody has to take |
@@ -33,6 +33,7 @@ mod say;
 mod signals;
 mod sim;
 mod sim_progress;
+mod sim_search;
 mod supervise;
 mod table;
 mod up;

@@ -9,11 +9,12 @@ use ring3_sim::plan;
 use ring3_sim::run::{self, Report};
 use ring3_sim::scenario::Scenario;
 use ring3_sim::stage::{self, Setup};
+use ring3_sim::{diff, faults};
 
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::sim_progress::Progress;
-use crate::{program, say};
+use crate::{program, say, sim_search};
 
 /// Where programs of a scenario are looked for, unless the caller has a PATH.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -22,7 +23,11 @@ const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sb
 const IMAGE: &str = "ring3-sim.image";
 
 pub fn sim(args: &args::Sim) -> Result<u8> {
-    let path = args.file.as_path();
+    if let Some(args::SimVerb::Diff(diff)) = &args.verb {
+        return compare(diff);
+    }
+    // Required by the grammar.
+    let path = args.file.as_deref().unwrap_or(Path::new(""));
     let search = std::env::var("PATH").unwrap_or_else(|_| SEARCH.into());
     let (mut scenario, mut tree) = ring3_sim::read::scenario(path, &search)?;
     if let Some(seed) = args.seed {
@@ -39,6 +44,14 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         summary(path, &scenario)?;
         return Ok(0);
     }
+    if let Some(range) = args.seeds.clone() {
+        return sim_search::search(args, path, &scenario, range);
+    }
+    let list = match &args.faults_file {
+        Some(file) => sim_search::read_faults(file)?,
+        None => faults::faults(&scenario, &args.faults, scenario.general.seed),
+    };
+    faults::add(&mut scenario, &list);
     let folder = std::path::absolute(&scenario.general.data_directory)
         .map_err(Failure::host("find the data folder"))?;
     let setup_image = match args.real_time {
@@ -59,6 +72,39 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     progress.end();
     let report = report?;
     show(args, &report)
+}
+
+/// 0: equal, 1: not, as diff(1).
+fn compare(args: &args::SimDiff) -> Result<u8> {
+    let found = diff::compare(&args.a, &args.b)?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&found)
+            .map_err(|why| Failure::host("print")(why.into()))?;
+        say::print(format!("{text}\n"))?;
+        return Ok(u8::from(!found.differences.is_empty()));
+    }
+    let Some(first) = found.differences.first() else {
+        say::print(format!("{} files, all equal\n", found.files))?;
+        return Ok(0);
+    };
+    let time = match first.at {
+        Some(at) => format!(" at {:.9} s", at as f64 / 1e9),
+        None => String::new(),
+    };
+    let what = match first.file.extension().is_some_and(|e| e == "pcap") {
+        true => "packet",
+        false => "line",
+    };
+    say::print(format!(
+        "first difference{time}: {}, {what} {}\n  < {}\n  > {}\n{} of {} files differ\n",
+        first.file.display(),
+        first.number,
+        first.first,
+        first.second,
+        found.differences.len(),
+        found.files
+    ))?;
+    Ok(1)
 }
 
 /// A process between the command and the programs.

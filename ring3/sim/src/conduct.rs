@@ -40,8 +40,10 @@ pub enum End {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub enum Word {
-    /// The network is there.
-    Ready,
+    /// The network is there; what the node's clock of the day says then, in nanoseconds.
+    Ready {
+        epoch: u64,
+    },
     Event {
         at: u64,
         label: String,
@@ -145,7 +147,8 @@ impl Conductor {
     fn whole(&mut self) -> Result<()> {
         self.set_up()?;
         self.start = clock();
-        say(&Word::Ready);
+        let day = clock_gettime(ClockId::CLOCK_REALTIME).map_or(Duration::ZERO, Duration::from);
+        say(&Word::Ready { epoch: nanos(day) });
         let timeline = std::mem::take(&mut self.plan.timeline);
         let mut next_sample = self.plan.sample;
         let mut steps = timeline.iter().peekable();
@@ -347,10 +350,16 @@ impl Conductor {
                 self.inside(&name, |this| this.tool("ss", &["-K", "-a"], ""))
             }
             Step::Restart { host } => {
-                for process in self.started.remove(host).unwrap_or_default() {
-                    self.start(process)?;
-                }
-                Ok(())
+                // One that runs needs no start: the host had not crashed, or starts a second time.
+                let is_up = |process: &usize| self.running.values().any(|other| other == process);
+                let (up, down): (Vec<usize>, Vec<usize>) = self
+                    .started
+                    .remove(host)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .partition(is_up);
+                self.started.insert(*host, up);
+                down.into_iter().try_for_each(|process| self.start(process))
             }
         }
     }

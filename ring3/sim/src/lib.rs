@@ -10,6 +10,8 @@
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
 //! | [`conduct`], [`spawn`] | the conductor, on the node: carries out the plan, starts programs |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
+//! | [`faults`] | faults by seed |
+//! | [`diff`] | where two runs differ first |
 //! | [`data`] | the data folder |
 //! | [`leaf`] | everything unsafe |
 //! | [`address`], [`route`], [`qdisc`], [`steps`] | the words of it, for `ip`, `tc` and `nft` |
@@ -18,7 +20,9 @@
 mod address;
 mod conduct;
 pub mod data;
+pub mod diff;
 pub mod error;
+pub mod faults;
 mod gml;
 pub mod graph;
 mod leaf;

@@ -273,6 +273,7 @@ const EVENT: &[&str] = &[
     "down",
     "up",
     "change",
+    "lossy",
     "partition",
     "heal",
     "crash",
@@ -307,6 +308,7 @@ fn event(node: &Node, path: &str, hosts: &BTreeMap<String, Host>, links: &[Link]
             .filter(|is| *is)
             .map(|_| Action::Heal),
     );
+    push(opt(&mut map, "lossy", |n, p| lossy(n, p, hosts))?);
     push(opt(&mut map, "change", |n, p| change(n, p, links))?);
     let on = opt(&mut map, "on", host)?;
     let run = opt(&mut map, "run", |n, p| match &n.value {
@@ -379,6 +381,16 @@ fn groups(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Vec
         )),
         _ => Ok(groups),
     }
+}
+
+/// `lossy: {host: NAME, loss: SHARE}`
+fn lossy(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Action> {
+    let mut map = node.map(path)?;
+    let at = map.need("host")?;
+    let host = known(at, &map.at("host"), "host", |name| hosts.contains_key(name))?;
+    let share = share_of(map.need("loss")?, &map.at("loss"))?;
+    map.finish(&["host", "loss"])?;
+    Ok(Action::Loss(host, share))
 }
 
 /// `change: {link: NAME, rate: ...}`: what is not said stays as the file had it at first.

@@ -40,6 +40,8 @@ pub struct Happening {
 pub struct Outcomes {
     pub seed: u64,
     pub stop: u64,
+    /// What the hosts' clock of the day says at time 0; captures have that time.
+    pub epoch: u64,
     pub ok: bool,
     pub processes: Vec<Outcome>,
     pub events: Vec<Happening>,
@@ -71,6 +73,7 @@ struct Run<'a> {
     lives: Vec<Life>,
     events: Vec<Happening>,
     done: bool,
+    epoch: u64,
     failed: Option<String>,
 }
 
@@ -82,6 +85,7 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
         lives: plan.processes.iter().map(|_| Life::default()).collect(),
         events: Vec::new(),
         done: false,
+        epoch: 0,
         failed: None,
     };
     let mut child = stage::first(setup)
@@ -120,7 +124,10 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
 impl Run<'_> {
     fn hear(&mut self, word: Word, watcher: &mut dyn Watcher) {
         match word {
-            Word::Ready => watcher.ready(),
+            Word::Ready { epoch } => {
+                self.epoch = epoch;
+                watcher.ready();
+            }
             Word::Tick { at } => watcher.tick(Duration::from_nanos(at)),
             Word::Event { at, label } => {
                 watcher.event(Duration::from_nanos(at), &label);
@@ -177,6 +184,7 @@ impl Run<'_> {
         Outcomes {
             seed: self.plan.seed,
             stop: self.plan.stop.as_nanos() as u64,
+            epoch: self.epoch,
             ok: processes.iter().all(|process| process.ok),
             processes,
             events: self.events,

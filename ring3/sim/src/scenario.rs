@@ -144,6 +144,8 @@ pub enum Action {
     /// All processes of a host stand still, or go on.
     Pause(String),
     Resume(String),
+    /// A host loses this share of what comes to it; 0 ends that.
+    Loss(String, f64),
     /// A program on a host, its output beside that of the host's processes.
     Run(String, Vec<String>),
 }

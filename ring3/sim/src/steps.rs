@@ -13,12 +13,14 @@ const SIGCONT: i32 = 18;
 const SIGSTOP: i32 = 19;
 
 /// A host that crashes is silent from that instant on: its programs' ends must not be heard.
-const SILENCE: &str = "table inet crash {
+const SILENCE: &str = "table inet crash
+delete table inet crash
+table inet crash {
 	chain in { type filter hook prerouting priority -400; iif != \"lo\" drop; }
 	chain out { type filter hook postrouting priority 400; oif != \"lo\" drop; }
 }
 ";
-const SPEECH: &str = "delete table inet crash\n";
+const SPEECH: &str = "table inet crash\ndelete table inet crash\n";
 const HEAL: &str = "table inet partition\ndelete table inet partition\n";
 
 /// The interface of a link's end in `_wires`.
@@ -69,6 +71,7 @@ pub fn of(
             host: index(name),
             signal: SIGCONT,
         }],
+        Action::Loss(name, share) => vec![nft(name, loss(*share))],
         Action::Run(..) => Vec::new(),
     }
 }
@@ -143,6 +146,19 @@ fn partition(groups: &[Vec<String>], addresses: &Addresses) -> Vec<Step> {
     steps
 }
 
+/// Of the packets that come to a host from others, a share is dropped at random.
+fn loss(share: f64) -> String {
+    let none = "table inet loss\ndelete table inet loss\n";
+    // In parts of a million.
+    match (share * 1e6) as u32 {
+        0 => none.into(),
+        parts => format!(
+            "{none}table inet loss {{\n\tchain in {{ type filter hook prerouting priority -400; \
+             iif != \"lo\" numgen random mod 1000000 < {parts} drop; }}\n}}\n"
+        ),
+    }
+}
+
 /// One line for people.
 pub fn label(action: &Action) -> String {
     match action {
@@ -158,6 +174,8 @@ pub fn label(action: &Action) -> String {
         Action::Restart(host) => format!("{host} starts again"),
         Action::Pause(host) => format!("{host} stands still"),
         Action::Resume(host) => format!("{host} goes on"),
+        Action::Loss(host, share) if *share == 0.0 => format!("{host} loses nothing"),
+        Action::Loss(host, share) => format!("{host} loses {:.2} % of what comes", share * 100.0),
         Action::Run(host, words) => format!("{host} runs {}", words.join(" ")),
     }
 }

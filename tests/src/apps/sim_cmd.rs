@@ -17,6 +17,8 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_links".into(), links),
         trial("sim_cmd_faults".into(), faults),
         trial("sim_cmd_worlds".into(), worlds),
+        trial("sim_cmd_diff".into(), diff),
+        trial("sim_cmd_search".into(), search),
     ]
 }
 
@@ -300,5 +302,98 @@ hosts:
             format!("/tmp of {name} is another's: {text}")
         })?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// Two runs in real time differ; a run does not differ from itself.
+fn diff() -> Checked {
+    let text = r#"
+general: {stop_time: 1 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  a: {network_node_id: 0, processes: [{path: sh, args: "-c 'date +%N'"}]}
+"#;
+    let (a, b) = (Simulation::run(text)?, Simulation::run(text)?);
+    a.ended_well()?;
+    b.ended_well()?;
+    let compare = |x: &Simulation, y: &Simulation| {
+        let mut command = ring3(["sim", "diff"]);
+        command.args([x.data(""), y.data("")]);
+        exec::run(&mut command, LIMIT)
+    };
+    let same = compare(&a, &a)?;
+    ensure(same.ok() && same.stdout.contains("all equal"), || {
+        same.report()
+    })?;
+    let other = compare(&a, &b)?;
+    ensure(
+        other.end == exec::End::Exit(1) && other.stdout.contains("hosts/a/sh.1000.stdout, line 1"),
+        || other.report(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// One host must be up at one instant: seeds that crash it then fail, and one fault is enough.
+fn search() -> Checked {
+    let scratch = Scratch::new()?;
+    let file = scratch.write(
+        "s.yaml",
+        r#"
+general: {stop_time: 2 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  a: {network_node_id: 0, processes: [{path: sleep, args: 1.3}]}
+"#,
+    )?;
+    let search = |seeds: &str, faults: &str, folder: &str, more: &[&str]| {
+        let mut command = ring3([
+            "sim",
+            "--real-time",
+            "--json",
+            "--jobs",
+            "2",
+            "--seeds",
+            seeds,
+        ]);
+        command
+            .args(["--faults", faults, "--data-directory"])
+            .arg(scratch.file(folder));
+        command.args(more).arg(&file);
+        exec::run(&mut command, LIMIT)
+    };
+    // A program that was killed has not exited with 0; one that stood still has.
+    let found = search("1..2", "crash", "crash", &["--minimize"])?;
+    ensure(
+        found.end == exec::End::Exit(1)
+            && found.stdout.matches("\"ok\": false").count() == 2
+            && found.stdout.matches("is down").count() == 2,
+        || found.report(),
+    )?;
+    // The list that is left fails on its own.
+    let mut again = ring3(["sim", "--real-time", "--seed", "1", "--faults-file"]);
+    again
+        .arg(scratch.file("crash/seed-1.faults.json"))
+        .arg("--data-directory");
+    again.arg(scratch.file("again")).arg(&file);
+    let again = exec::run(&mut again, LIMIT)?;
+    ensure(
+        again.end == exec::End::Exit(1)
+            && again.stderr.contains("sleep.1000 was to be `exited: 0`"),
+        || again.report(),
+    )?;
+    let none = search("1..2", "slow", "slow", &[])?;
+    ensure(none.ok() && !scratch.file("slow/seed-1").exists(), || {
+        none.report()
+    })?;
+    let judged = search(
+        "1",
+        "slow",
+        "judged",
+        &["--judge", "sh -c 'echo no; exit 1'"],
+    )?;
+    ensure(
+        judged.end == exec::End::Exit(1) && judged.stdout.contains("sh (exit status: 1): no"),
+        || judged.report(),
+    )?;
     Ok(Verdict::Passed)
 }

@@ -27,18 +27,25 @@ static void *next(void *left)
 	exit(1);
 }
 
-static void talk(int in, int out)
+static void talk(int fd)
 {
 	time_t end = time(NULL) + 3;
 	char byte = 0;
 
-	CHECK(write(out, &byte, 1));
 	while (time(NULL) < end) {
-		if (read(in, &byte, 1) != 1)
+		if (write(fd, &byte, 1) != 1)
 			exit(2);
-		if (write(out, &byte, 1) != 1)
+		if (read(fd, &byte, 1) != 1)
 			exit(3);
 	}
+}
+
+static void answer(int fd)
+{
+	char byte;
+
+	while (read(fd, &byte, 1) == 1 && write(fd, &byte, 1) == 1)
+		;
 }
 
 int main(int argc, char **argv)
@@ -68,11 +75,11 @@ int main(int argc, char **argv)
 	CHECK(child = fork());
 	if (!child) {
 		close(here);
-		talk(there, there);
+		answer(there);
 		_exit(0);
 	}
 	close(there);
-	talk(here, here);
+	talk(here);
 	printf("end\n");
 	return 0;
 }

@@ -12,7 +12,7 @@
 #define THREAD_INSIDE		36
 #define THREAD_SIGPENDING	40	/* and nsig in the upper half of the quadword */
 #define THREAD_FDMAP		56
-#define THREAD_GATE		328
+#define THREAD_GATE		344
 
 /* thread->gate[] words of the mechanism; see GATE_WORD_POLICY */
 #define WORD_STACK		0	/* what entry.S loads into rsp */

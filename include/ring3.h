@@ -279,7 +279,7 @@ struct ring3_thread {
 	r3_s64 ret;		/* result, valid with WORD_DONE. W: who finishes the call */
 	r3_u64 nr;		/* slow entry: the call and its arguments. W: entry.S on this thread */
 	r3_u64 args[6];
-	r3_u64 image_private[8];	/* W, R: image: R3T_* of asm/ring3.h */
+	r3_u64 image_private[10];	/* W, R: image: R3T_* of asm/ring3.h */
 
 	struct ring3_siginfo sigq[RING3_SIGQ];	/* W: image; R: the gate on its way out */
 	r3_u64 gate[64];	/* gate's own per-thread words; the image never looks */

@@ -66,6 +66,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return vcpu_wait(tb, WATCHES);
 
 	case R3_PARK_HANDOVER:
+		vcpu_owe(tb);
 		vcpu_take_wakes(vcpu_cpu(vcpu), &wakes);
 		WRITE_ONCE(vcpu->driver, (unsigned long)to);
 		host_or(&to->word, RING3_WORD_OFFERED);
@@ -75,6 +76,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 				   to->tid | (o & RING3_OWNER_WAITERS)));
 		vcpu_give_baton(to);
 		vcpu_send_wakes(&wakes);
+		vcpu_owe_no_more(tb);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
@@ -156,6 +158,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	}
 	if (nr == RING3_NR_REAP) {
 		host_store(&((struct ring3_proc *)tb->args[0])->state, RING3_PROC_DEAD);
+		vcpu_send_for_dead((struct ring3_proc *)tb->args[0]);
 		look_after_dead();
 	}
 	if (!tb->task) {

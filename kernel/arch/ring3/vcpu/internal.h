@@ -27,7 +27,7 @@
  *
  * The vCPU is handed over in three steps, since the thread that does it may be killed between any
  * two: OFFERED in the word of who is to have it, the owner's tid, then BATON in the
- * place of OFFERED. Who finds itself the owner and OFFERED for long takes it as it is.
+ * place of OFFERED. A thread that wakes up as the owner, and OFFERED, takes it as it is.
  *
  * tests/src/bin/models has all this as a model, which is tried in all interleavings: a change
  * here is a change there.
@@ -103,6 +103,9 @@ int vcpu_drive_again(struct ring3_thread *tb);
 void vcpu_wake_sleeper(struct ring3_thread *tb);
 
 /* wake.c */
+void vcpu_owe(struct ring3_thread *tb);
+void vcpu_owe_no_more(struct ring3_thread *tb);
+void vcpu_send_for_dead(const struct ring3_proc *proc);
 void vcpu_wake(struct ring3_thread *tb, u32 w);
 void vcpu_take_wakes(struct ring3_cpu *cpu, struct wakes *wakes);
 void vcpu_send_wakes(const struct wakes *wakes);

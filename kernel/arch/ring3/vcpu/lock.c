@@ -54,17 +54,25 @@ void vcpu_give_way(struct ring3_vcpu *vcpu)
 /* `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. */
 void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 {
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	struct wakes wakes;
+	bool owes = cpu->n_wakes;
 
-	if (watched && host_load(&vcpu_cpu(vcpu)->away))
+	if (watched && host_load(&cpu->away))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
 	ring3_settle(vcpu, watched);
 	/* Who waits has its turn now, or as soon as it is awake. */
 	WRITE_ONCE(*vcpu_yield_word(vcpu), 0);
-	vcpu_take_wakes(vcpu_cpu(vcpu), &wakes);
+	if (owes)
+		vcpu_owe(tb);
+	vcpu_take_wakes(cpu, &wakes);
 	if (host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
-	vcpu_send_wakes(&wakes);
+	if (owes) {
+		vcpu_send_wakes(&wakes);
+		vcpu_owe_no_more(tb);
+	}
 	ring3_ports_call();
 }
 

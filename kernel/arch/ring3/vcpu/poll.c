@@ -63,7 +63,7 @@ int vcpu_poll(struct ring3_thread *tb)
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
 	int n_fds = fd_ports(tb, fds, fd_bits);
-	bool event = false, beside_peer, yielded = false;
+	bool event = false, owes, beside_peer, yielded = false;
 	struct wakes wakes;
 	u32 ready, o;
 
@@ -87,11 +87,17 @@ int vcpu_poll(struct ring3_thread *tb)
 	beside_peer = ring3_poll_beside_peer();
 	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
 
+	owes = cpu->n_wakes;
+	if (owes)
+		vcpu_owe(tb);
 	vcpu_take_wakes(cpu, &wakes);
 	o = host_load(&vcpu->owner);
 	if (!host_cas(&vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
 		host_or(&vcpu->owner, RING3_OWNER_POLLING);
-	vcpu_send_wakes(&wakes);
+	if (owes) {
+		vcpu_send_wakes(&wakes);
+		vcpu_owe_no_more(tb);
+	}
 	if (o & RING3_OWNER_WAITERS) {
 		ring3_host_futex_wake(&vcpu->owner, 1);
 		/* It takes the vCPU from us, and the host may have put it on this CPU. */

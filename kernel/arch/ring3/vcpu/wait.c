@@ -175,10 +175,10 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			return vcpu_drive_again(tb);
 		}
 		host_andnot(&tb->word, RING3_WORD_SLEEPING);
-		if (ret != -ETIMEDOUT)
-			continue;
 		if (vcpu_take_offer(tb))
 			return 1;
+		if (ret != -ETIMEDOUT)
+			continue;
 		if (keeper_is_gone())
 			ring3_poison("the node's keeper (process %d) is gone",
 				     ring3_region.keeper_pid);

@@ -4,6 +4,10 @@
  *
  * A thread sleeps on its own word (SLEEPING) or on the vCPU's owner word (QUEUED). On contended CPUs the
  * owner defers wake-ups until it has released the vCPU: wake_later().
+ *
+ * A thread that has taken deferred wake-ups, or hands the vCPU over, may be killed before it has woken anybody. It says so in
+ * its block (vcpu_owe()). When its process is reaped, all threads are woken that sleep and have something to do. A
+ * hand-off that has no BATON yet is then taken up without it.
  */
 #include <linux/kernel.h>
 #include <asm/ring3.h>
@@ -50,6 +54,53 @@ void vcpu_take_wakes(struct ring3_cpu *cpu, struct wakes *wakes)
 	for (i = 0; i < wakes->n; i++)
 		wakes->at[i] = cpu->wakes[i];
 	cpu->n_wakes = 0;
+}
+
+/* How many threads owe something; more, where one was killed between its two steps. */
+static u32 owing;
+
+void vcpu_owe(struct ring3_thread *tb)
+{
+	host_add(&owing, 1);
+	r3t_owes(tb) = 1;
+	barrier();
+}
+
+void vcpu_owe_no_more(struct ring3_thread *tb)
+{
+	barrier();
+	r3t_owes(tb) = 0;
+	host_add(&owing, -1);
+}
+
+static bool owed_by(const struct ring3_proc *proc)
+{
+	struct ring3_thread *tb;
+	bool any = false;
+
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK]) {
+		if (tb->proc != (unsigned long)proc || !r3t_owes(tb))
+			continue;
+		vcpu_owe_no_more(tb);
+		any = true;
+	}
+	return any;
+}
+
+/* The process is dead: nobody else sends what its threads owe. */
+void vcpu_send_for_dead(const struct ring3_proc *proc)
+{
+	const u32 told = RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_SIGNAL | HANDED_BITS;
+	struct ring3_thread *tb;
+	u32 w;
+
+	if (!host_load(&owing) || !owed_by(proc))
+		return;
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK]) {
+		w = host_load(&tb->word);
+		if (w & told)
+			vcpu_wake(tb, w);
+	}
 }
 
 void vcpu_send_wakes(const struct wakes *wakes)

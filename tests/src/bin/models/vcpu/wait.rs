@@ -24,7 +24,7 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
                 cpu.go(pc::WAIT_DONE);
             } else if w & SIGNAL != 0 {
                 cpu.go(pc::WAIT_SIGNAL);
-            } else if mortals && w & OFFERED != 0 && cpu.choose(2) == 1 {
+            } else if w & OFFERED != 0 && cpu.choose(2) == 1 {
                 cpu.go(pc::WAIT_OFFER);
             } else {
                 cpu.go(pc::WAIT_FLAG);
@@ -76,7 +76,7 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
             cpu.clear_bits(WORD, SLEEPING);
             cpu.go(pc::WAIT);
         }
-        // After a time-out: who offered may have died before it could say more.
+        // After a wake-up or a time-out: who offered may have died before it could say more, or will find it taken.
         pc::WAIT_OFFER => {
             let w = cpu.get(O);
             let mine = w & OFFERED != 0 && is_mine(cpu.load(OWNER), tid);

@@ -117,7 +117,7 @@ Example:
 
 A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
 and `sim`. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,
-tcp.csv, queues.csv, interfaces.csv, result.json.
+tcp.csv, queues.csv, interfaces.csv, result.json, report.html.
 
 Exit status: 0, every process ended as the scenario expects; 1, one did not, or the simulation failed; 2, the
 scenario has a mistake.";

@@ -71,6 +71,8 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     let report = run::run(&plan, &setup, &mut progress);
     progress.end();
     let report = report?;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    ring3_sim::report::write(&plan, &report.outcomes, &name)?;
     show(args, &report)
 }
 

@@ -7,6 +7,7 @@
 //! DATA/hosts/HOST/INTERFACE.pcap      with pcap_enabled
 //! DATA/result.json                    how each process ended, and the events
 //! DATA/tcp.csv queues.csv interfaces.csv
+//! DATA/report.html                    the network, and plots of the above
 //! DATA/network/                       the words for ip, tc and nft that made the network
 //! DATA/world/                         /tmp, /etc/hosts and so on of the hosts
 //! ```

@@ -10,6 +10,7 @@
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
 //! | [`conduct`], [`spawn`] | the conductor, on the node: carries out the plan, starts programs |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
+//! | [`report`] | one HTML file about a run |
 //! | [`faults`] | faults by seed |
 //! | [`diff`] | where two runs differ first |
 //! | [`data`] | the data folder |
@@ -34,6 +35,7 @@ mod qdisc;
 pub mod read;
 #[cfg(test)]
 mod read_tests;
+pub mod report;
 mod route;
 pub mod run;
 mod sample;

@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{self, Addresses};
 use crate::qdisc;
 use crate::route;
-use crate::scenario::{Action, Expected, Host, Network, Scenario};
+use crate::scenario::{Action, Expected, Host, Network, Scenario, Wire};
 use crate::steps;
 
 /// The namespace of the network of places; no hostname begins so.
@@ -42,6 +42,7 @@ pub struct Plan {
     pub links: Vec<String>,
     pub spaces: Vec<Space>,
     pub hosts: Vec<HostPlan>,
+    pub edges: Vec<Edge>,
     pub processes: Vec<ProcessPlan>,
     /// In the order in which they are carried out.
     pub timeline: Vec<Timed>,
@@ -70,6 +71,16 @@ pub struct HostPlan {
     pub captures: Vec<(String, u32)>,
     pub files: Vec<(PathBuf, String)>,
     pub interfaces: Vec<String>,
+    pub router: bool,
+}
+
+/// A line of the picture of the network.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Edge {
+    pub from: String,
+    /// None: the network of places.
+    pub to: Option<String>,
+    pub label: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -142,6 +153,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
         links: Vec::new(),
         spaces: Vec::new(),
         hosts: Vec::new(),
+        edges: edges(scenario),
         processes: Vec::new(),
         timeline: Vec::new(),
     };
@@ -233,7 +245,45 @@ fn host_plan(name: &str, host: &Host, scenario: &Scenario, addresses: &Addresses
         captures,
         files: host.files.clone(),
         interfaces,
+        router: host.router,
     }
+}
+
+fn edges(scenario: &Scenario) -> Vec<Edge> {
+    let mut edges = Vec::new();
+    for (name, host) in scenario
+        .hosts
+        .iter()
+        .filter(|(_, host)| host.node.is_some())
+    {
+        edges.push(Edge {
+            from: name.clone(),
+            to: None,
+            label: host
+                .node
+                .map(|id| format!("at node {id}"))
+                .unwrap_or_default(),
+        });
+    }
+    for link in &scenario.links {
+        let words = |wire: &Wire| {
+            let rate = wire
+                .rate
+                .map(|rate| format!("{rate}, "))
+                .unwrap_or_default();
+            format!("{rate}{:?}", wire.delay)
+        };
+        let (there, back) = (words(&link.wires[0]), words(&link.wires[1]));
+        edges.push(Edge {
+            from: link.ends[0].host.clone(),
+            to: Some(link.ends[1].host.clone()),
+            label: match there == back {
+                true => there,
+                false => format!("{there} / {back}"),
+            },
+        });
+    }
+    edges
 }
 
 /// The network of places. What it returns is done when the time without limits is over.

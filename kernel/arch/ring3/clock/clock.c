@@ -58,7 +58,7 @@ static int set_next_event(unsigned long delta, struct clock_event_device *evt)
 
 	WRITE_ONCE(vcpu->deadline, deadline);
 	host_fence();
-	if (deadline < READ_ONCE(ring3_this_cpu->keep_until))
+	if (ring3_keep_is_late(deadline, READ_ONCE(ring3_this_cpu->keep_until)))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 	return 0;
 }

@@ -16,7 +16,7 @@
  * A thread may be stopped, or killed, and is no substitute for KEEP. But two that wait for the same are both
  * woken by it. So KEEP stays *away* while others watch: it gives them a millisecond with deadlines that they know, and
  * looks at doorbells only when for AWAY_NS nobody has begun to watch; from then on a ring wakes both, and KEEP lets
- * the other try first. Nor is it told of deadlines that are nearer than the one it sleeps for, until nobody watches
+ * the other try first. Where threads go idle all the time KEEP sees to deadlines after all, and they set no time-out. Nor is it told of deadlines that are nearer than the one it sleeps for, until nobody watches
  * and one is left (ring3_watch_over()).
  *
  * As all of vcpu/ this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
@@ -70,6 +70,18 @@ static bool see_to(struct ring3_thread *tb, u32 ready)
 	return false;
 }
 
+/* The host's slack is asked for now and then only: that is a system call. On crowded CPUs nobody stays awake for it. */
+static u64 slack(struct ring3_thread *tb, u64 now)
+{
+	u32 ms = now >> 20, asked = r3t_slack(tb) >> 32;
+
+	if (vcpu_is_crowded(vcpu_cpu(r3t_vcpu(tb)), now))
+		return 0;
+	if (!r3t_slack(tb) || ms - asked >= SLACK_MS)
+		r3t_slack(tb) = (u64)ms << 32 | ring3_clock_slack();
+	return (u32)r3t_slack(tb);
+}
+
 /*
  * The thread's word is `value`, with SLEEPING in it: sleeps until the word changes or something is to be seen to,
  * `limit_ns` at most. True: it is, and the vCPU is the thread's. *ret is as that of a futex, -ETIMEDOUT also
@@ -84,6 +96,7 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	u32 values[RING3_PORTS_MAX];
 	u64 now, deadline, limit = limit_ns;
 	u32 ready = 0;
+	bool left_to_keep;
 	int i, n = 0;
 
 	if (has_links(vcpu)) {
@@ -100,12 +113,17 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	if (host_load(&cpu->watch) != tb->tid)
 		goto alone;
 
-	WRITE_ONCE(cpu->watch_until, deadline);
+	/*
+	 * A time-out costs the host a timer, set and taken back. Where threads go idle more often than there are ticks, that
+	 * is left to KEEP.
+	 */
+	left_to_keep = READ_ONCE(cpu->keep_hot) && !ring3_keep_is_late(deadline, READ_ONCE(cpu->keep_until));
+	WRITE_ONCE(cpu->watch_until, left_to_keep ? U64_MAX : deadline);
 	wv[0] = ring3_waitv(&tb->word, value);
 	for (i = 0; i < n; i++)
 		wv[1 + i] = ring3_waitv(words[i], values[i]);
-	if (deadline > now && deadline - now < limit)
-		limit = deadline - now - min(deadline - now, ring3_clock_slack());
+	if (!left_to_keep && deadline > now && deadline - now < limit)
+		limit = deadline - now - min(deadline - now, slack(tb, now));
 	if (!limit) {
 		host_pause();
 		*ret = 0;
@@ -139,13 +157,13 @@ void ring3_watch_over(struct ring3_thread *tb)
 		return;
 	if ((host_load(&vcpu->owner) & RING3_OWNER_TID) == tb->tid)
 		ring3_tell_keep(vcpu);
-	else if (ring3_clock_next(vcpu) < READ_ONCE(cpu->keep_until))
+	else if (ring3_keep_is_late(ring3_clock_next(vcpu), READ_ONCE(cpu->keep_until)))
 		ring3_kick(vcpu);
 }
 
 /* For the holder of the vCPU: release() may have forgotten that KEEP sleeps beyond the deadline. */
 void ring3_tell_keep(struct ring3_vcpu *vcpu)
 {
-	if (ring3_clock_next(vcpu) < READ_ONCE(vcpu_cpu(vcpu)->keep_until))
+	if (ring3_keep_is_late(ring3_clock_next(vcpu), READ_ONCE(vcpu_cpu(vcpu)->keep_until)))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 }

@@ -22,6 +22,12 @@
 #include "../kernel/errand.h"
 #include "internal.h"
 
+/* A node that goes idle and comes back all the time has no tick now, and one at once: when that would be. */
+static u64 next_tick(u64 now, u64 tick_at)
+{
+	return now + TICK_NS - (now - tick_at) % TICK_NS;
+}
+
 /*
  * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
  * kick word and the links' doorbells, with the next deadline as its time-out.
@@ -36,8 +42,8 @@ long ring3_host_keep(struct ring3_thread *tb)
 	u32 *words[RING3_PORTS_MAX];
 	u32 values[RING3_PORTS_MAX];
 	unsigned long host_sp = tb->host_sp;
-	u64 now, deadline, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
-	u32 kick, ready, owner, held_by = 0, taken = 0, before_that, watches = 0, watcher;
+	u64 now, deadline, comings, hot_until = 0, tick_at = 0, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
+	u32 kick, kicked = host_load(kick_word), ready, owner, held_by = 0, taken = 0, before_that, watches = 0, watcher;
 	bool away;
 	unsigned int n_words;
 	int i, n = 0;
@@ -52,14 +58,23 @@ long ring3_host_keep(struct ring3_thread *tb)
 		}
 		/* Others began to watch since we came last: idle.c. */
 		away = host_load(&cpu->watches) != watches && !host_xchg(&cpu->watch_lost, 0);
+		comings = host_load(&cpu->watches) - watches + kick - kicked;
 		watches = host_load(&cpu->watches);
+		kicked = kick;
 		host_xchg(&cpu->away, away);
 		deadline = ring3_clock_next(vcpu);
+		now = ring3_clock();
+		if (comings * KEEP_HOT_EACH_NS >= now - READ_ONCE(cpu->keep_at) && comings > 1)
+			hot_until = now + KEEP_HOT_NS;
+		WRITE_ONCE(cpu->keep_hot, now < hot_until);
+		if (deadline > now && deadline - now <= TICK_NS)
+			tick_at = deadline;
+		else if (now < hot_until)
+			deadline = min(deadline, next_tick(now, tick_at));
 		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
-		if (ring3_clock_next(vcpu) < deadline)
+		if (ring3_keep_is_late(ring3_clock_next(vcpu), deadline))
 			continue;
 
-		now = ring3_clock();
 		WRITE_ONCE(cpu->keep_at, now);
 		if (host_load(&vcpu->driver) != (unsigned long)tb)
 			seen = now;

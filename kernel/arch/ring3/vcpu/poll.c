@@ -21,6 +21,25 @@ static bool somebody_comes(struct ring3_cpu *cpu)
 	return called && called->tid && (host_load(&called->word) & RING3_WORD_COME);
 }
 
+/* A thread that was woken, and has something to do, has not run since: it has no CPU. */
+static bool somebody_has_no_cpu(struct ring3_cpu *cpu)
+{
+	struct ring3_thread *tb;
+	u32 w;
+	int i;
+
+	for (i = 0; i < WOKEN; i++) {
+		tb = READ_ONCE(cpu->woken[i]);
+		if (!tb || !tb->tid)
+			continue;
+		w = host_load(&tb->word);
+		if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) &&
+		    (w & (RING3_WORD_DONE | RING3_WORD_COME | HANDED_BITS)))
+			return true;
+	}
+	return false;
+}
+
 /* The descriptors of the node's ports in this process. */
 static int fd_ports(struct ring3_thread *tb, struct pollfd *fds, u32 *bits)
 {
@@ -135,6 +154,9 @@ int vcpu_poll(struct ring3_thread *tb)
 			cpu->gave_up = now;
 			break;
 		}
+		/* What we wait for may be its to do, on this CPU: the host puts it there if it is idle. */
+		if (now - start >= COMES_NS && somebody_has_no_cpu(cpu))
+			break;
 		if (!beside_peer && !n_fds &&
 		    !(now - start >= cpu->patience && somebody_comes(cpu))) {
 			host_pause();

@@ -31,7 +31,12 @@
 #define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
 #define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes, */
 #define PORTS_REST_DOUBLES	3		/* and eight times as long for one that has only just begun to */
-#define SPIN_DRIVE		64		/* turns, for as long as a store takes to be seen */
+#define SPIN_DRIVE		16		/* turns, for as long as a store takes to be seen: DRAIN_TURNS */
+#define SLACK_MS		50U		/* so often a thread is asked for its timer slack; of 1.05 ms */
+#define KEEP_HOT_EACH_NS	300000ULL	/* a node goes idle, or kicks KEEP, so often: then for */
+#define KEEP_HOT_NS		4000000ULL	/* so long KEEP comes with each tick, and nobody kicks or waits for one */
+#define KEEP_LATE_NS		5000ULL		/* so much later than a deadline KEEP may come without being told */
+#define TICK_NS			1000000ULL	/* of HZ=1000 */
 #define ADOPT_NS	2000000000ULL	/* for a starved adopter */
 
 #endif

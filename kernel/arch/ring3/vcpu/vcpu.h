@@ -13,6 +13,7 @@
 #include <asm/switch_to.h>
 #include <ring3/ring3_adopt.h>
 #include <ring3/ring3_smp.h>
+#include "tuning.h"
 
 #define host_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
 #define host_store(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
@@ -69,6 +70,7 @@ struct ring3_wake {
 	u32 word;
 };
 #define WAKES_MAX	8
+#define WOKEN		8
 
 /* Others want a CPU of the host's: threads of the node neither poll nor yield there. */
 struct ring3_crowd {
@@ -82,12 +84,19 @@ struct ring3_regs {
 	u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp, ss;
 };
 
+/* KEEP sleeps until `until': too long for this deadline? That of one tick is not the same each time it is set. */
+static inline bool ring3_keep_is_late(u64 deadline, u64 until)
+{
+	return deadline < until && until - deadline > KEEP_LATE_NS;
+}
+
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
+	bool keep_hot;		/* KEEP sees to deadlines: many go idle and come back */
 	u32 watch;		/* who waits for what KEEP waits for, its tid: idle.c */
 	u32 watches;		/* counts them */
 	u64 watch_until;	/* the deadline it knows */
@@ -101,6 +110,9 @@ struct ring3_cpu {
 	struct ring3_thread *called;	/* the last one; it may have come since */
 	struct ring3_wake wakes[WAKES_MAX];	/* that the holder has put off */
 	u32 n_wakes;
+	bool waiters_for_wakes;	/* WAITERS is in the owner word for these only: nobody sleeps there */
+	struct ring3_thread *woken[WOKEN];	/* the last ones that were, in turn; a hint */
+	u32 n_woken;
 	u64 next_poll;		/* of the way out of calls */
 	u32 relaxed;		/* turns of pause in kernel code: ring3_relax() */
 	u32 yields;		/* in this wait */

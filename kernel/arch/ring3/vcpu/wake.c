@@ -16,6 +16,10 @@
 
 void vcpu_wake(struct ring3_thread *tb, u32 w)
 {
+	struct ring3_cpu *cpu = vcpu_cpu(r3t_vcpu(tb));
+
+	if (w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED))
+		WRITE_ONCE(cpu->woken[cpu->n_woken++ % WOKEN], tb);
 	if (w & RING3_WORD_SLEEPING)
 		ring3_host_futex_wake(&tb->word, 1);
 	else if (w & RING3_WORD_QUEUED)
@@ -35,7 +39,8 @@ static bool wake_later(struct ring3_thread *tb, u32 w)
 		return false;
 	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
 	/* So that it does not let go by the fast path. */
-	host_or(&vcpu->owner, RING3_OWNER_WAITERS);
+	if (!(host_or(&vcpu->owner, RING3_OWNER_WAITERS) & RING3_OWNER_WAITERS))
+		cpu->waiters_for_wakes = true;
 	return true;
 }
 

@@ -2,6 +2,7 @@
 //! What can be typed.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
@@ -32,6 +33,15 @@ pub enum Verb {
     Down(Down),
     /// List the nodes that are up
     Ls(Ls),
+    /// Connect standard input and output to a TCP port as seen from a node
+    #[command(after_help = help::CONNECT)]
+    Connect(Connect),
+    /// Listen on the host's loopback, and let connections go out from a node: SOCKS5 and HTTP CONNECT
+    #[command(after_help = help::SOCKS)]
+    Socks(Socks),
+    /// Wait until a node is up, or until a program listens there
+    #[command(override_usage = "ring3 wait [OPTIONS] NAME [tcp|udp PORT]", after_help = help::WAIT)]
+    Wait(Wait),
     /// Show the log of a node's kernel
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
@@ -45,6 +55,9 @@ pub enum Verb {
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
+    /// What `connect`, `socks` and `wait` do on the node
+    #[command(hide = true, subcommand)]
+    OnNode(OnNode),
     /// Show what this host offers and what ring3 will therefore do
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -146,6 +159,79 @@ pub struct Ls {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Connect {
+    /// Name of the node
+    pub name: String,
+    /// Name or address, looked up on the node
+    pub host: String,
+    /// TCP port
+    pub port: u16,
+}
+
+#[derive(Debug, Args)]
+pub struct Socks {
+    /// Name of the node
+    pub name: String,
+    /// Where to listen on the host's loopback; port 0: one that is free. It is printed
+    #[arg(
+        short,
+        long,
+        value_name = "ADDRESS:PORT",
+        default_value = "127.0.0.1:1080"
+    )]
+    pub listen: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+pub struct Wait {
+    /// Name of the node
+    pub name: String,
+    /// What kind of socket to wait for
+    #[arg(requires = "port")]
+    pub protocol: Option<Protocol>,
+    /// Its port
+    pub port: Option<u16>,
+    /// Give up after so many seconds
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 30.0, value_parser = help::seconds)]
+    pub timeout: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Protocol {
+    Tcp,
+    Udp,
+}
+
+impl Protocol {
+    /// As in /proc/net.
+    pub fn word(self) -> &'static str {
+        match self {
+            Protocol::Tcp => "tcp",
+            Protocol::Udp => "udp",
+        }
+    }
+}
+
+/// Arguments that another ring3 has made.
+#[derive(Debug, Subcommand)]
+pub enum OnNode {
+    Connect {
+        node: String,
+        host: String,
+        port: u16,
+    },
+    Socks {
+        node: String,
+    },
+    Wait {
+        node: String,
+        protocol: Protocol,
+        port: u16,
+        ms: u64,
+    },
 }
 
 #[derive(Debug, Args)]

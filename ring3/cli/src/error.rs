@@ -77,6 +77,16 @@ pub enum Failure {
     )]
     ProgramsForRun,
 
+    #[error("{address} is not on the loopback: use 127.0.0.1 or [::1], since everybody who reaches it uses the node")]
+    NotLoopback { address: std::net::SocketAddr },
+
+    #[error("nothing listens on {protocol} port {port} of node `{node}`: `ring3 exec {node} -- ss -tuln` shows what does")]
+    NobodyListens {
+        node: String,
+        protocol: &'static str,
+        port: u16,
+    },
+
     /// Everything was said already; only the status is left.
     #[error("")]
     Said,
@@ -104,6 +114,7 @@ impl Failure {
             Failure::Config(_)
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
+            | Failure::NotLoopback { .. }
             | Failure::ProgramsForRun => USAGE,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,

@@ -105,6 +105,41 @@ Example:
 Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
 was not found.";
 
+pub const CONNECT: &str = "\
+Examples:
+  ring3 connect web 127.0.0.1 5432
+  ssh -o ProxyCommand='ring3 connect web %h %p' root@10.0.0.1
+
+Exit status: 0 when the far side has ended the connection; 1 if there is none.";
+
+pub const SOCKS: &str = "\
+Example:
+  ring3 socks web &
+  curl --proxy socks5h://127.0.0.1:1080 http://10.0.0.1:8000/
+
+Whoever can connect to the host's loopback can use it: all users of this host. It ends with
+the node.";
+
+pub const WAIT: &str = "\
+Example:
+  ring3 exec web -- python3 -m http.server &
+  ring3 wait web tcp 8000
+
+Nothing connects to the port: the node's table of sockets is looked at. Exit status: 0 when
+there is such a socket; 1 if there was none in time.";
+
+/// A length of time that a person may mean.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    const DAY: f64 = 86_400.0;
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "seconds, such as 5 or 0.5".to_owned())?;
+    match (0.0..=DAY).contains(&seconds) {
+        true => Ok(seconds),
+        false => Err("0 to 86400 seconds".into()),
+    }
+}
+
 pub const COMPLETION: &str = "\
 Examples:
   ring3 completion bash >~/.local/share/bash-completion/completions/ring3

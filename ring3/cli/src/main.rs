@@ -8,6 +8,7 @@
 //! | [`program`] | the program to run, and the gate in front of it |
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
+//! | [`reach`] | from the host into a node: connect, socks, wait |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
@@ -28,6 +29,7 @@ mod node_args;
 mod node_log;
 mod nodes;
 mod program;
+mod reach;
 mod run;
 mod say;
 mod signals;
@@ -86,6 +88,9 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Run(_) => "run",
         Verb::Exec(_) => "exec",
         Verb::Up(_) => "up",
+        Verb::Connect(_) => "connect",
+        Verb::Socks(_) => "socks",
+        Verb::Wait(_) => "wait",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
         _ => return Ok(()),
     };
@@ -100,6 +105,10 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Run(args) => return run::run(&args),
         Verb::Exec(args) => return Err(run::exec(&args)),
         Verb::Up(args) => up::up(&args),
+        Verb::Connect(args) => return Err(reach::connect(&args)),
+        Verb::Socks(args) => return Err(reach::socks(&args)),
+        Verb::Wait(args) => return reach::wait(&args),
+        Verb::OnNode(args) => return reach::inside(&args),
         Verb::Down(args) => nodes::down(&args),
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Stat(args) => nodes::stat(&args),

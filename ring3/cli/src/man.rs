@@ -49,7 +49,7 @@ fn page() -> std::io::Result<Vec<u8>> {
         .to_writer(&mut out)?;
     for sub in command
         .get_subcommands()
-        .filter(|sub| sub.get_name() != "help")
+        .filter(|sub| sub.get_name() != "help" && !sub.is_hide_set())
     {
         subcommand(&mut out, sub)?;
     }

@@ -2,6 +2,7 @@
 //! The program that is to run on a node, and the gate that runs it.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,15 @@ impl Program {
 
     /// Becomes it.
     pub fn exec(&self, join: &Path) -> Failure {
+        self.exec_with(join, None)
+    }
+
+    /// The same with another standard input.
+    pub fn exec_with(&self, join: &Path, input: Option<OwnedFd>) -> Failure {
         let mut command = self.command(join);
+        if let Some(input) = input {
+            command.stdin(input);
+        }
         leaf::prepare_exec(&mut command);
         self.cannot_start(command.exec())
     }

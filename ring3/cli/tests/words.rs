@@ -14,10 +14,13 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 15] = [
     "run",
     "up",
     "exec",
+    "connect",
+    "socks",
+    "wait",
     "down",
     "ls",
     "log",

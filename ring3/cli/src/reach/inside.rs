@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 on-node`: what the commands of this module do on the node.
+
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use crate::args;
+use crate::error::{Failure, Result};
+
+use super::{copy, socks, TURN};
+
+/// State of /proc/net/tcp: TCP_LISTEN of <net/tcp_states.h>.
+const LISTEN: &str = "0A";
+
+pub fn inside(args: &args::OnNode) -> Result<u8> {
+    match args {
+        args::OnNode::Connect { node, host, port } => connect(node, host, *port),
+        args::OnNode::Socks { node } => serve(node),
+        args::OnNode::Wait {
+            node,
+            protocol,
+            port,
+            ms,
+        } => wait(node, *protocol, *port, Duration::from_millis(*ms)),
+    }
+}
+
+fn connect(node: &str, host: &str, port: u16) -> Result<u8> {
+    let stream = TcpStream::connect((host, port)).map_err(Failure::host(format!(
+        "connect to {host} port {port} from node `{node}`"
+    )))?;
+    let output = stream
+        .try_clone()
+        .map_err(Failure::host("copy a descriptor"))?;
+    // It may wait for a terminal for ever: the process ends without it.
+    std::thread::spawn(move || {
+        if copy::one_way(std::io::stdin(), &output).is_ok() {
+            let _ = output.shutdown(Shutdown::Write);
+        }
+    });
+    copy::one_way(&stream, std::io::stdout()).map_err(Failure::host(format!(
+        "pass on what {host} port {port} says"
+    )))?;
+    Ok(0)
+}
+
+fn serve(node: &str) -> Result<u8> {
+    let listener = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(Failure::host("take the listener over"))?;
+    socks::serve(&TcpListener::from(listener), node)
+}
+
+fn wait(node: &str, protocol: args::Protocol, port: u16, limit: Duration) -> Result<u8> {
+    let start = Instant::now();
+    loop {
+        if is_open(protocol, port)? {
+            return Ok(0);
+        }
+        if start.elapsed() >= limit {
+            return Err(Failure::NobodyListens {
+                node: node.to_owned(),
+                protocol: protocol.word(),
+                port,
+            });
+        }
+        std::thread::sleep(TURN);
+    }
+}
+
+/// Whether a socket of this port takes connections (TCP) or datagrams (UDP), whatever its address.
+fn is_open(protocol: args::Protocol, port: u16) -> Result<bool> {
+    for name in [protocol.word().to_owned(), format!("{}6", protocol.word())] {
+        let path = format!("/proc/net/{name}");
+        let text = std::fs::read_to_string(&path).map_err(Failure::host(format!("read {path}")))?;
+        if text
+            .lines()
+            .skip(1)
+            .any(|line| is_match(line, protocol, port))
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// `  0: 0100007F:1F40 00000000:0000 0A ...`
+fn is_match(line: &str, protocol: args::Protocol, port: u16) -> bool {
+    let mut words = line.split_whitespace().skip(1);
+    let local = words.next().and_then(|word| word.rsplit_once(':'));
+    let state = words.nth(1);
+    let is_port = local.is_some_and(|(_, hex)| u16::from_str_radix(hex, 16) == Ok(port));
+    is_port && (protocol == args::Protocol::Udp || state == Some(LISTEN))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use args::Protocol::{Tcp, Udp};
+
+    #[test]
+    fn lines_of_proc() {
+        let listening = "   0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000";
+        let connected = "   1: 0100007F:1F40 0100007F:9C40 01 00000000:00000000 00:00000000";
+        let six =
+            "   0: 00000000000000000000000000000000:0035 00000000000000000000000000000000:0000 07";
+        assert!(is_match(listening, Tcp, 8000));
+        assert!(!is_match(listening, Tcp, 8001));
+        assert!(!is_match(connected, Tcp, 8000));
+        assert!(is_match(six, Udp, 53));
+        assert!(!is_match("", Tcp, 0));
+    }
+}

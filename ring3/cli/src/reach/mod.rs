@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: from the host into a node, without privilege
+//!
+//! Only a process on the node can make the node's sockets. So each of these commands becomes a process of the
+//! node: the gate starts this very program again as `ring3 on-node ...`, whose inet sockets are the node's and
+//! whose pipes, terminals and inherited descriptors are the host's.
+//!
+//! ```text
+//! ring3 connect   standard input and output are the caller's; the connection is the node's
+//! ring3 socks     the listener is made on the host before, and inherited as standard input
+//! ring3 wait      reads the node's /proc/net until somebody listens
+//! ```
+
+mod copy;
+mod inside;
+mod socks;
+
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use ring3_node::client::Client;
+use ring3_node::Error;
+
+use crate::args;
+use crate::error::{Failure, Result};
+use crate::program::Program;
+use crate::say;
+
+pub use inside::inside;
+
+/// How often to look whether a node is up or a program listens.
+const TURN: Duration = Duration::from_millis(10);
+
+/// Becomes `ring3 on-node WORDS` on the node. Returns only if that fails.
+fn become_inside(node: &Client, words: &[&str], input: Option<OwnedFd>) -> Result<Failure> {
+    let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
+    let mut command = vec![exe.into_os_string(), "on-node".into()];
+    command.extend(words.iter().map(Into::into));
+    let program = Program::find(&command)?;
+    Ok(program.exec_with(&node.join_path(), input))
+}
+
+fn open(name: &str) -> Result<Client> {
+    ring3_config::name::node(name)?;
+    let node = Client::open(name)?;
+    node.is_up()?;
+    Ok(node)
+}
+
+/// `ring3 connect`: returns only if it fails.
+pub fn connect(args: &args::Connect) -> Failure {
+    let start = || {
+        let node = open(&args.name)?;
+        let port = args.port.to_string();
+        become_inside(&node, &["connect", &args.name, &args.host, &port], None)
+    };
+    start().unwrap_or_else(|failure| failure)
+}
+
+/// `ring3 socks`: returns only if it fails.
+pub fn socks(args: &args::Socks) -> Failure {
+    let start = || {
+        let node = open(&args.name)?;
+        if !args.listen.ip().is_loopback() {
+            return Err(Failure::NotLoopback {
+                address: args.listen,
+            });
+        }
+        let (listener, address) = listen(args.listen)?;
+        say::print(format!("{address}\n"))?;
+        become_inside(&node, &["socks", &args.name], Some(listener.into()))
+    };
+    start().unwrap_or_else(|failure| failure)
+}
+
+fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let fail = || Failure::host(format!("listen on {address}"));
+    let listener = TcpListener::bind(address).map_err(fail())?;
+    let bound = listener.local_addr().map_err(fail())?;
+    Ok((listener, bound))
+}
+
+/// `ring3 wait`: returns only if it fails, or if nothing but the node was waited for.
+pub fn wait(args: &args::Wait) -> Result<u8> {
+    ring3_config::name::node(&args.name)?;
+    let start = Instant::now();
+    let limit = Duration::from_secs_f64(args.timeout);
+    let node = loop {
+        let up = Client::open(&args.name).and_then(|node| node.is_up().map(|()| node));
+        match up {
+            Ok(node) => break node,
+            Err(Error::NoSuchNode { .. } | Error::Starting { .. }) if start.elapsed() < limit => {
+                std::thread::sleep(TURN);
+            }
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let (Some(protocol), Some(port)) = (args.protocol, args.port) else {
+        return Ok(0);
+    };
+    let left = limit
+        .saturating_sub(start.elapsed())
+        .as_millis()
+        .to_string();
+    let port = port.to_string();
+    let words = ["wait", &args.name, protocol.word(), &port, &left];
+    Err(become_inside(&node, &words, None)?)
+}

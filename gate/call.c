@@ -3,6 +3,7 @@
  * call.c - into the image and out of the gate
  */
 #include "signals.h"
+#include "ring3_lock.h"
 
 #ifdef GATE_NO_NODE
 /* The test build has no image: tasks come from the heap, nothing else exists. */
@@ -43,7 +44,7 @@ static void go_inside(void)
 static void ask_again(struct ring3_thread *t)
 {
 	if (unlikely(READ_ONCE(t->sigpending)))
-		__atomic_fetch_or(&t->word, RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+		r3_word_set(&t->word, RING3_WORD_SIGNAL);
 }
 
 long image_call(long nr, long a, long b, long c, long d, long e, long f)

@@ -20,6 +20,7 @@
  */
 #include "policy.h"
 #include "internal.h"
+#include "ring3_lock.h"
 #include "ring3_smp.h"
 #include <linux/futex.h>
 #include <linux/poll.h>
@@ -111,7 +112,7 @@ static void vcpu_give(struct ring3_vcpu *vcpu)
 {
 	u32 *kick = &vcpu->kick, pending = READ_ONCE(vcpu->pending);
 
-	if (__atomic_exchange_n(&vcpu->owner, 0, __ATOMIC_SEQ_CST) & RING3_OWNER_WAITERS)
+	if (r3_release(&vcpu->owner))
 		host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
 	/* What another vCPU or ring3-ports asked of this one was left to us, who do not drive. */
 	if (vcpu == gate.region->vcpu) {
@@ -131,9 +132,7 @@ static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turn
 	int i;
 
 	for (i = 0; i < turns; i++) {
-		o = 0;
-		if (__atomic_compare_exchange_n(&vcpu->owner, &o, me->tid | waiters, false,
-						__ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+		if (r3_freeze(&vcpu->owner, me->tid, waiters, &o)) {
 			WRITE_ONCE(vcpu->driver, (u64)me);
 			return true;
 		}
@@ -142,9 +141,7 @@ static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turn
 			continue;
 		}
 		waiters = RING3_OWNER_WAITERS;
-		if (!(o & waiters) &&
-		    !__atomic_compare_exchange_n(&vcpu->owner, &o, o | waiters, false,
-						 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		if (!(o & waiters) && !r3_say_waiting(&vcpu->owner, o))
 			continue;
 		host_syscall4(__NR_futex, (long)&vcpu->owner, FUTEX_WAIT, o | waiters, (long)&turn);
 	}
@@ -172,7 +169,7 @@ static bool vcpus_take(struct ring3_thread *me)
 	struct ring3_vcpu *first = gate.region->vcpu, *vcpu;
 	int turns, i;
 
-	__atomic_fetch_or(&me->word, RING3_WORD_BATON, __ATOMIC_SEQ_CST);
+	r3_word_set(&me->word, RING3_WORD_BATON);
 	if (!vcpu_next(first))
 		return vcpu_take(first, me, TAKE_TURNS);
 	for (i = 0; i < TAKE_TURNS; i += TAKE_SEVERAL) {
@@ -201,7 +198,7 @@ static long send(struct gate_regs *r, struct targets *t)
 			targets_wait(t);
 		vcpus_give(NULL);
 	}
-	__atomic_fetch_and(&me->word, ~RING3_WORD_BATON, __ATOMIC_SEQ_CST);
+	r3_word_clear(&me->word, RING3_WORD_BATON);
 	signal_set_mask(mask);
 	return ret;
 }

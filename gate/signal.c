@@ -32,6 +32,7 @@
  */
 #include "signals.h"
 #include "ring3_adopt.h"
+#include "ring3_lock.h"
 #include <linux/audit.h>
 
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
@@ -141,7 +142,7 @@ static void note(const siginfo_t *info, struct ucontext *uc)
 	tcb->pending[tcb->npending++] = *info;
 	uc->uc_sigmask = ALL_BLOCKED;
 	WRITE_ONCE(t->sigpending, 1);
-	__atomic_fetch_or(&t->word, RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	r3_word_set(&t->word, RING3_WORD_SIGNAL);
 }
 
 /*
@@ -240,7 +241,7 @@ void signal_quiet(struct gate_tcb *tcb)
 	struct ring3_thread *t = tcb->thread;
 
 	WRITE_ONCE(t->sigpending, 0);
-	__atomic_fetch_and(&t->word, ~RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	r3_word_clear(&t->word, RING3_WORD_SIGNAL);
 }
 
 /*

@@ -33,6 +33,7 @@
  * may be taken.
  */
 #include "internal.h"
+#include "ring3_lock.h"
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/prctl.h>
@@ -114,7 +115,7 @@ bool stop_signal(const siginfo_t *info)
 	}
 	WRITE_ONCE(tcb->stop, 1);
 	WRITE_ONCE(t->sigpending, 1);
-	__atomic_fetch_or(&t->word, RING3_WORD_SIGNAL, __ATOMIC_SEQ_CST);
+	r3_word_set(&t->word, RING3_WORD_SIGNAL);
 	return true;
 }
 

@@ -94,7 +94,7 @@ void ring3_timer_irq(void)
 	ring3_wake_now(vcpu);
 	/* A call that goes on and on never comes to where signals are looked at (host_wait()). */
 	if ((host_load(&tb->word) & RING3_WORD_SIGNAL) && tb->task && r3t_call(tb) != R3_CALL_DONE) {
-		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		r3_word_clear(&tb->word, RING3_WORD_SIGNAL);
 		set_notify_signal((struct task_struct *)tb->task);
 	}
 	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||

@@ -119,7 +119,7 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 		o = host_load(&vcpu->owner);
 		if ((o & ~RING3_OWNER_WAITERS) != tid)
 			break;
-	} while (!host_cas(&vcpu->owner, o, 0));
+	} while (!r3_reclaim(&vcpu->owner, o));
 	if (o & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
 	ring3_kick(vcpu);
@@ -127,14 +127,10 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 
 static void take(struct ring3_thread *me, struct ring3_vcpu *vcpu)
 {
-	u32 o;
-
 #ifdef CONFIG_SMP
 	me->image_private[R3T_VCPU] = (unsigned long)vcpu;
 #endif
-	do {
-		o = host_load(&vcpu->owner);
-	} while (!host_cas(&vcpu->owner, o, me->tid | (o & RING3_OWNER_WAITERS)));
+	r3_pass_to(&vcpu->owner, me->tid);
 	WRITE_ONCE(vcpu->driver, (unsigned long)me);
 	r3t_call(me) = R3_CALL_DONE;
 }
@@ -192,7 +188,7 @@ void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_
 		ring3_adopt_let_go(death, fate);
 		return;
 	}
-	handed = host_load(&holder->word) & HANDED_BITS;
+	handed = host_load(&holder->word) & RING3_WORD_HANDED;
 	see_through_handler(holder, &regs);
 	if (in_text(&regs) && on_task_stack(&regs)) {
 		prepare(&regs);

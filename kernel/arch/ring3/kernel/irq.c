@@ -81,7 +81,7 @@ static void handle(u32 bits)
 	/* The holder before may have overwritten WAITERS as it let go, and this one has to know. */
 	if (bits & RING3_IRQ_SLEEPER) {
 		ring3_this_cpu->waiters_for_wakes = false;
-		host_or(&ring3_this_vcpu->owner, RING3_OWNER_WAITERS);
+		r3_keep_waiters(&ring3_this_vcpu->owner);
 	}
 	if (IS_ENABLED(CONFIG_SMP) && (bits & (RING3_IRQ_RESCHED | RING3_IRQ_CALL)))
 		ring3_handle_ipi(bits);

@@ -166,7 +166,7 @@ void ring3_service(void)
 	unsigned long request = r3t_request(tb);
 
 	if (unlikely(host_load(&tb->word) & RING3_WORD_COME)) {
-		host_andnot(&tb->word, RING3_WORD_COME);
+		r3_word_clear(&tb->word, RING3_WORD_COME);
 		if (tb->task)
 			wake_up_process((struct task_struct *)tb->task);
 	}
@@ -261,7 +261,7 @@ static void take_signals(struct ring3_thread *tb, bool inside)
 			task_work_run();
 		/* It may have come for a call that has not begun yet. */
 		if (READ_ONCE(tb->sigpending))
-			host_or(&tb->word, RING3_WORD_SIGNAL);
+			r3_word_set(&tb->word, RING3_WORD_SIGNAL);
 	}
 	if (test_thread_flag(TIF_SIGPENDING)) {
 		forward_signals(tb, inside);

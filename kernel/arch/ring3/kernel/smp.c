@@ -140,7 +140,7 @@ int __cpu_up(unsigned int cpu, struct task_struct *idle)
 	((unsigned long *)idle->thread.sp)[6] = (unsigned long)ring3_secondary;
 	vcpu->task = (unsigned long)idle;
 	host_or(vcpu_pending(vcpu), RING3_IRQ_RESCHED);
-	host_store(&vcpu->owner, 0);
+	r3_release(&vcpu->owner);
 	ring3_kick(vcpu);
 	while (!cpu_online(cpu)) {
 		if (ring3_clock() > end) {

@@ -58,7 +58,7 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 	struct ring3_thread *holder;
 	struct ring3_proc *proc;
 
-	if (!o || (o & RING3_OWNER_POLLING))
+	if (r3_owner_is_free(o))
 		return false;
 	holder = ring3_holder(vcpu, o & RING3_OWNER_TID);
 	proc = holder ? (struct ring3_proc *)holder->proc : NULL;
@@ -69,11 +69,11 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
 		return false;
 	/* It may have let go after we looked, and ended in peace. */
-	if ((host_load(&vcpu->owner) ^ o) & ~RING3_OWNER_WAITERS)
+	if (!r3_owner_same(host_load(&vcpu->owner), o))
 		return false;
 	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
-	    (host_load(&holder->word) & HANDED_BITS)) {
-		if (host_cas(&vcpu->owner, o, 0) && (o & RING3_OWNER_WAITERS))
+	    (host_load(&holder->word) & RING3_WORD_HANDED)) {
+		if (r3_reclaim(&vcpu->owner, o) && r3_owner_waits(o))
 			ring3_host_futex_wake(&vcpu->owner, 1);
 		return true;
 	}

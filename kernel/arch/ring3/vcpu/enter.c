@@ -41,8 +41,6 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	enum acquired got;
-	struct wakes wakes;
-	u32 o;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -66,17 +64,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return vcpu_wait(tb, WATCHES);
 
 	case R3_PARK_HANDOVER:
-		vcpu_owe(tb);
-		vcpu_take_wakes(vcpu_cpu(vcpu), &wakes);
-		WRITE_ONCE(vcpu->driver, (unsigned long)to);
-		host_or(&to->word, RING3_WORD_OFFERED);
-		do {
-			o = host_load(&vcpu->owner);
-		} while (!host_cas(&vcpu->owner, o,
-				   to->tid | (o & RING3_OWNER_WAITERS)));
-		vcpu_give_baton(to);
-		vcpu_send_wakes(&wakes);
-		vcpu_owe_no_more(tb);
+		vcpu_hand_over(tb, to);
 		if (r3t_call(tb) == R3_CALL_DONE) {
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;

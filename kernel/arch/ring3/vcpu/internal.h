@@ -96,7 +96,7 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched);
 bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters);
 bool vcpu_is_handed(struct ring3_thread *tb);
 bool vcpu_take_offer(struct ring3_thread *tb);
-void vcpu_give_baton(struct ring3_thread *to);
+void vcpu_hand_over(struct ring3_thread *tb, struct ring3_thread *to);
 void vcpu_ask(struct ring3_vcpu *vcpu, u32 how);
 bool vcpu_announce(struct ring3_vcpu *vcpu, u32 o);
 int vcpu_drive_again(struct ring3_thread *tb);

@@ -70,7 +70,7 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 	for_wakes = cpu->waiters_for_wakes;
 	cpu->waiters_for_wakes = false;
 	/* A thread that has come to sleep there since says so in `pending'. */
-	if ((host_xchg(&vcpu->owner, 0) & RING3_OWNER_WAITERS) &&
+	if (r3_release(&vcpu->owner) &&
 	    (!for_wakes || (host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER)))
 		ring3_host_futex_wake(&vcpu->owner, 1);
 	if (owes) {
@@ -83,11 +83,8 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	u32 o = host_load(&vcpu->owner);
 
-	if (o && !(o & RING3_OWNER_POLLING))
-		return false;
-	if (!host_cas(&vcpu->owner, o, tb->tid | waiters | (o & RING3_OWNER_WAITERS)))
+	if (!r3_try_acquire(&vcpu->owner, tb->tid, waiters))
 		return false;
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);
 	return true;
@@ -96,7 +93,7 @@ bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters)
 /* The vCPU was handed to this thread, or is being handed. */
 bool vcpu_is_handed(struct ring3_thread *tb)
 {
-	return (host_load(&r3t_vcpu(tb)->owner) & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == tb->tid;
+	return r3_owner_is(host_load(&r3t_vcpu(tb)->owner), tb->tid);
 }
 
 /*
@@ -107,20 +104,25 @@ bool vcpu_take_offer(struct ring3_thread *tb)
 {
 	u32 w = host_load(&tb->word);
 
-	return (w & RING3_WORD_OFFERED) && vcpu_is_handed(tb) &&
-	       host_cas(&tb->word, w, w & ~(RING3_WORD_OFFERED | RING3_WORD_COME));
+	return (w & RING3_WORD_OFFERED) && vcpu_is_handed(tb) && r3_accept_offer(&tb->word, w);
 }
 
-void vcpu_give_baton(struct ring3_thread *to)
+/* The owner hands the vCPU to another thread. It may be killed between any two of the three steps. */
+void vcpu_hand_over(struct ring3_thread *tb, struct ring3_thread *to)
 {
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	struct wakes wakes;
 	u32 w;
 
-	do {
-		w = host_load(&to->word);
-		if (!(w & RING3_WORD_OFFERED))
-			return;
-	} while (!host_cas(&to->word, w, (w & ~RING3_WORD_OFFERED) | RING3_WORD_BATON));
-	vcpu_wake(to, w);
+	vcpu_owe(tb);
+	vcpu_take_wakes(vcpu_cpu(vcpu), &wakes);
+	WRITE_ONCE(vcpu->driver, (unsigned long)to);
+	r3_word_set(&to->word, RING3_WORD_OFFERED);
+	r3_pass_to(&vcpu->owner, to->tid);
+	if (r3_hand_over(&to->word, &w))
+		vcpu_wake(to, w);
+	vcpu_send_wakes(&wakes);
+	vcpu_owe_no_more(tb);
 }
 
 /* Says in `pending' that a thread waits, for the holder to see as it leaves, and in long kernel work (irq.c). */
@@ -141,7 +143,7 @@ bool vcpu_announce(struct ring3_vcpu *vcpu, u32 o)
 
 	if (!was || (was & RING3_OWNER_POLLING))
 		return false;
-	if (host_load(&vcpu->owner) != o && !host_cas(&vcpu->owner, was, o))
+	if (host_load(&vcpu->owner) != o && !r3_say_waiting(&vcpu->owner, was))
 		return false;
 	/* The way out of the fast path may overwrite WAITERS, but it looks here after that. */
 	vcpu_ask(vcpu, RING3_IRQ_SLEEPER);
@@ -164,7 +166,7 @@ int vcpu_drive_again(struct ring3_thread *tb)
 	u32 w = host_load(&tb->word);
 
 	if (w & (RING3_WORD_DONE | RING3_WORD_OFFERED))
-		host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_OFFERED);
+		r3_word_clear(&tb->word, RING3_WORD_DONE | RING3_WORD_OFFERED);
 	if (w & RING3_WORD_DONE)
 		r3t_call(tb) = R3_CALL_DONE;
 	return 1;
@@ -178,12 +180,13 @@ int vcpu_drive_again(struct ring3_thread *tb)
 void vcpu_wake_sleeper(struct ring3_thread *tb)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	u32 o;
 
 	while ((host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER) &&
-	       host_cas(&vcpu->owner, 0, tb->tid | RING3_OWNER_WAITERS)) {
+	       r3_freeze(&vcpu->owner, tb->tid, RING3_OWNER_WAITERS, &o)) {
 		WRITE_ONCE(vcpu->driver, 0);
 		host_andnot(vcpu_pending(vcpu), RING3_IRQ_SLEEPER);
-		host_xchg(&vcpu->owner, 0);
+		r3_release(&vcpu->owner);
 		ring3_host_futex_wake(&vcpu->owner, 1);
 	}
 }

@@ -34,7 +34,7 @@ static bool somebody_has_no_cpu(struct ring3_cpu *cpu)
 			continue;
 		w = host_load(&tb->word);
 		if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) &&
-		    (w & (RING3_WORD_DONE | RING3_WORD_COME | HANDED_BITS)))
+		    (w & (RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_HANDED)))
 			return true;
 	}
 	return false;
@@ -77,7 +77,6 @@ int vcpu_poll(struct ring3_thread *tb)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
-	u32 mine = tb->tid | RING3_OWNER_POLLING;
 	u64 start, now, last, cap = READ_ONCE(ring3_region.spin_ns);
 	struct pollfd fds[RING3_PORTS_MAX];
 	u32 fd_bits[RING3_PORTS_MAX];
@@ -110,22 +109,19 @@ int vcpu_poll(struct ring3_thread *tb)
 	if (owes)
 		vcpu_owe(tb);
 	vcpu_take_wakes(cpu, &wakes);
-	o = host_load(&vcpu->owner);
-	if (!host_cas(&vcpu->owner, o, mine | (o & RING3_OWNER_WAITERS)))
-		host_or(&vcpu->owner, RING3_OWNER_POLLING);
+	o = r3_start_polling(&vcpu->owner);
 	if (owes) {
 		vcpu_send_wakes(&wakes);
 		vcpu_owe_no_more(tb);
 	}
-	if (o & RING3_OWNER_WAITERS) {
+	if (r3_owner_waits(o)) {
 		ring3_host_futex_wake(&vcpu->owner, 1);
 		/* It takes the vCPU from us, and the host may have put it on this CPU. */
 		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
 	}
 
 	for (;;) {
-		o = host_load(&vcpu->owner);
-		if ((o & ~RING3_OWNER_WAITERS) != mine) {
+		if (!r3_owner_polls(host_load(&vcpu->owner), tb->tid)) {
 			cpu->patience = yielded ? 0 : COMES_NS;
 			return vcpu_wait(tb, POLLED);
 		}
@@ -177,14 +173,11 @@ int vcpu_poll(struct ring3_thread *tb)
 		yielded = now - last > YIELDED_NS;
 		beside_peer = ring3_poll_beside_peer();
 	}
-	do {
-		o = host_load(&vcpu->owner);
-		if ((o & ~RING3_OWNER_WAITERS) != mine)
-			return vcpu_wait(tb, POLLED);
-	} while (!host_cas(&vcpu->owner, o, o & ~RING3_OWNER_POLLING));
+	if (!r3_stop_polling(&vcpu->owner, tb->tid))
+		return vcpu_wait(tb, POLLED);
 
 	if (event && (host_load(&tb->word) & RING3_WORD_SIGNAL)) {
-		host_andnot(&tb->word, RING3_WORD_SIGNAL);
+		r3_word_clear(&tb->word, RING3_WORD_SIGNAL);
 		r3t_request(tb) |= R3_REQ_SIGNAL;
 	}
 	return 1;

@@ -12,6 +12,7 @@
 #include <asm/ring3.h>
 #include <asm/switch_to.h>
 #include <ring3/ring3_adopt.h>
+#include <ring3/ring3_lock.h>
 #include <ring3/ring3_smp.h>
 #include "tuning.h"
 
@@ -28,12 +29,6 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 	return __atomic_compare_exchange_n(p, &old, new, false,
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
-
-/* Internal bits of thread->word. */
-#define RING3_WORD_SLEEPING	(1u << 31)	/* the thread is in futex_wait on this word */
-#define RING3_WORD_COME		(1u << 30)	/* its task waits for it, see ring3_user_reach() */
-#define RING3_WORD_QUEUED	(1u << 29)	/* it is in futex_wait on the vCPU word instead */
-#define HANDED_BITS	(RING3_WORD_BATON | RING3_WORD_OFFERED)	/* not taken up yet */
 
 /*
  * pending: a thread waits for the vCPU. The holder lets go at the next switch, and as it goes home it wakes the

@@ -37,7 +37,7 @@ static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiter
 		if (host_load(&tb->word) & bits)
 			return NOT_NEEDED;
 		o = host_load(&vcpu->owner);
-		if (!o || (o & RING3_OWNER_POLLING)) {
+		if (r3_owner_is_free(o)) {
 			if (ring3_poisoned())
 				return POISONED;
 			gone++;
@@ -77,7 +77,7 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 		got = acquire_awake(tb, bits, waiters);
 		if (got == TAKEN && (host_load(&tb->word) & RING3_WORD_OFFERED))
 			/* Of one who died before it could hand over. */
-			host_andnot(&tb->word, RING3_WORD_OFFERED);
+			r3_word_clear(&tb->word, RING3_WORD_OFFERED);
 		/* If it slept, its wake-up was that of a release, which wakes one: now another has to have it. */
 		if (got == NOT_NEEDED && waiters)
 			ring3_host_futex_wake(&vcpu->owner, 1);
@@ -87,13 +87,13 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 		if (!vcpu_announce(vcpu, o))
 			continue;
 		waiters = RING3_OWNER_WAITERS;
-		if (bits && (host_or(&tb->word, RING3_WORD_QUEUED) & bits)) {
-			host_andnot(&tb->word, RING3_WORD_QUEUED);
+		if (bits && (r3_word_set(&tb->word, RING3_WORD_QUEUED) & bits)) {
+			r3_word_clear(&tb->word, RING3_WORD_QUEUED);
 			continue;
 		}
 		ret = ring3_host_futex_wait(&vcpu->owner, o, ACQUIRE_SLEEP_NS);
 		if (bits)
-			host_andnot(&tb->word, RING3_WORD_QUEUED);
+			r3_word_clear(&tb->word, RING3_WORD_QUEUED);
 		if (ret != -ETIMEDOUT)
 			continue;
 		waited += ACQUIRE_SLEEP_NS;
@@ -127,15 +127,15 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 		w = host_load(&tb->word);
 		if (w & RING3_WORD_BATON) {
 			if (vcpu_is_handed(tb)) {
-				host_andnot(&tb->word, HANDED_BITS | RING3_WORD_COME);
+				r3_word_clear(&tb->word, RING3_WORD_HANDED | RING3_WORD_COME);
 				return 1;
 			}
 			/* Of one who came back late to an offer that was taken; this is another. */
-			host_cas(&tb->word, w, (w & ~RING3_WORD_BATON) | RING3_WORD_OFFERED);
+			r3_put_back_stale(&tb->word, w);
 			continue;
 		}
 		if (w & RING3_WORD_DONE) {
-			host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+			r3_word_clear(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
 			return 0;
 		}
 		if ((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) && !vcpu_is_handed(tb)) {
@@ -145,13 +145,13 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 				return vcpu_fail(tb);
 			if (got == NOT_NEEDED)
 				continue;
-			w = host_andnot(&tb->word, RING3_WORD_SIGNAL);
+			w = r3_word_clear(&tb->word, RING3_WORD_SIGNAL);
 			/*
 			 * Whoever finished the call did so before we got the vCPU. It may be pending
 			 * what came since, for who asks for a look at it has seen that we drive.
 			 */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
-				host_andnot(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+				r3_word_clear(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
 				return ring3_host_leave(tb);
 			}
 			if (w & RING3_WORD_SIGNAL)
@@ -166,15 +166,15 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 				spin = 0;
 			continue;
 		}
-		if (!host_cas(&tb->word, w, w | RING3_WORD_SLEEPING))
+		if (!r3_say_sleeping(&tb->word, w))
 			continue;
 		if (how != WATCHES)
 			ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
 		else if (ring3_watch(tb, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS, &ret)) {
-			host_andnot(&tb->word, RING3_WORD_SLEEPING);
+			r3_word_clear(&tb->word, RING3_WORD_SLEEPING);
 			return vcpu_drive_again(tb);
 		}
-		host_andnot(&tb->word, RING3_WORD_SLEEPING);
+		r3_word_clear(&tb->word, RING3_WORD_SLEEPING);
 		if (vcpu_take_offer(tb))
 			return 1;
 		if (ret != -ETIMEDOUT)

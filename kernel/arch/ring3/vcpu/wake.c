@@ -39,7 +39,7 @@ static bool wake_later(struct ring3_thread *tb, u32 w)
 		return false;
 	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
 	/* So that it does not let go by the fast path. */
-	if (!(host_or(&vcpu->owner, RING3_OWNER_WAITERS) & RING3_OWNER_WAITERS))
+	if (!r3_keep_waiters(&vcpu->owner))
 		cpu->waiters_for_wakes = true;
 	return true;
 }
@@ -95,7 +95,7 @@ static bool owed_by(const struct ring3_proc *proc)
 /* The process is dead: nobody else sends what its threads owe. */
 void vcpu_send_for_dead(const struct ring3_proc *proc)
 {
-	const u32 told = RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_SIGNAL | HANDED_BITS;
+	const u32 told = RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_SIGNAL | RING3_WORD_HANDED;
 	struct ring3_thread *tb;
 	u32 w;
 
@@ -127,7 +127,7 @@ void ring3_wake_now(struct ring3_vcpu *vcpu)
 
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
 {
-	wake_thread(tb, host_or(&tb->word, bits));
+	wake_thread(tb, r3_word_set(&tb->word, bits));
 }
 
 /*

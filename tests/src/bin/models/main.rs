@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Models of what threads agree on by shared words alone, each tried in all interleavings
 //! (check.rs): who may run kernel code, who sleeps and who wakes whom, who stops whom. What is written
-//! here follows the C code step by step and under its names; who changes one changes the other.
+//! here follows the C code step by step and under its names; who changes one changes the other. What a step makes of
+//! an owner word or a thread's word is not written here: it is generated from include/ring3_lock.h (lock.rs).
 //!
 //! Each model has to hold, and has to fail once a fault is planted in it.
 
 mod check;
 mod deadline;
 mod link;
+mod lock;
 mod stop;
 mod vcpu;
 mod watch;

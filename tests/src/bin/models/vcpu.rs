@@ -11,6 +11,7 @@ mod hand;
 mod wait;
 
 use crate::check::{Cpu, Model, Program, State, WORDS};
+use crate::lock;
 use drive::{acquire_and_drive, leave, start};
 use hand::{from_dead, hand};
 use wait::{poll, wait};
@@ -27,20 +28,19 @@ const SERVED: usize = 5;
 const POISONED: usize = 6;
 const HANDING: usize = 7;
 
-const WAITERS: u8 = 0x80;
-const POLLING: u8 = 0x40;
-const TID: u8 = 0x3f;
+use crate::lock::{
+    RING3_OWNER_POLLING as POLLING, RING3_OWNER_TID as TID, RING3_OWNER_WAITERS as WAITERS,
+};
 
 /// Bits of PENDING: what is to be served, and RING3_IRQ_SLEEPER.
 const WORK: u8 = 1;
 const ASKED: u8 = 2;
 
-const DONE: u8 = 1;
-const BATON: u8 = 2;
-const SIGNAL: u8 = 4;
-const OFFERED: u8 = 8;
-const QUEUED: u8 = 0x10;
-const SLEEPING: u8 = 0x80;
+use crate::lock::{
+    RING3_WORD_BATON as BATON, RING3_WORD_DONE as DONE, RING3_WORD_HANDED as HANDED,
+    RING3_WORD_OFFERED as OFFERED, RING3_WORD_QUEUED as QUEUED, RING3_WORD_SIGNAL as SIGNAL,
+    RING3_WORD_SLEEPING as SLEEPING,
+};
 
 /// A fault to plant, so that it is seen that its absence is checked.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,10 +88,6 @@ const TAKEN: usize = 4;
 
 fn tid(cpu: &Cpu) -> u8 {
     cpu.me() as u8 + 1
-}
-
-fn is_mine(owner: u8, tid: u8) -> bool {
-    owner & TID == tid && owner & POLLING == 0
 }
 
 /// Who waits on WORD: the thread with this index.

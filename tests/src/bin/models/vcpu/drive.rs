@@ -34,7 +34,7 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
         pc::ACQUIRE => {
             let o = cpu.load(OWNER);
             cpu.set(O, o);
-            let free = o == 0 || o & POLLING != 0;
+            let free = lock::r3_owner_is_free(o);
             cpu.go(if free {
                 pc::ACQUIRE_TAKE
             } else {
@@ -43,7 +43,7 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
         }
         pc::ACQUIRE_TAKE => {
             let o = cpu.get(O);
-            let got = cpu.swap_if(OWNER, o, tid | cpu.get(W) | (o & WAITERS));
+            let got = cpu.swap_if(OWNER, o, lock::r3_owner_taken(o, tid, cpu.get(W)));
             cpu.go(match got {
                 true if bits != 0 => pc::ACQUIRED,
                 true => pc::DRIVE,
@@ -65,10 +65,11 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
                 return cpu.done();
             }
             cpu.go(match o {
-                0 => pc::ACQUIRE,
-                o if o & POLLING != 0 => pc::ACQUIRE,
-                o if bits != 0 && o & TID == tid && plant != Plant::Unqueued => instead(cpu, plant),
-                o if o & WAITERS != 0 => pc::ACQUIRE_ASK,
+                o if lock::r3_owner_is_free(o) => pc::ACQUIRE,
+                o if bits != 0 && lock::r3_owner_is(o, tid) && plant != Plant::Unqueued => {
+                    instead(cpu, plant)
+                }
+                o if lock::r3_owner_waits(o) => pc::ACQUIRE_ASK,
                 _ => pc::ACQUIRE_FLAG,
             });
         }
@@ -225,7 +226,7 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
             cpu.go(pc::LOOK_AGAIN);
         }
         pc::RELEASE => {
-            let wake = cpu.swap(OWNER, 0) & WAITERS != 0 && plant != Plant::NoWake;
+            let wake = lock::r3_owner_waits(cpu.swap(OWNER, 0)) && plant != Plant::NoWake;
             cpu.go(if wake {
                 pc::RELEASE_WAKE
             } else {
@@ -273,7 +274,7 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
             let o = cpu.load(OWNER);
             let looks = cpu.get(WHY) == LOOKS && plant != Plant::OneLook;
             cpu.set(O, o);
-            if o == 0 || o & POLLING != 0 {
+            if lock::r3_owner_is_free(o) {
                 cpu.go(pc::TRY_TAKE);
             } else if !(looks && cpu.load(PENDING) != 0 && cpu.is_on_its_way(OWNER)) {
                 cpu.go(pc::LEFT);
@@ -281,7 +282,7 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
         }
         pc::TRY_TAKE => {
             let o = cpu.get(O);
-            let taken = cpu.swap_if(OWNER, o, tid | (o & WAITERS));
+            let taken = cpu.swap_if(OWNER, o, lock::r3_owner_taken(o, tid, 0));
             cpu.go(match taken {
                 true => pc::DRIVE,
                 false if cpu.get(WHY) == LOOKS => pc::TRY,

@@ -28,7 +28,7 @@ pub fn hand(cpu: &mut Cpu, plant: Plant) {
         }
         pc::HAND_OWNER => {
             let o = cpu.get(O);
-            let handed = cpu.swap_if(OWNER, o, WAITER_TID | (o & WAITERS));
+            let handed = cpu.swap_if(OWNER, o, lock::r3_owner_taken(o, WAITER_TID, 0));
             cpu.go(if handed {
                 pc::HAND_BATON
             } else {
@@ -49,7 +49,7 @@ pub fn hand(cpu: &mut Cpu, plant: Plant) {
         }
         pc::HAND_BATON_SET => {
             let w = cpu.get(O);
-            match cpu.swap_if(WORD, w, (w & !OFFERED) | BATON) {
+            match cpu.swap_if(WORD, w, lock::r3_word_handed(w)) {
                 true => say(cpu, w),
                 false => cpu.go(pc::HAND_BATON),
             }
@@ -80,7 +80,7 @@ pub fn from_dead(cpu: &mut Cpu, plant: Plant) {
         pc::DEAD => {
             let o = cpu.load(OWNER);
             cpu.set(O, o);
-            let held = o != 0 && o & POLLING == 0;
+            let held = !lock::r3_owner_is_free(o);
             cpu.go(if held { pc::DEAD_ASK } else { pc::ACQUIRE });
         }
         pc::DEAD_ASK => {
@@ -92,7 +92,7 @@ pub fn from_dead(cpu: &mut Cpu, plant: Plant) {
             });
         }
         pc::DEAD_AGAIN => {
-            let same = (cpu.load(OWNER) ^ cpu.get(O)) & !WAITERS == 0;
+            let same = lock::r3_owner_same(cpu.load(OWNER), cpu.get(O));
             cpu.go(if same { pc::DEAD_DRIVER } else { pc::ACQUIRE });
         }
         pc::DEAD_DRIVER => {
@@ -103,7 +103,7 @@ pub fn from_dead(cpu: &mut Cpu, plant: Plant) {
             });
         }
         pc::DEAD_BATON => {
-            let fresh = cpu.get(O) & TID == WAITER_TID && cpu.load(WORD) & (BATON | OFFERED) != 0;
+            let fresh = cpu.get(O) & TID == WAITER_TID && cpu.load(WORD) & HANDED != 0;
             if fresh {
                 return cpu.go(pc::DEAD_FREE);
             }
@@ -114,7 +114,7 @@ pub fn from_dead(cpu: &mut Cpu, plant: Plant) {
         }
         pc::DEAD_FREE => {
             let o = cpu.get(O);
-            let wake = cpu.swap_if(OWNER, o, 0) && o & WAITERS != 0;
+            let wake = cpu.swap_if(OWNER, o, 0) && lock::r3_owner_waits(o);
             cpu.go(if wake { pc::DEAD_WAKE } else { pc::ACQUIRE });
         }
         _ => {

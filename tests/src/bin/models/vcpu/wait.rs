@@ -31,7 +31,7 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
             }
         }
         pc::WAIT_SIGNAL => {
-            let handed = is_mine(cpu.load(OWNER), tid) && plant != Plant::Unqueued;
+            let handed = lock::r3_owner_is(cpu.load(OWNER), tid) && plant != Plant::Unqueued;
             if !handed {
                 cpu.set(BITS, BATON | DONE);
                 cpu.go(pc::ACQUIRE);
@@ -42,12 +42,12 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
             }
         }
         pc::WAIT_HANDED => {
-            let mine = is_mine(cpu.load(OWNER), tid);
+            let mine = lock::r3_owner_is(cpu.load(OWNER), tid);
             cpu.go(if mine { pc::WAIT_BATON } else { pc::WAIT_STALE });
         }
         pc::WAIT_STALE => {
             let w = cpu.get(O);
-            cpu.swap_if(WORD, w, (w & !BATON) | OFFERED);
+            cpu.swap_if(WORD, w, lock::r3_word_stale(w));
             cpu.go(pc::WAIT);
         }
         pc::WAIT_BATON => {
@@ -79,12 +79,12 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
         // After a wake-up or a time-out: who offered may have died before it could say more, or will find it taken.
         pc::WAIT_OFFER => {
             let w = cpu.get(O);
-            let mine = w & OFFERED != 0 && is_mine(cpu.load(OWNER), tid);
+            let mine = w & OFFERED != 0 && lock::r3_owner_is(cpu.load(OWNER), tid);
             cpu.go(if mine { pc::WAIT_ACCEPT } else { pc::WAIT_FLAG });
         }
         _ => {
             let w = cpu.get(O);
-            let accepted = cpu.swap_if(WORD, w, w & !OFFERED);
+            let accepted = cpu.swap_if(WORD, w, lock::r3_word_accepted(w));
             if accepted {
                 cpu.ghost(HANDING, 0);
             }
@@ -96,22 +96,16 @@ pub fn wait(cpu: &mut Cpu, plant: Plant, mortals: bool) {
 /// host_poll(), then R3_PARK_SLEEP
 pub fn poll(cpu: &mut Cpu, plant: Plant) {
     let tid = tid(cpu);
-    let mine = tid | POLLING;
     match cpu.pc() {
         pc::POLL => {
             cpu.ghost(INSIDE, 0);
-            let o = cpu.load(OWNER);
-            cpu.set(O, o);
             cpu.go(pc::POLL_MARK);
         }
         pc::POLL_MARK => {
-            let o = cpu.get(O);
-            let marked = cpu.locked(OWNER, |now| match now == o {
-                true => mine | (o & WAITERS),
-                false => now | POLLING,
-            });
-            cpu.require(marked & TID == tid, "the vCPU of a driver was taken");
-            cpu.go(if o & WAITERS != 0 {
+            let o = cpu.set_bits(OWNER, POLLING);
+            cpu.set(O, o);
+            cpu.require(o & TID == tid, "the vCPU of a driver was taken");
+            cpu.go(if lock::r3_owner_waits(o) {
                 pc::POLL_WAKE
             } else {
                 pc::POLL_LOOK
@@ -123,7 +117,7 @@ pub fn poll(cpu: &mut Cpu, plant: Plant) {
         }
         pc::POLL_LOOK => {
             let o = cpu.load(OWNER);
-            if o & !WAITERS != mine && plant != Plant::BlindPoller {
+            if !lock::r3_owner_polls(o, tid) && plant != Plant::BlindPoller {
                 return cpu.go(pc::WAIT);
             }
             if cpu.choose(2) == 1 {
@@ -140,7 +134,7 @@ pub fn poll(cpu: &mut Cpu, plant: Plant) {
         pc::UNPOLL => {
             let o = cpu.load(OWNER);
             cpu.set(O, o);
-            if o & !WAITERS != mine && plant != Plant::BlindPoller {
+            if !lock::r3_owner_polls(o, tid) && plant != Plant::BlindPoller {
                 cpu.set(WHY, 0);
                 return cpu.go(pc::WAIT);
             }
@@ -148,7 +142,7 @@ pub fn poll(cpu: &mut Cpu, plant: Plant) {
         }
         pc::UNPOLL_TAKE => {
             let o = cpu.get(O);
-            let taken = cpu.swap_if(OWNER, o, o & !POLLING);
+            let taken = cpu.swap_if(OWNER, o, lock::r3_owner_driving(o));
             cpu.go(if taken { pc::DRIVE } else { pc::UNPOLL });
         }
         pc::IDLE => {
@@ -156,7 +150,7 @@ pub fn poll(cpu: &mut Cpu, plant: Plant) {
             cpu.go(pc::IDLE_RELEASE);
         }
         pc::IDLE_RELEASE => {
-            let wake = cpu.swap(OWNER, 0) & WAITERS != 0 && plant != Plant::NoWake;
+            let wake = lock::r3_owner_waits(cpu.swap(OWNER, 0)) && plant != Plant::NoWake;
             cpu.go(if wake { pc::IDLE_WAKE } else { pc::IDLE_LOOK });
         }
         pc::IDLE_WAKE => {
@@ -170,12 +164,12 @@ pub fn poll(cpu: &mut Cpu, plant: Plant) {
         pc::IDLE_TRY => {
             let o = cpu.load(OWNER);
             cpu.set(O, o);
-            let free = o == 0 || o & POLLING != 0;
+            let free = lock::r3_owner_is_free(o);
             cpu.go(if free { pc::IDLE_TAKE } else { pc::WAIT });
         }
         pc::IDLE_TAKE => {
             let o = cpu.get(O);
-            let taken = cpu.swap_if(OWNER, o, tid | (o & WAITERS));
+            let taken = cpu.swap_if(OWNER, o, lock::r3_owner_taken(o, tid, 0));
             cpu.go(if taken { pc::IDLE_AGAIN } else { pc::WAIT });
         }
         // drive_again()

@@ -351,6 +351,7 @@ pub struct SimStage {
     pub plan: PathBuf,
     pub gate: PathBuf,
     pub node: String,
+    pub runtime: PathBuf,
     pub image: Option<PathBuf>,
 }
 

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use ring3_node::Folder;
 use ring3_sim::data::{self, Data};
 use ring3_sim::plan;
 use ring3_sim::run::{self, Report};
@@ -66,6 +67,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         gate: program::gate()?,
         image: setup_image,
         node: format!("sim-{}", std::process::id()),
+        runtime: Folder::open()?.root().to_owned(),
     };
     let mut progress = Progress::new(plan.stop);
     let report = run::run(&plan, &setup, &mut progress);
@@ -116,6 +118,7 @@ pub fn stage(args: &args::SimStage) -> Result<u8> {
         gate: args.gate.clone(),
         image: args.image.clone(),
         node: args.node.clone(),
+        runtime: args.runtime.clone(),
     };
     Ok(stage::run(&args.stage, &setup)?)
 }

@@ -74,7 +74,11 @@ fn connect_joins_two_pipes_and_a_port() {
 #[test]
 fn connect_says_why_not() {
     let place = Place::new();
-    place.fails(&["connect", "a", ADDRESS, "1"], 1, "no node named `a` is running");
+    place.fails(
+        &["connect", "a", ADDRESS, "1"],
+        1,
+        "no node named `a` is running",
+    );
     place.ok(&["up", "a", "--port", PORT]);
     place.fails(&["connect", "a", ADDRESS, "1"], 1, "from node `a`: ");
 }
@@ -196,7 +200,11 @@ fn wait_for_a_node_and_for_ports() {
         1,
         "nothing listens on tcp port 80 of node `a`",
     );
-    place.fails(&["wait", "b", "--timeout", "0"], 1, "no node named `b` is running");
+    place.fails(
+        &["wait", "b", "--timeout", "0"],
+        1,
+        "no node named `b` is running",
+    );
     let waiting = spawn(&mut place.command(&["wait", "a", "udp", "53"]));
     let bound = spawn(&mut place.command(&[
         "exec",

@@ -5,7 +5,7 @@
 //! takes its turn like everything else. One thread; it sleeps until the next step is due or a child has ended. What it
 //! has to say goes line by line, as JSON, to standard output: [`Word`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsFd;
@@ -27,6 +27,10 @@ use crate::leaf;
 use crate::plan::{Plan, Space, Step, NET, WIRES};
 use crate::sample::Sampler;
 use crate::spawn;
+
+/// How often, and how long apart, to look whether all processes have ended in the end.
+const END_LOOKS: u32 = 500;
+const END_TURN: Duration = Duration::from_millis(2);
 
 /// How a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +90,8 @@ struct Conductor {
     started: BTreeMap<usize, Vec<usize>>,
     /// How often each process of the plan has been started.
     starts: BTreeMap<usize, u32>,
+    /// The UTS namespaces of what was started on each host.
+    worlds: BTreeMap<usize, BTreeSet<PathBuf>>,
     captures: Vec<Pid>,
     sampler: Option<Sampler>,
 }
@@ -105,6 +111,7 @@ pub fn conduct(path: &Path) -> Result<()> {
         running: BTreeMap::new(),
         started: BTreeMap::new(),
         starts: BTreeMap::new(),
+        worlds: BTreeMap::new(),
         captures: Vec::new(),
         sampler: None,
     };
@@ -208,11 +215,20 @@ impl Conductor {
             let _ = kill(pid, Signal::SIGINT);
             let _ = waitpid(pid, None);
         }
-        for host in 0..self.plan.hosts.len() {
-            self.signal_host(host, Signal::SIGKILL as i32);
-        }
-        while let Ok(status) = waitpid(None, None) {
-            let Some(_) = status.pid() else { break };
+        let worlds: BTreeSet<PathBuf> = self.worlds.values().flatten().cloned().collect();
+        // One that is being forked is seen at the next look. What is left then dies with pid 1.
+        for _ in 0..END_LOOKS {
+            for pid in spawn::processes_in(&worlds) {
+                let _ = kill(pid, Signal::SIGKILL);
+            }
+            loop {
+                match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+                    Ok(WaitStatus::StillAlive) => break,
+                    Err(nix::Error::ECHILD) => return,
+                    _ => {}
+                }
+            }
+            std::thread::sleep(END_TURN);
         }
     }
 
@@ -381,6 +397,10 @@ impl Conductor {
                 again,
             )
         })?;
+        self.worlds
+            .entry(host)
+            .or_default()
+            .extend(spawn::world_of(pid));
         self.running.insert(pid.as_raw(), process);
         self.started.entry(host).or_default().push(process);
         say(&Word::Started {
@@ -404,8 +424,10 @@ impl Conductor {
 
     /// All that was started on the host, by us or by what we have started.
     fn signal_host(&self, host: usize, signal: i32) {
-        let name = &self.plan.hosts[host].name;
-        for pid in spawn::processes_of(name) {
+        let Some(worlds) = self.worlds.get(&host) else {
+            return;
+        };
+        for pid in spawn::processes_in(worlds) {
             let _ = Signal::try_from(signal).and_then(|signal| kill(pid, signal));
         }
     }

@@ -4,6 +4,7 @@
 //! What the program sees of the machine is fixed: its environment, the host's name, /etc/hosts with the names of all
 //! hosts and no other way to names, a /tmp and a home of its own.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::Result as IoResult;
 use std::path::{Path, PathBuf};
@@ -20,8 +21,6 @@ use crate::plan::{HostPlan, ProcessPlan};
 
 /// The PATH of programs and of the simulator's own tools.
 pub const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Tells which host a process belongs to.
-const MARK: &str = "RING3_SIM_HOST";
 
 /// Files of a host over those of the machine: what, and over which path.
 struct Over {
@@ -50,7 +49,6 @@ pub fn program(data: &Data, host: &HostPlan, process: &ProcessPlan, again: u32) 
         .env("USER", "root")
         .env("LOGNAME", "root")
         .env("HOSTNAME", &host.name)
-        .env(MARK, &host.name)
         .envs(process.environment.iter().map(|(key, value)| (key, value)))
         .stdin(Stdio::null())
         .stdout(open("stdout")?)
@@ -171,21 +169,21 @@ pub fn capture(data: &Data, host: &str, interface: &str, bytes: u32) -> Result<P
 const CAPTURE_LOOKS: u32 = 2000;
 const CAPTURE_TURN: std::time::Duration = std::time::Duration::from_millis(5);
 
-/// The processes of a host: what carries its mark in the environment that it was started with.
-pub fn processes_of(host: &str) -> Vec<Pid> {
-    let mark = format!("{MARK}={host}");
+/// The UTS namespace of a process: each that is started gets one of its own, and what it starts shares that. An
+/// environment would not do as a mark, since programs that set their title write over it.
+pub fn world_of(pid: Pid) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/ns/uts")).ok()
+}
+
+/// All processes in these UTS namespaces.
+pub fn processes_in(worlds: &BTreeSet<PathBuf>) -> Vec<Pid> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();
     };
     let mut pids: Vec<i32> = entries
         .flatten()
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid: &i32| {
-            std::fs::read(format!("/proc/{pid}/environ")).is_ok_and(|text| {
-                text.split(|byte| *byte == 0)
-                    .any(|entry| entry == mark.as_bytes())
-            })
-        })
+        .filter(|pid| world_of(Pid::from_raw(*pid)).is_some_and(|world| worlds.contains(&world)))
         .collect();
     pids.sort_unstable();
     pids.into_iter().map(Pid::from_raw).collect()

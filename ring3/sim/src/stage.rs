@@ -20,7 +20,7 @@ use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{getegid, geteuid};
 use ring3_config::NodeConfig;
-use ring3_node::{raise_descriptor_limit, NodeHandle};
+use ring3_node::{raise_descriptor_limit, Folder, NodeHandle};
 
 use crate::data::read_plan;
 use crate::error::{Error, Result};
@@ -40,6 +40,8 @@ pub struct Setup {
     /// The kernel image; None: an ordinary node's, whose time is real.
     pub image: Option<PathBuf>,
     pub node: String,
+    /// The caller's runtime folder: within a user namespace it would be taken for root's.
+    pub runtime: PathBuf,
 }
 
 /// The arguments of a stage, for `ring3 sim-stage`.
@@ -48,6 +50,7 @@ fn args(stage: &str, setup: &Setup) -> Vec<std::ffi::OsString> {
     words.push(setup.plan.clone().into());
     words.push(setup.gate.clone().into());
     words.push(setup.node.clone().into());
+    words.push(setup.runtime.clone().into());
     words.extend(setup.image.clone().map(Into::into));
     words
 }
@@ -140,7 +143,7 @@ fn keep(setup: &Setup) -> Result<u8> {
     config.grace = std::time::Duration::ZERO;
     config.check().map_err(Error::host("make the node"))?;
     raise_descriptor_limit();
-    let node = NodeHandle::start(config)?;
+    let node = NodeHandle::start_in(config, &Folder::at(setup.runtime.clone())?)?;
     // The gate is asked for a file: /proc/self/exe would be itself.
     let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
     let mut child = Command::new(&setup.gate)

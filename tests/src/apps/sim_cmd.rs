@@ -244,7 +244,7 @@ hosts:
     - {path: ping, args: -c 1 -W 1 b, start_time: 5.2 s}
   b:
     processes:
-    - {path: sh, args: "-c 'echo started; sleep 99 & wait'", expected_final_state: running}
+    - {path: sh, args: "-c 'echo started; env -i sleep 99 & wait'", expected_final_state: running}
 links:
 - {between: [a, b], name: ab, delay: 1 ms}
 events:

@@ -12,6 +12,7 @@ mod exec;
 mod known;
 mod kunit;
 mod mutants;
+mod names;
 mod node;
 mod oracle;
 mod page;
@@ -115,6 +116,7 @@ fn main() -> ExitCode {
         }
         trials.push(page::trial(&tests));
         trials.push(mutants::trial());
+        trials.extend(names::trials());
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

@@ -341,12 +341,13 @@ fn huge_pages() -> Check {
         .split_once('[')
         .and_then(|(_, rest)| rest.split_once(']'))
         .map_or("not offered", |(word, _)| word);
-    Check::new(
-        "huge pages",
-        Grade::Unused,
-        format!("for shared memory: {chosen}"),
-    )
-    .therefore(NOT_YET)
+    let found = format!("for shared memory: {chosen}");
+    match chosen {
+        "deny" | "not offered" => Check::new("huge pages", Grade::Less, found)
+            .therefore("where programs start all the time, each start takes more page faults"),
+        _ => Check::new("huge pages", Grade::Good, found)
+            .therefore("a node uses them for its kernel once programs start all the time"),
+    }
 }
 
 fn kvm() -> Check {

@@ -148,10 +148,11 @@ Examples:
 
 pub const SIM: &str = "\
 Example:
-  ring3 sim --real-time dumbbell.yaml
+  ring3 sim --real-time examples/sim/dumbbell.yaml
+  ring3 sim --real-time FILE.yaml --seeds 1..20 --faults crash,partition --minimize
 
 A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
-and `sim`. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,
+and `sim`: docs/sim.md describes them, examples/sim has some. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,
 tcp.csv, queues.csv, interfaces.csv, result.json, report.html.
 
 Exit status: 0, every process ended as the scenario expects; 1, one did not, or the simulation failed; 2, the

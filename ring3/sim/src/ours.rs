@@ -14,7 +14,7 @@ use crate::topology;
 use crate::units::{bytes_of, rate_of, share_of, time_of};
 use crate::yaml::{Map, Node, Result, Value};
 
-const WIRE: &[&str] = &[
+pub const WIRE: &[&str] = &[
     "rate",
     "delay",
     "jitter",
@@ -25,7 +25,7 @@ const WIRE: &[&str] = &[
     "queue",
     "limit",
 ];
-const LINK: &[&str] = &[
+pub const LINK: &[&str] = &[
     "between",
     "name",
     "interfaces",
@@ -268,7 +268,7 @@ pub fn events(node: &Node, hosts: &BTreeMap<String, Host>, links: &[Link]) -> Re
     Ok(events)
 }
 
-const EVENT: &[&str] = &[
+pub const EVENT: &[&str] = &[
     "at",
     "down",
     "up",

@@ -10,7 +10,7 @@ use crate::scenario::{Expected, General, Process};
 use crate::units::{signal_of, time_of};
 use crate::yaml::{Node, Result, Value};
 
-const PROCESS: &[&str] = &[
+pub const PROCESS: &[&str] = &[
     "path",
     "args",
     "environment",

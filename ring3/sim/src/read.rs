@@ -22,7 +22,7 @@ const CAPTURE_BYTES: u64 = 65535;
 /// A name that is longer is no hostname (hostname(7)).
 const NAME_BYTES: usize = 64;
 
-const TOP: &[&str] = &[
+pub const TOP: &[&str] = &[
     "general",
     "network",
     "hosts",
@@ -33,7 +33,7 @@ const TOP: &[&str] = &[
     "events",
     "sim",
 ];
-const GENERAL: &[&str] = &[
+pub const GENERAL: &[&str] = &[
     "stop_time",
     "seed",
     "data_directory",
@@ -45,7 +45,7 @@ const GENERAL: &[&str] = &[
     "progress",
     "bootstrap_end_time",
 ];
-const HOST: &[&str] = &[
+pub const HOST: &[&str] = &[
     "network_node_id",
     "ip_addr",
     "ip6_addr",
@@ -58,7 +58,7 @@ const HOST: &[&str] = &[
     "files",
     "router",
 ];
-const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
+pub const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
 
 /// Reads a scenario; `search` is the path that programs are looked for in.
 pub fn scenario(path: &Path, search: &str) -> std::result::Result<(Scenario, Node), Error> {

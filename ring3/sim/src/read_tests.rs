@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::read::scenario;
 use crate::scenario::{Action, Expected, Scenario};
 use crate::units::Rate;
+use crate::{ours, process, read};
 
 const PATH: &str = "/usr/bin:/bin";
 
@@ -244,5 +245,36 @@ fn mistakes_in_links_and_events() {
     ] {
         let found = fault(&LINKS.replacen(from, to, 1));
         assert!(found.contains(words), "{to}: {found}");
+    }
+}
+
+/// The schema knows the keys that the reader knows. It also has those of Shadow 2 that have other names now.
+#[test]
+fn the_schema_has_the_same_keys() {
+    let text = include_str!("../../../docs/sim.schema.json");
+    let schema: serde_json::Value = serde_json::from_str(text).unwrap();
+    let old = ["host_defaults", "options", "stop_time", "pcap_directory"];
+    for (at, known) in [
+        ("", read::TOP),
+        ("/properties/general", read::GENERAL),
+        ("/$defs/host", read::HOST),
+        ("/$defs/options", read::OPTIONS),
+        ("/$defs/process", process::PROCESS),
+        ("/$defs/wire", ours::WIRE),
+        ("/$defs/event", ours::EVENT),
+        ("/properties/links/items", ours::LINK),
+    ] {
+        let properties = schema.pointer(&format!("{at}/properties")).unwrap();
+        let mut found: Vec<&str> = properties
+            .as_object()
+            .unwrap()
+            .keys()
+            .map(String::as_str)
+            .collect();
+        found.retain(|key| known.contains(key) || !old.contains(key));
+        let mut known = known.to_vec();
+        known.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, known, "{at}");
     }
 }

@@ -4,6 +4,7 @@
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Outcome};
 use crate::node::ring3;
+use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::path::PathBuf;
@@ -19,6 +20,10 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_worlds".into(), worlds),
         trial("sim_cmd_diff".into(), diff),
         trial("sim_cmd_search".into(), search),
+        trial("sim_cmd_example_dumbbell".into(), dumbbell),
+        trial("sim_cmd_example_bufferbloat".into(), bufferbloat),
+        trial("sim_cmd_example_lossy_wan".into(), lossy_wan),
+        trial("sim_cmd_example_sentinel".into(), sentinel),
     ]
 }
 
@@ -395,5 +400,118 @@ hosts:
         judged.end == exec::End::Exit(1) && judged.stdout.contains("sh (exit status: 1): no"),
         || judged.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// An example of examples/sim, its results below a scratch folder.
+fn example(name: &str) -> Result<Simulation, String> {
+    let scratch = Scratch::new()?;
+    let mut command = ring3(["sim", "--real-time", "--json", "--data-directory"]);
+    command.arg(scratch.file("shadow.data")).arg(
+        paths::root()
+            .join("examples/sim")
+            .join(format!("{name}.yaml")),
+    );
+    let outcome = exec::run(&mut command, LIMIT)?;
+    let simulation = Simulation { scratch, outcome };
+    simulation.ended_well()?;
+    Ok(simulation)
+}
+
+/// Two flows share what there is, and no more: 10 Mbit/s.
+fn dumbbell() -> Checked {
+    if let Some(why) = missing(&["iperf3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = example("dumbbell")?;
+    let mut sum = 0.0;
+    for sink in ["sink1", "sink2"] {
+        let text = simulation.read(&format!("hosts/{sink}/iperf3.1000.stdout"))?;
+        let line = text
+            .lines()
+            .find(|line| line.ends_with("receiver"))
+            .unwrap_or_default();
+        let rate = line
+            .split_whitespace()
+            .rev()
+            .nth(2)
+            .and_then(|word| word.parse::<f64>().ok());
+        ensure(rate.is_some_and(|rate| rate > 0.5), || text.clone())?;
+        sum += rate.unwrap_or(0.0);
+    }
+    ensure((7.0..10.2).contains(&sum), || {
+        format!("{sum} Mbit/s in all")
+    })?;
+    let tcp = simulation.read("tcp.csv")?;
+    ensure(tcp.contains(",bbr,") && tcp.contains(",cubic,"), || {
+        "both controls are to be seen".into()
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// Behind a plain queue a ping takes several times as long as behind those that are made against it.
+fn bufferbloat() -> Checked {
+    if let Some(why) = missing(&["iperf3", "ping"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let average = |queue: &str| -> Result<f64, String> {
+        let simulation = example(&format!("bufferbloat-{queue}"))?;
+        let text = simulation.read("hosts/home/ping.1001.stdout")?;
+        let numbers = text.split("mdev = ").nth(1).ok_or(text.clone())?;
+        numbers
+            .split('/')
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .ok_or(text)
+    };
+    let (fifo, fq_codel, cake) = (average("fifo")?, average("fq_codel")?, average("cake")?);
+    ensure(
+        fifo > 100.0 && fifo > 3.0 * fq_codel && fifo > 3.0 * cake,
+        || format!("ping: {fifo} ms behind fifo, {fq_codel} behind fq_codel, {cake} behind cake"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+fn lossy_wan() -> Checked {
+    if let Some(why) = missing(&["nginx", "curl", "nft"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = example("lossy-wan")?;
+    let time = |host: &str| -> Result<f64, String> {
+        let text = simulation.read(&format!("hosts/{host}/curl.1000.stdout"))?;
+        ensure(text.starts_with("200 35149 bytes in "), || text.clone())?;
+        text.split_whitespace()
+            .rev()
+            .nth(1)
+            .and_then(|word| word.parse().ok())
+            .ok_or(text)
+    };
+    // Two round trips at least: 60 ms and 420 ms.
+    let (city, island) = (time("city1")?, time("island1")?);
+    ensure(
+        city > 0.06 && island > 0.42 && time("neighbour")? < city,
+        || format!("city {city} s, island {island} s"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// Another primary is elected, and the write to the old one is lost, though it was acknowledged.
+fn sentinel() -> Checked {
+    if let Some(why) = missing(&["redis-server", "redis-cli"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = example("sentinel")?;
+    let said = |number: u32| simulation.read(&format!("hosts/client/redis-cli.{number}.stdout"));
+    ensure(said(1000)? == "OK\n" && said(1001)? == "OK\n", || {
+        "a write was not acknowledged".into()
+    })?;
+    let primary = said(1002)?;
+    ensure(
+        primary.starts_with("11.1.0.2\n") || primary.starts_with("11.1.0.3\n"),
+        || primary.clone(),
+    )?;
+    ensure(said(1003)? == "1\n" && said(1004)? == "\n", || {
+        format!("{:?}, {:?}", said(1003), said(1004))
+    })?;
     Ok(Verdict::Passed)
 }

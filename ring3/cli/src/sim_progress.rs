@@ -19,6 +19,7 @@ pub struct Progress {
     begun: Instant,
     bar: Option<ProgressBar>,
     next_line: Duration,
+    said_making: bool,
 }
 
 impl Progress {
@@ -28,6 +29,7 @@ impl Progress {
             begun: Instant::now(),
             bar: None,
             next_line: FIRST_LINE,
+            said_making: false,
         }
     }
 
@@ -50,6 +52,15 @@ impl Progress {
 }
 
 impl Watcher for Progress {
+    fn making(&mut self, done: usize, of: usize) {
+        if self.begun.elapsed() >= SILENCE && !self.said_making {
+            self.said_making = true;
+            say::complain(format_args!(
+                "making the network: {done} of {of} namespaces so far"
+            ));
+        }
+    }
+
     fn ready(&mut self) {
         self.begun = Instant::now();
     }

@@ -28,6 +28,8 @@ use crate::plan::{Plan, Space, Step, NET, WIRES};
 use crate::sample::Sampler;
 use crate::spawn;
 
+/// After so many network namespaces, some half a second's, it is said how far the set-up is.
+const MAKING_TURN: usize = 50;
 /// How often, and how long apart, to look whether all processes have ended in the end.
 const END_LOOKS: u32 = 500;
 const END_TURN: Duration = Duration::from_millis(2);
@@ -44,6 +46,11 @@ pub enum End {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "word", rename_all = "snake_case")]
 pub enum Word {
+    /// So many of the network's namespaces are there.
+    Making {
+        done: usize,
+        of: usize,
+    },
     /// The network is there; what the node's clock of the day says then, in nanoseconds.
     Ready {
         epoch: u64,
@@ -286,7 +293,11 @@ impl Conductor {
             let file = open_space(&format!("/run/netns/{}", space.name))?;
             self.spaces.insert(space.name.clone(), file);
         }
-        for space in &spaces {
+        for (done, space) in spaces.iter().enumerate() {
+            if done % MAKING_TURN == 0 {
+                let of = spaces.len();
+                say(&Word::Making { done, of });
+            }
             self.inside(&space.name, |this| this.set_up_space(space))?;
         }
         let mut sampler = Sampler::new(&self.data, !self.plan.sample.is_zero())?;

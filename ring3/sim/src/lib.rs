@@ -30,6 +30,8 @@ mod leaf;
 mod netlink;
 mod ours;
 pub mod plan;
+#[cfg(test)]
+mod plan_tests;
 mod process;
 mod qdisc;
 pub mod read;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use ipnet::IpNet;
 
 use crate::error::{Fault, Place};
+use crate::process::find_program;
 use crate::read::opt;
 use crate::scenario::{Action, End, Event, General, Host, Link, Wire};
 use crate::topology;
@@ -258,10 +259,26 @@ pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()>
     Ok(())
 }
 
-pub fn events(node: &Node, hosts: &BTreeMap<String, Host>, links: &[Link]) -> Result<Vec<Event>> {
+pub fn events(
+    node: &Node,
+    hosts: &BTreeMap<String, Host>,
+    links: &[Link],
+    general: &General,
+    search: &str,
+) -> Result<Vec<Event>> {
     let mut events = Vec::new();
     for (i, node) in node.list("events")?.iter().enumerate() {
-        events.push(event(node, &format!("events[{i}]"), hosts, links)?);
+        let path = format!("events[{i}]");
+        let event = event(node, &path, hosts, links)?;
+        if event.at >= general.stop_time {
+            let words = format!("{path}.at: it must be before general.stop_time");
+            return Err(Fault::at(node.place, words));
+        }
+        if let Action::Run(_, words) = &event.what {
+            find_program(&words[0], search)
+                .map_err(|why| Fault::at(node.place, format!("{path}.run: {why}")))?;
+        }
+        events.push(event);
     }
     // Of one instant: in the order of the file.
     events.sort_by_key(|event| event.at);

@@ -11,7 +11,7 @@ use crate::error::{Error, Fault};
 use crate::graph::{Graph, ONE_GBIT_SWITCH};
 use crate::ours;
 use crate::process;
-use crate::scenario::{General, Host, Network, Scenario};
+use crate::scenario::{General, Host, Link, Network, Scenario};
 use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
 
@@ -125,7 +125,7 @@ impl Reader {
         }
         ours::check_links(&links, &hosts)?;
         let events = match top.take("events") {
-            Some(node) => ours::events(node, &hosts, &links)?,
+            Some(node) => ours::events(node, &hosts, &links, &general, &self.search)?,
             None => Vec::new(),
         };
         // Keys for anchors, as docker-compose has them.
@@ -137,7 +137,7 @@ impl Reader {
             );
             return Err(Fault::at(*place, words));
         }
-        check_network(&hosts, &mut network, tree)?;
+        check_network(&hosts, &links, &mut network, tree)?;
         Ok(Scenario {
             general,
             network,
@@ -430,9 +430,24 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
     }
 }
 
+/// A host that is nowhere is mostly one whose place was forgotten. One without programs may be there for looks.
+fn check_linked(name: &str, host: &Host, links: &[Link]) -> Result<()> {
+    let is_linked = links
+        .iter()
+        .any(|link| link.ends.iter().any(|end| end.host == name));
+    match is_linked || host.processes.is_empty() {
+        true => Ok(()),
+        false => Err(Fault::at(
+            host.place,
+            format!("hosts.{name}: `network_node_id` is missing, and no link leads to it"),
+        )),
+    }
+}
+
 /// Hosts at places need a graph that has these places, and addresses of their own.
 fn check_network(
     hosts: &BTreeMap<String, Host>,
+    links: &[Link],
     network: &mut Option<Network>,
     tree: &Node,
 ) -> Result<()> {
@@ -445,7 +460,10 @@ fn check_network(
                 return Err(Fault::at(host.place, words));
             }
         }
-        let Some(id) = host.node else { continue };
+        let Some(id) = host.node else {
+            check_linked(name, host, links)?;
+            continue;
+        };
         let Some(network) = network else {
             return Err(Fault::at(
                 tree.place,

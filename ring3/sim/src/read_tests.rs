@@ -242,6 +242,16 @@ fn mistakes_in_links_and_events() {
             "is not an address with its prefix",
         ),
         ("at: 5 s, ", "", "events[0]: `at` is missing"),
+        (
+            "at: 5 s",
+            "at: 5 min",
+            "events[0].at: it must be before general.stop_time",
+        ),
+        (
+            "down: far",
+            "run: no-such, on: a",
+            "events[0].run: no-such: not found in PATH",
+        ),
     ] {
         let found = fault(&LINKS.replacen(from, to, 1));
         assert!(found.contains(words), "{to}: {found}");

@@ -55,6 +55,8 @@ pub struct Report {
 
 /// Who is told how far it is.
 pub trait Watcher {
+    /// So many namespaces of the network have been made.
+    fn making(&mut self, _done: usize, _of: usize) {}
     /// The network is there, time begins.
     fn ready(&mut self) {}
     /// Virtual time has come to here.
@@ -124,6 +126,7 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
 impl Run<'_> {
     fn hear(&mut self, word: Word, watcher: &mut dyn Watcher) {
         match word {
+            Word::Making { done, of } => watcher.making(done, of),
             Word::Ready { epoch } => {
                 self.epoch = epoch;
                 watcher.ready();

@@ -133,7 +133,7 @@ fn page(tests: &[String]) -> Result<String, String> {
     let mut page = String::from(
         "# Compatibility\n\n\
          Which programs and behaviours does ring3 test? `make compat` writes this page from the tests; nobody edits \
-         it. `make test` runs every test named here and fails if one fails.\n",
+         it. `make test` runs the tests named here and fails if one fails; those marked *long* run by `make test-long` alone.\n",
     );
     programs(&mut page);
     others(&mut page, tests);
@@ -175,6 +175,14 @@ fn programs(page: &mut String) {
     }
 }
 
+/// A test's name, and whether `make test` leaves it out.
+fn named(test: &str) -> String {
+    match apps::is_long(test) {
+        true => format!("`{test}` (long)"),
+        false => format!("`{test}`"),
+    }
+}
+
 /// The other tests with programs, together by the first word of their names.
 fn others(page: &mut String, tests: &[String]) {
     page.push_str("\n## Tools, mistakes, ends\n\n| about | tests |\n| --- | --- |\n");
@@ -189,7 +197,7 @@ fn others(page: &mut String, tests: &[String]) {
         }
     }
     for (group, tests) in groups {
-        let names: Vec<String> = tests.iter().map(|t| format!("`{t}`")).collect();
+        let names: Vec<String> = tests.iter().map(|t| named(t)).collect();
         let _ = writeln!(page, "| {group} | {} |", names.join(" "));
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Ports that are an interface of the host: `packet` and `xdp`, at one end of a veth pair.
 
+use super::ports;
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Outcome};
 use crate::node::{self, Node, ring3};
@@ -13,6 +14,8 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("interface_packet".into(), || interface("packet")),
         trial("interface_xdp".into(), || interface("xdp")),
+        trial("pcap_packet".into(), || pcap("packet")),
+        trial("pcap_xdp".into(), || pcap("xdp")),
         trial("interface_xdp_taken".into(), xdp_taken),
         trial("interface_xdp_removed".into(), xdp_removed),
     ]
@@ -120,6 +123,21 @@ fn interface(kind: &str) -> Checked {
         !after.stdout.contains("prog/xdp") && after.stdout.contains("promiscuity 0"),
         || after.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// What crosses the port is in the capture, both directions.
+fn pcap(kind: &str) -> Checked {
+    if let Some(why) = obstacle()?.or(missing(&["tcpdump"])?) {
+        return Ok(Verdict::Ignored(why));
+    }
+    let veth = Veth::new()?;
+    let folder = Scratch::new()?;
+    let file = folder.file("capture.pcap");
+    let node = Node::up(&[format!("{},pcap={}", veth.port(kind), file.display())])?;
+    node.output(&["ping", "-c", "3", "-i", "0.1", &veth.address(1)])?;
+    drop(node);
+    ports::has_echoes(&file, 3)?;
     Ok(Verdict::Passed)
 }
 

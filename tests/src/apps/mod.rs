@@ -97,6 +97,11 @@ pub fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     SCENARIOS.iter().copied().flatten()
 }
 
+/// `make test` leaves it out: it runs with --long alone.
+pub fn is_long(test: &str) -> bool {
+    test == "apps::soak"
+}
+
 pub fn trials(options: Options) -> Vec<Trial> {
     let mut all = Vec::new();
     for scenarios in SCENARIOS {

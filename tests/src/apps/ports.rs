@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Ports that the topologies don't use: passt, and captures on any of them; signals for packets.
+//! Ports that the topologies don't use: passt, and captures; signals for packets.
 
 use super::topology::{Pair, Topology};
 use super::{Checked, Verdict, ensure, helper, missing, trial};
-use crate::exec;
+use crate::exec::{self, Outcome};
 use crate::node::{self, Node};
 use crate::scratch::{self, Scratch};
 use libtest_mimic::Trial;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -14,13 +15,14 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("passt_curl".into(), passt_curl),
         trial("pcap_link".into(), pcap_link),
+        trial("pcap_tap".into(), pcap_tap),
         trial("tap_sigio".into(), tap_sigio),
     ]
 }
 
 /// With loopback=yes the gateway that passt shows is the host's loopback: a server there can be reached. Else not.
 fn passt_curl() -> Checked {
-    for program in ["passt", "python3", "curl"] {
+    for program in ["passt", "python3", "curl", "tcpdump"] {
         if let Some(why) = missing(&[program])? {
             return Ok(Verdict::Ignored(why));
         }
@@ -33,18 +35,68 @@ fn passt_curl() -> Checked {
         trap \"kill $!\" EXIT
         curl -sS -f --retry 9 --retry-connrefused --retry-delay 1 -o /dev/null http://127.0.0.1:8000/large || exit 9
         ask='exec curl -sS -f -m 20 -o \"$0\" http://$(ip route | awk \"/^default/ { print \\$3 }\"):8000/large'
-        \"$1\" run --port passt,loopback=yes -- sh -c \"$ask\" \"$3\" || exit 8
+        \"$1\" run --port passt,loopback=yes,pcap=\"$4\" -- sh -c \"$ask\" \"$3\" || exit 8
         cmp \"$2/large\" \"$3\" || exit 7
         ! timeout 5 \"$1\" run --port passt -- sh -c \"$ask\" /dev/null 2>/dev/null";
     let mut command = Command::new("sh");
     command
         .args(["-c", script, "sh"])
         .arg(crate::paths::ring3());
-    command.arg(folder.path()).arg(&got);
+    let file = folder.file("capture.pcap");
+    command.arg(folder.path()).arg(&got).arg(&file);
     let mut command = node::in_fresh_network(node::DEFAULT_ROUTE, &command);
     let outcome = exec::run(&mut command, Duration::from_secs(60))?;
     ensure(outcome.ok(), || outcome.report())?;
     ensure(scratch::same(&sent, &got)?, || "other bytes arrived".into())?;
+    let outcome = captured(&file, "tcp port 8000")?;
+    let asks = |line: &&str| line.contains(".8000: Flags");
+    let answers = |line: &&str| line.contains(".8000 > ");
+    let lines = || outcome.stdout.lines();
+    ensure(
+        lines().any(|l| asks(&l)) && lines().any(|l| answers(&l)),
+        || format!("pcap=: {}", lines().take(20).collect::<Vec<_>>().join("\n")),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// What tcpdump reads of a capture.
+fn captured(file: &Path, filter: &str) -> Result<Outcome, String> {
+    let mut command = Command::new("tcpdump");
+    command.args(["-nn", "-r"]).arg(file).arg(filter);
+    let outcome = exec::run(&mut command, Duration::from_secs(20))?;
+    ensure(outcome.ok(), || outcome.report())?;
+    Ok(outcome)
+}
+
+/// The capture has so many echo requests and as many replies, and not one more.
+pub fn has_echoes(file: &Path, n: usize) -> Result<(), String> {
+    let outcome = captured(file, "icmp")?;
+    let count = |words: &str| outcome.stdout.matches(words).count();
+    ensure(
+        count("ICMP echo request") == n && count("ICMP echo reply") == n,
+        || outcome.report(),
+    )
+}
+
+/// The same over a TAP.
+fn pcap_tap() -> Checked {
+    if let Some(why) = missing(&["tcpdump"])?.or_else(|| Topology::TapServer.obstacle()) {
+        return Ok(Verdict::Ignored(why));
+    }
+    let folder = Scratch::new()?;
+    let file = folder.file("capture.pcap");
+    let slot = scratch::slot();
+    let address = |host: u32| format!("10.{}.{slot}.{host}", 190 + std::process::id() % 60);
+    let node = Node::up(&[format!(
+        "tap:{},addr={}/24,host={}/24,pcap={}",
+        scratch::unique("r3"),
+        address(1),
+        address(2),
+        file.display()
+    )])?;
+    node.output(&["ping", "-c", "3", "-i", "0.1", &address(2)])?;
+    drop(node);
+    has_echoes(&file, 3)?;
     Ok(Verdict::Passed)
 }
 
@@ -64,14 +116,7 @@ fn pcap_link() -> Checked {
     b.output(&["ping", "-c", "3", "-i", "0.1", "10.7.7.1"])?;
     drop(b);
     drop(a);
-    let mut command = Command::new("tcpdump");
-    command.args(["-nn", "-r"]).arg(&file).arg("icmp");
-    let outcome = exec::run(&mut command, Duration::from_secs(20))?;
-    let count = |words: &str| outcome.stdout.matches(words).count();
-    ensure(
-        outcome.ok() && count("ICMP echo request") == 3 && count("ICMP echo reply") == 3,
-        || outcome.report(),
-    )?;
+    has_echoes(&file, 3)?;
     Ok(Verdict::Passed)
 }
 

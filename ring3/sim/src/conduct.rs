@@ -7,19 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::Duration;
-
-use nix::sched::{setns, CloneFlags};
-use nix::sys::signal::{kill, SigSet, Signal};
-use nix::sys::time::TimeSpec;
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::time::{clock_gettime, ClockId};
-use nix::unistd::Pid;
-use serde::{Deserialize, Serialize};
 
 use crate::data::Data;
 use crate::error::{Error, Result};
@@ -27,63 +17,20 @@ use crate::leaf;
 use crate::plan::{Plan, Space, Step, NET, WIRES};
 use crate::sample::Sampler;
 use crate::spawn;
+use crate::tools;
+use crate::words::{say, End, Word};
+use nix::sched::{setns, CloneFlags};
+use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::time::TimeSpec;
+use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
+use nix::time::{clock_gettime, ClockId};
+use nix::unistd::Pid;
 
 /// After so many network namespaces, some half a second's, it is said how far the set-up is.
 const MAKING_TURN: usize = 50;
 /// How often, and how long apart, to look whether all processes have ended in the end.
 const END_LOOKS: u32 = 500;
 const END_TURN: Duration = Duration::from_millis(2);
-
-/// How a process has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum End {
-    Exited(i32),
-    Signaled(i32),
-}
-
-/// What the conductor says to whoever has started it. Times are virtual, in nanoseconds.
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "word", rename_all = "snake_case")]
-pub enum Word {
-    /// So many of the network's namespaces are there.
-    Making {
-        done: usize,
-        of: usize,
-    },
-    /// The network is there; what the node's clock of the day says then, in nanoseconds.
-    Ready {
-        epoch: u64,
-    },
-    Event {
-        at: u64,
-        label: String,
-    },
-    Started {
-        at: u64,
-        process: usize,
-        pid: i32,
-    },
-    Ended {
-        at: u64,
-        process: usize,
-        end: End,
-    },
-    /// Where time has come to.
-    Tick {
-        at: u64,
-    },
-    /// The end, at the scenario's stop time; the processes that had not ended.
-    Done {
-        at: u64,
-        running: Vec<usize>,
-    },
-    /// A step could not be carried out, which ends the simulation.
-    Failed {
-        at: u64,
-        what: String,
-    },
-}
 
 struct Conductor {
     plan: Plan,
@@ -139,14 +86,6 @@ fn open_space(path: &str) -> Result<File> {
 
 fn nanos(time: Duration) -> u64 {
     time.as_nanos() as u64
-}
-
-/// One line; a reader that has gone needs none.
-pub fn say(word: &Word) {
-    if let Ok(mut line) = serde_json::to_vec(word) {
-        line.push(b'\n');
-        let _ = std::io::stdout().write_all(&line);
-    }
 }
 
 fn clock() -> Duration {
@@ -287,7 +226,7 @@ impl Conductor {
 
     fn set_up(&mut self) -> Result<()> {
         let lines = std::mem::take(&mut self.plan.links);
-        self.batch("ip", "network.ip", &lines)?;
+        tools::batch(&self.data, "ip", "network.ip", &lines)?;
         let spaces = std::mem::take(&mut self.plan.spaces);
         for space in &spaces {
             let file = open_space(&format!("/run/netns/{}", space.name))?;
@@ -323,15 +262,15 @@ impl Conductor {
 
     fn set_up_space(&mut self, space: &Space) -> Result<()> {
         for (key, value) in &space.early {
-            set_sysctl(key, value)?;
+            tools::set_sysctl(key, value)?;
         }
-        self.batch("ip", &format!("{}.ip", space.name), &space.ip)?;
-        self.batch("tc", &format!("{}.tc", space.name), &space.tc)?;
+        tools::batch(&self.data, "ip", &format!("{}.ip", space.name), &space.ip)?;
+        tools::batch(&self.data, "tc", &format!("{}.tc", space.name), &space.tc)?;
         if !space.nft.is_empty() {
-            self.script(&format!("{}.nft", space.name), &space.nft)?;
+            tools::script(&self.data, &format!("{}.nft", space.name), &space.nft)?;
         }
         for (key, value) in &space.sysctls {
-            set_sysctl(key, value)
+            tools::set_sysctl(key, value)
                 .map_err(|error| Error::Said(format!("host {}: {error}", space.name)))?;
         }
         Ok(())
@@ -357,9 +296,15 @@ impl Conductor {
 
     fn step(&mut self, step: &Step) -> Result<()> {
         match step {
-            Step::Ip { space, lines } => self.inside(space, |this| this.batch("ip", "", lines)),
-            Step::Tc { space, lines } => self.inside(space, |this| this.batch("tc", "", lines)),
-            Step::Nft { space, script } => self.inside(space, |this| this.script("", script)),
+            Step::Ip { space, lines } => {
+                self.inside(space, |this| tools::batch(&this.data, "ip", "", lines))
+            }
+            Step::Tc { space, lines } => {
+                self.inside(space, |this| tools::batch(&this.data, "tc", "", lines))
+            }
+            Step::Nft { space, script } => {
+                self.inside(space, |this| tools::script(&this.data, "", script))
+            }
             Step::Start { process } => self.start(*process),
             Step::Signal { process, signal } => {
                 self.signal(*process, *signal);
@@ -374,7 +319,7 @@ impl Conductor {
             }
             Step::ForgetSockets { host } => {
                 let name = self.plan.hosts[*host].name.clone();
-                self.inside(&name, |this| this.tool("ss", &["-K", "-a"], ""))
+                self.inside(&name, |_| tools::run("ss", &["-K", "-a"], ""))
             }
             Step::Restart { host } => {
                 // One that runs needs no start: the host had not crashed, or starts a second time.
@@ -442,56 +387,4 @@ impl Conductor {
             let _ = Signal::try_from(signal).and_then(|signal| kill(pid, signal));
         }
     }
-
-    /// Lines for `ip` or `tc`; kept beside the results under `name`, if it has one.
-    fn batch(&mut self, tool: &str, name: &str, lines: &[String]) -> Result<()> {
-        match lines.is_empty() {
-            true => Ok(()),
-            false => self.tool_with(tool, name, &format!("{}\n", lines.join("\n")), &["-batch"]),
-        }
-    }
-
-    fn script(&mut self, name: &str, script: &str) -> Result<()> {
-        self.tool_with("nft", name, script, &["-f"])
-    }
-
-    fn tool_with(&mut self, tool: &str, name: &str, text: &str, args: &[&str]) -> Result<()> {
-        let path: PathBuf = match name.is_empty() {
-            true => self.data.network("step"),
-            false => self.data.network(name),
-        };
-        std::fs::write(&path, text).map_err(Error::host(format!("write {}", path.display())))?;
-        let path = path.to_string_lossy().into_owned();
-        let args: Vec<&str> = args.iter().copied().chain([path.as_str()]).collect();
-        self.tool(tool, &args, text)
-    }
-
-    fn tool(&mut self, tool: &str, args: &[&str], text: &str) -> Result<()> {
-        let output = Command::new(tool)
-            .args(args)
-            .env_clear()
-            .env("PATH", spawn::SEARCH)
-            .output()
-            .map_err(Error::host(format!("start {tool}")))?;
-        if output.status.success() {
-            return Ok(());
-        }
-        let words = String::from_utf8_lossy(&output.stderr);
-        let is_noise = |line: &&str| line.starts_with("Warning") || line.is_empty();
-        let first = words
-            .lines()
-            .find(|line| !is_noise(line))
-            .unwrap_or("it says nothing");
-        let line = words
-            .lines()
-            .find_map(|line| line.rsplit_once(':')?.1.trim().parse::<usize>().ok())
-            .and_then(|number| text.lines().nth(number.checked_sub(1)?))
-            .unwrap_or_default();
-        Err(Error::Said(format!("{tool} failed: {first} ({line})")))
-    }
-}
-
-fn set_sysctl(key: &str, value: &str) -> Result<()> {
-    let path = format!("/proc/sys/{}", key.replace('.', "/"));
-    std::fs::write(&path, value).map_err(Error::host(format!("set the sysctl {key} to `{value}`")))
 }

@@ -3,12 +3,12 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`read`], [`process`], [`ours`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
+//! | [`read`], [`process`], [`places`], [`ours`], [`events`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
 //! | [`yaml`], [`gml`], [`units`] | the formats of it; every node of a file knows its place |
 //! | [`graph`] | a network of places, and the ways between them |
-//! | [`plan`] | from there to each thing that is done, with its time |
+//! | [`plan`], [`network`] | from there to each thing that is done, with its time |
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
-//! | [`conduct`], [`spawn`] | the conductor, on the node: carries out the plan, starts programs |
+//! | [`conduct`], [`words`], [`spawn`], [`tools`] | the conductor, on the node: carries out the plan, starts programs |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
 //! | [`report`] | one HTML file about a run |
 //! | [`faults`] | faults by seed |
@@ -23,12 +23,15 @@ mod conduct;
 pub mod data;
 pub mod diff;
 pub mod error;
+mod events;
 pub mod faults;
 mod gml;
 pub mod graph;
 mod leaf;
 mod netlink;
+mod network;
 mod ours;
+mod places;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
@@ -45,8 +48,10 @@ pub mod scenario;
 mod spawn;
 pub mod stage;
 mod steps;
+mod tools;
 mod topology;
 pub mod units;
+mod words;
 pub mod yaml;
 
 pub use error::{Error, Fault, Result};

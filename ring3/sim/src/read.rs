@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, Fault};
-use crate::graph::{Graph, ONE_GBIT_SWITCH};
+use crate::events;
 use crate::ours;
+use crate::places;
 use crate::process;
-use crate::scenario::{General, Host, Link, Network, Scenario};
+use crate::scenario::{General, Host, Scenario};
 use crate::units::{bytes_of, rate_of, time_of};
-use crate::yaml::{self, Map, Node, Result, Value};
+use crate::yaml::{self, Map, Node, Result};
 
 /// As Shadow: a file written for it has scripts beside it that look there.
 const SHADOW_DATA: &str = "shadow.data";
@@ -83,7 +84,7 @@ pub struct Reader {
     pub notes: Vec<String>,
     search: String,
     /// The file that is being read, where it is another than the scenario's.
-    graph_file: Option<PathBuf>,
+    pub graph_file: Option<PathBuf>,
 }
 
 impl Reader {
@@ -125,7 +126,7 @@ impl Reader {
         }
         ours::check_links(&links, &hosts)?;
         let events = match top.take("events") {
-            Some(node) => ours::events(node, &hosts, &links, &general, &self.search)?,
+            Some(node) => events::read(node, &hosts, &links, &general, &self.search)?,
             None => Vec::new(),
         };
         // Keys for anchors, as docker-compose has them.
@@ -137,7 +138,7 @@ impl Reader {
             );
             return Err(Fault::at(*place, words));
         }
-        check_network(&hosts, &links, &mut network, tree)?;
+        places::check(&hosts, &links, &mut network, tree)?;
         Ok(Scenario {
             general,
             network,
@@ -201,83 +202,6 @@ impl Reader {
             ));
         }
         Ok(())
-    }
-
-    fn network(&mut self, node: &Node) -> Result<Network> {
-        let mut map = node.map("network")?;
-        let graph = self.graph(map.need("graph")?)?;
-        let shortest = opt(&mut map, "use_shortest_path", |n, p| n.bool(p))?.unwrap_or(true);
-        map.finish(&["graph", "use_shortest_path"])?;
-        Ok(Network { graph, shortest })
-    }
-
-    fn graph(&mut self, node: &Node) -> Result<Graph> {
-        let mut map = node.map("network.graph")?;
-        let kind = map.need("type")?;
-        match kind.text("network.graph.type")? {
-            "1_gbit_switch" => {
-                map.finish(&["type"])?;
-                Graph::parse(ONE_GBIT_SWITCH)
-            }
-            "gml" => {
-                let inline = map.take("inline");
-                let file = map.take("file");
-                map.finish(&["type", "inline", "file"])?;
-                match (inline, file) {
-                    (Some(text), None) => inline_graph(text),
-                    (None, Some(file)) => self.graph_file(file),
-                    _ => Err(Fault::at(
-                        node.place,
-                        "network.graph: `inline` or `file` is needed, one of them",
-                    )),
-                }
-            }
-            other => {
-                let words = format!(
-                    "network.graph.type: `gml` or `1_gbit_switch` is needed, this is `{other}`"
-                );
-                Err(Fault::at(kind.place, words))
-            }
-        }
-    }
-
-    fn graph_file(&mut self, node: &Node) -> Result<Graph> {
-        let at = "network.graph.file";
-        let (path, compression) = match &node.value {
-            Value::Text(path) => (home(path), None),
-            _ => {
-                let mut map = node.map(at)?;
-                let path = home(map.need("path")?.text("network.graph.file.path")?);
-                let compression =
-                    opt(&mut map, "compression", |n, p| n.text(p).map(str::to_owned))?;
-                map.finish(&["path", "compression"])?;
-                (path, compression)
-            }
-        };
-        let cannot = |why: String| {
-            Fault::at(
-                node.place,
-                format!("{at}: cannot read {}: {why}", path.display()),
-            )
-        };
-        let bytes = std::fs::read(&path).map_err(|why| cannot(why.to_string()))?;
-        let bytes = match compression.as_deref() {
-            None => bytes,
-            Some("xz") => {
-                let mut plain = Vec::new();
-                lzma_rs::xz_decompress(&mut bytes.as_slice(), &mut plain)
-                    .map_err(|why| cannot(format!("{why:?}")))?;
-                plain
-            }
-            Some(other) => {
-                return Err(Fault::at(
-                    node.place,
-                    format!("{at}.compression: `xz` or nothing, not `{other}`"),
-                ))
-            }
-        };
-        let text = String::from_utf8(bytes).map_err(|_| cannot("it is not UTF-8".into()))?;
-        Graph::parse(&text).inspect_err(|_| self.graph_file = Some(path.clone()))
     }
 
     fn options(&mut self, node: &Node, path: &str, before: Option<u32>) -> Result<Option<u32>> {
@@ -376,18 +300,6 @@ pub fn opt<T>(
     map.take(key).map(|node| read(node, &path)).transpose()
 }
 
-fn inline_graph(node: &Node) -> Result<Graph> {
-    let text = node.text("network.graph.inline")?;
-    Graph::parse(text).map_err(|fault| Fault {
-        // A block begins on the line after its sign; its column is not known any more.
-        place: crate::error::Place {
-            line: node.place.line + fault.place.line - 1,
-            column: fault.place.column,
-        },
-        words: format!("network.graph.inline: {}", fault.words),
-    })
-}
-
 fn address<T: std::str::FromStr + Into<IpAddr>>(node: &Node, path: &str) -> Result<IpAddr> {
     let text = node.text(path)?;
     let address: IpAddr = text
@@ -428,72 +340,4 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
             "`{name}` is not a hostname: letters, digits, `-` and `.`, {NAME_BYTES} at most"
         )),
     }
-}
-
-/// A host that is nowhere is mostly one whose place was forgotten. One without programs may be there for looks.
-fn check_linked(name: &str, host: &Host, links: &[Link]) -> Result<()> {
-    let is_linked = links
-        .iter()
-        .any(|link| link.ends.iter().any(|end| end.host == name));
-    match is_linked || host.processes.is_empty() {
-        true => Ok(()),
-        false => Err(Fault::at(
-            host.place,
-            format!("hosts.{name}: `network_node_id` is missing, and no link leads to it"),
-        )),
-    }
-}
-
-/// Hosts at places need a graph that has these places, and addresses of their own.
-fn check_network(
-    hosts: &BTreeMap<String, Host>,
-    links: &[Link],
-    network: &mut Option<Network>,
-    tree: &Node,
-) -> Result<()> {
-    let mut addresses: BTreeMap<IpAddr, &str> = BTreeMap::new();
-    let mut used: Vec<i64> = Vec::new();
-    for (name, host) in hosts {
-        for address in [host.address, host.address6].into_iter().flatten() {
-            if let Some(other) = addresses.insert(address, name) {
-                let words = format!("hosts.{name}.ip_addr: {address} is {other}'s already");
-                return Err(Fault::at(host.place, words));
-            }
-        }
-        let Some(id) = host.node else {
-            check_linked(name, host, links)?;
-            continue;
-        };
-        let Some(network) = network else {
-            return Err(Fault::at(
-                tree.place,
-                "the scenario: `network` is missing, which network_node_id is about",
-            ));
-        };
-        let Some(vertex) = network.graph.nodes.get(&id) else {
-            let words = format!("hosts.{name}.network_node_id: the graph has no node {id}");
-            return Err(Fault::at(host.place, words));
-        };
-        for (rate, key) in [
-            (host.down.or(vertex.down), "down"),
-            (host.up.or(vertex.up), "up"),
-        ] {
-            if rate.is_none() {
-                let words = format!(
-                    "hosts.{name}.bandwidth_{key}: neither the host nor node {id} of the graph has one"
-                );
-                return Err(Fault::at(host.place, words));
-            }
-        }
-        used.push(id);
-    }
-    if let Some(network) = network {
-        used.sort_unstable();
-        used.dedup();
-        network
-            .graph
-            .ways(&used, network.shortest)
-            .map_err(|why| Fault::at(tree.place, format!("network.graph: {why}")))?;
-    }
-    Ok(())
 }

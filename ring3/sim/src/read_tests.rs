@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::read::scenario;
 use crate::scenario::{Action, Expected, Scenario};
 use crate::units::Rate;
-use crate::{ours, process, read};
+use crate::{events, ours, process, read};
 
 const PATH: &str = "/usr/bin:/bin";
 
@@ -271,7 +271,7 @@ fn the_schema_has_the_same_keys() {
         ("/$defs/options", read::OPTIONS),
         ("/$defs/process", process::PROCESS),
         ("/$defs/wire", ours::WIRE),
-        ("/$defs/event", ours::EVENT),
+        ("/$defs/event", events::EVENT),
         ("/properties/links/items", ours::LINK),
     ] {
         let properties = schema.pointer(&format!("{at}/properties")).unwrap();

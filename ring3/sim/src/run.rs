@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::conduct::{End, Word};
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::scenario::Expected;
 use crate::stage::{self, Setup};
 use crate::units::signal_name;
+use crate::words::{End, Word};
 
 /// How a process of the scenario went. Times are virtual, in nanoseconds.
 #[derive(Debug, Clone, Serialize)]

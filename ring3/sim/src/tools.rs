@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Running `ip`, `tc`, `nft` and `ss` in the network namespace that the caller is in.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::data::Data;
+use crate::error::{Error, Result};
+use crate::spawn;
+
+/// Lines for `ip` or `tc`; kept beside the results under `name`, if it has one.
+pub fn batch(data: &Data, tool: &str, name: &str, lines: &[String]) -> Result<()> {
+    match lines.is_empty() {
+        true => Ok(()),
+        false => with_file(
+            data,
+            tool,
+            name,
+            &format!("{}\n", lines.join("\n")),
+            &["-batch"],
+        ),
+    }
+}
+
+pub fn script(data: &Data, name: &str, script: &str) -> Result<()> {
+    with_file(data, "nft", name, script, &["-f"])
+}
+
+fn with_file(data: &Data, tool: &str, name: &str, text: &str, args: &[&str]) -> Result<()> {
+    let path: PathBuf = match name.is_empty() {
+        true => data.network("step"),
+        false => data.network(name),
+    };
+    std::fs::write(&path, text).map_err(Error::host(format!("write {}", path.display())))?;
+    let path = path.to_string_lossy().into_owned();
+    let args: Vec<&str> = args.iter().copied().chain([path.as_str()]).collect();
+    run(tool, &args, text)
+}
+
+pub fn run(tool: &str, args: &[&str], text: &str) -> Result<()> {
+    let output = Command::new(tool)
+        .args(args)
+        .env_clear()
+        .env("PATH", spawn::SEARCH)
+        .output()
+        .map_err(Error::host(format!("start {tool}")))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let words = String::from_utf8_lossy(&output.stderr);
+    let is_noise = |line: &&str| line.starts_with("Warning") || line.is_empty();
+    let first = words
+        .lines()
+        .find(|line| !is_noise(line))
+        .unwrap_or("it says nothing");
+    let line = words
+        .lines()
+        .find_map(|line| line.rsplit_once(':')?.1.trim().parse::<usize>().ok())
+        .and_then(|number| text.lines().nth(number.checked_sub(1)?))
+        .unwrap_or_default();
+    Err(Error::Said(format!("{tool} failed: {first} ({line})")))
+}
+
+pub fn set_sysctl(key: &str, value: &str) -> Result<()> {
+    let path = format!("/proc/sys/{}", key.replace('.', "/"));
+    std::fs::write(&path, value).map_err(Error::host(format!("set the sysctl {key} to `{value}`")))
+}

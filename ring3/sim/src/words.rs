@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What the conductor says to whoever has started it: lines of JSON on its standard output.
+
+use std::io::Write;
+
+use serde::{Deserialize, Serialize};
+
+/// How a process has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    Exited(i32),
+    Signaled(i32),
+}
+
+/// What the conductor says to whoever has started it. Times are virtual, in nanoseconds.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "word", rename_all = "snake_case")]
+pub enum Word {
+    /// So many of the network's namespaces are there.
+    Making {
+        done: usize,
+        of: usize,
+    },
+    /// The network is there; what the node's clock of the day says then, in nanoseconds.
+    Ready {
+        epoch: u64,
+    },
+    Event {
+        at: u64,
+        label: String,
+    },
+    Started {
+        at: u64,
+        process: usize,
+        pid: i32,
+    },
+    Ended {
+        at: u64,
+        process: usize,
+        end: End,
+    },
+    /// Where time has come to.
+    Tick {
+        at: u64,
+    },
+    /// The end, at the scenario's stop time; the processes that had not ended.
+    Done {
+        at: u64,
+        running: Vec<usize>,
+    },
+    /// A step could not be carried out, which ends the simulation.
+    Failed {
+        at: u64,
+        what: String,
+    },
+}
+
+/// One line; a reader that has gone needs none.
+pub fn say(word: &Word) {
+    if let Ok(mut line) = serde_json::to_vec(word) {
+        line.push(b'\n');
+        let _ = std::io::stdout().write_all(&line);
+    }
+}

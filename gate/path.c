@@ -8,6 +8,7 @@
  *
  *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
  *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
+ *   /etc/hosts  /etc/resolv.conf	where the node has its own (ring3/node/src/configure.rs)
  *   /run/netns  /var/run/netns  /sys/fs/cgroup/.../vrf  /run/cgroup2/.../vrf
  *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
  *
@@ -18,7 +19,7 @@
  *
  * A path is made absolute and its "." and ".." are resolved by name, as if no
  * symbolic link came before the prefix. A relative path is looked at when the
- * working directory (or the directory descriptor) lies in /proc, /sys, /dev, /run or /var;
+ * working directory (or the directory descriptor) lies in /proc, /sys, /dev, /etc, /run or /var;
  * that is looked up once for each change of the working directory. Other
  * links into these places (say /tmp/x -> /proc/net/tcp) are the host's.
  */
@@ -134,6 +135,15 @@ static u32 match_vrf(const struct part *part, u32 count, u32 from, char *as, u32
 	return count;
 }
 
+/* Names of hosts and servers of names, which a node may have of its own. */
+static u32 match_etc(const struct part *part, u32 count, char *as, u32 size)
+{
+	if (count != 2 || (!is(&part[1], "hosts") && !is(&part[1], "resolv.conf")))
+		return 0;
+	gate_format(as, size, "/etc/%s", is(&part[1], "hosts") ? "hosts" : "resolv.conf");
+	return image_call3(__NR_faccessat, AT_FDCWD, as, 0) ? 0 : 2;
+}
+
 /*
  * How many of these parts are a prefix of ours (0: none), and in `as` what the
  * node calls it.
@@ -201,6 +211,8 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 			return match_vrf(part, count, 3, as, size);
 		return 0;
 	}
+	if (is(&part[0], "etc"))
+		return match_etc(part, count, as, size);
 	if (is(&part[0], "run") && is(&part[1], "cgroup2"))
 		return match_vrf(part, count, 2, as, size);
 	if (is(&part[0], "var") && is(&part[1], "run") && count > 2 && is(&part[2], "cgroup2"))
@@ -232,7 +244,7 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
-/* Quick no for most paths: ours start with /proc, /sys, /dev, /run or /var/run. */
+/* Quick no for most paths: ours start with /proc, /sys, /dev, /etc, /run or /var/run. */
 static bool worth_a_look(const char *s)
 {
 	const char *p;
@@ -240,6 +252,7 @@ static bool worth_a_look(const char *s)
 	while (s[0] == '/' || (s[0] == '.' && s[1] == '/'))
 		s++;
 	if (!strncmp(s, "proc", 4) || !strncmp(s, "sys", 3) || !strncmp(s, "dev", 3) ||
+	    !strncmp(s, "etc/hosts", 9) || !strncmp(s, "etc/resolv.conf", 15) ||
 	    !strncmp(s, "run/netns", 9) || !strncmp(s, "var/run/netns", 13) ||
 	    !strncmp(s, "run/cgroup2/", 12) || !strncmp(s, "var/run/cgroup2/", 16))
 		return true;
@@ -312,7 +325,7 @@ static long cwd_of(s32 dirfd, char *buf, u32 size)
 static bool dir_is_near(const char *dir)
 {
 	return !dir[1] || !strncmp(dir, "/proc", 5) || !strncmp(dir, "/sys", 4) ||
-	       !strncmp(dir, "/dev", 4) || !strncmp(dir, "/run", 4) || !strncmp(dir, "/var", 4);
+	       !strncmp(dir, "/dev", 4) || !strncmp(dir, "/etc", 4) || !strncmp(dir, "/run", 4) || !strncmp(dir, "/var", 4);
 }
 
 /* Without a look at the directory: could this relative path lead to us? */
@@ -321,6 +334,7 @@ static bool relative_is_possible(const char *s)
 	static const char * const first[] = {
 		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
 		"tun", "task", "fd", "fdinfo", "proc", "dev", "run", "var", "netns", "..",
+		"etc", "hosts", "resolv.conf",
 	};
 	const char *end;
 	struct part p;

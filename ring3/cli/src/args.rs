@@ -26,6 +26,9 @@ pub enum Verb {
     /// Start a node that stays
     #[command(override_usage = "ring3 up [OPTIONS] [NAME] [-- CMD [ARGS]...]", after_help = help::UP, after_long_help = help::UP_LONG)]
     Up(Up),
+    /// Start or take down several nodes that one file describes
+    #[command(after_help = help::COMPOSE)]
+    Compose(Compose),
     /// Run a program on a node that is up
     #[command(override_usage = "ring3 exec NAME [--] CMD [ARGS]...", after_help = help::EXEC)]
     Exec(Exec),
@@ -76,6 +79,15 @@ pub struct NodeArgs {
     /// Set a sysctl of the node; may be repeated
     #[arg(short, long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,
+    /// A route: 'NETWORK via GATEWAY' or 'default via GATEWAY'; may be repeated
+    #[arg(long = "route", value_name = "ROUTE")]
+    pub routes: Vec<String>,
+    /// A line of the node's own /etc/hosts, which then takes the place of the host's; may be repeated
+    #[arg(long = "add-host", value_name = "NAME=ADDRESS")]
+    pub hosts: Vec<String>,
+    /// A name server of the node's own /etc/resolv.conf, which then takes the place of the host's; may be repeated
+    #[arg(long, value_name = "ADDRESS")]
+    pub dns: Vec<String>,
     /// Memory of the node, for example 64M or 1G [default: 1G]
     #[arg(short, long, value_name = "SIZE")]
     pub mem: Option<String>,
@@ -127,12 +139,46 @@ pub struct Up {
     /// Start the node again when it fails, and its programs when they end: on-failure, always or no [default: no]
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on-failure")]
     pub restart: Option<String>,
+    /// Return when a program of the node has such a socket: 'tcp PORT' or 'udp PORT', at most 30 s; may be repeated
+    #[arg(long, value_name = "SOCKET", conflicts_with = "foreground")]
+    pub wait: Vec<String>,
     /// Stay, as a service manager wants it: the node is kept by this process, which fails if the node does
     #[arg(long)]
     pub foreground: bool,
     /// A program that the node starts with, and its arguments; more of them can be in the file
     #[arg(last = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Compose {
+    #[command(subcommand)]
+    pub verb: ComposeVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ComposeVerb {
+    /// Start the nodes, in the file's order; all or none
+    Up(ComposeUp),
+    /// Take them down, in the opposite order
+    Down(ComposeDown),
+}
+
+#[derive(Debug, Args)]
+pub struct ComposeUp {
+    /// The file
+    #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Print the nodes' particulars as JSON once all are up
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct ComposeDown {
+    /// The file
+    #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
 }
 
 #[derive(Debug, Args)]

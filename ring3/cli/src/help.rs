@@ -105,6 +105,22 @@ Example:
 Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
 was not found.";
 
+pub const COMPOSE: &str = "\
+Example of a file:
+  [link.ab]                     # a link: its two nodes, with the address of each
+  a = \"10.0.0.1/24\"
+  b = \"10.0.0.2/24\"
+
+  [node.a]                      # what node.toml can have, without the name
+  wait = [\"tcp 8000\"]
+  program = [{ command = [\"python3\", \"-m\", \"http.server\"] }]
+
+  [node.b]
+  route = [\"default via 10.0.0.1\"]
+
+Then `ring3 exec b -- curl http://a:8000/`: each node has the names of the others in its own
+/etc/hosts. A node that is up already is left as it is.";
+
 pub const CONNECT: &str = "\
 Examples:
   ring3 connect web 127.0.0.1 5432

@@ -7,6 +7,7 @@
 //! | [`node_args`] | from what was typed to a node's configuration |
 //! | [`program`] | the program to run, and the gate in front of it |
 //! | [`run`], [`up`] | a node for one program; a node that stays |
+//! | [`compose`] | the nodes of one file |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
@@ -18,6 +19,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
+mod compose;
 mod doctor;
 mod error;
 mod help;
@@ -74,6 +76,7 @@ fn has_children(verb: &Verb) -> bool {
         verb,
         Verb::Run(_)
             | Verb::Up(_)
+            | Verb::Compose(_)
             | Verb::Doctor(_)
             | Verb::Kunit(_)
             | Verb::Man
@@ -88,6 +91,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Run(_) => "run",
         Verb::Exec(_) => "exec",
         Verb::Up(_) => "up",
+        Verb::Compose(_) => "compose",
         Verb::Connect(_) => "connect",
         Verb::Socks(_) => "socks",
         Verb::Wait(_) => "wait",
@@ -105,6 +109,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Run(args) => return run::run(&args),
         Verb::Exec(args) => return Err(run::exec(&args)),
         Verb::Up(args) => up::up(&args),
+        Verb::Compose(args) => compose::compose(&args),
         Verb::Connect(args) => return Err(reach::connect(&args)),
         Verb::Socks(args) => return Err(reach::socks(&args)),
         Verb::Wait(args) => return reach::wait(&args),

@@ -144,6 +144,11 @@ grace = 5                       # seconds between SIGTERM and SIGKILL at the nod
 image = "other.image"
 restart = "on-failure"          # or "always", "no"
 
+route = ["10.2.0.0/16 via 10.0.0.2"]
+hosts = { db = "10.0.0.9" }     # the node's own /etc/hosts, in the place of the host's
+dns = ["10.0.0.3"]              # the same for /etc/resolv.conf
+wait = ["tcp 80"]               # `ring3 up` returns when a program has such a socket
+
 [sysctl]
 net.ipv4.tcp_congestion_control = "bbr"
 

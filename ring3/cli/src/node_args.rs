@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ring3_config::{size, sysctl, NodeConfig};
+use ring3_config::{names, size, sysctl, NodeConfig};
 
 use crate::args::NodeArgs;
 use crate::error::{Failure, Result};
@@ -19,6 +19,15 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     }
     for pair in &args.sysctls {
         node.sysctls.push(sysctl::parse(pair)?);
+    }
+    for route in &args.routes {
+        node.routes.push(route.parse()?);
+    }
+    for host in &args.hosts {
+        node.hosts.push(names::host(host)?);
+    }
+    for address in &args.dns {
+        node.dns.push(names::dns(address)?);
     }
     if let Some(mem) = &args.mem {
         node.mem = size::parse(mem)?;
@@ -47,22 +56,26 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
 }
 
 fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
+    Ok(NodeConfig::from_toml(path, &text(path)?, name)?)
+}
+
+/// What a file of nodes says.
+pub fn text(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|why| Failure::NodeFile {
         path: path.to_owned(),
         why: why.into(),
     })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         Failure::NodeFileNoText {
             path: path.to_owned(),
             line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
         }
-    })?;
-    Ok(NodeConfig::from_toml(path, &text, name)?)
+    })
 }
 
 /// A node that stays leaves this folder: what it opens later must not depend on it.
-fn make_absolute(node: &mut NodeConfig) -> Result<()> {
+pub fn make_absolute(node: &mut NodeConfig) -> Result<()> {
     let absolute = |path: &mut PathBuf| {
         *path = std::path::absolute(&*path)
             .map_err(Failure::host(format!("find {}", path.display())))?;

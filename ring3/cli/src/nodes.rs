@@ -116,11 +116,51 @@ fn spec(port: &Port) -> String {
 
 fn ports(ports: &[Port]) -> String {
     let words = ports.iter().map(|port| {
-        format!("{} {}", spec(port), port.addrs.join(" "))
-            .trim()
-            .to_owned()
+        let text = format!("{} {}", spec(port), port.addrs.join(" "));
+        let state = if is_alone(port) { ", no other end" } else { "" };
+        format!("{}{state}", text.trim())
     });
     words.collect::<Vec<_>>().join(", ")
+}
+
+/// A link that no other node has an end of.
+fn is_alone(port: &Port) -> bool {
+    port.kind == "link" && port.peer.is_none()
+}
+
+/// Complains of a link of a new node whose name another node's seems to mean.
+pub fn look_for_mistyped_links(name: &str) {
+    let Ok(all) = client::list() else { return };
+    let statuses = || all.iter().filter_map(|(_, status)| status.as_ref().ok());
+    let alone = |node: &Status| -> Vec<String> {
+        let ports = node.ports.iter().filter(|port| is_alone(port));
+        ports.filter_map(|port| port.name.clone()).collect()
+    };
+    let own: Vec<String> = statuses()
+        .filter(|it| it.name == name)
+        .flat_map(alone)
+        .collect();
+    for other in statuses().filter(|it| it.name != name) {
+        for link in &own {
+            if let Some(theirs) = alone(other).iter().find(|it| looks_like(it, link)) {
+                say::complain(format_args!(
+                    "link `{link}` has no other end, nor has link `{theirs}` of node `{}`: is one of them mistyped?",
+                    other.name
+                ));
+            }
+        }
+    }
+}
+
+/// The same letters in another order, or written with other capitals and dashes.
+fn looks_like(one: &str, other: &str) -> bool {
+    let letters = |text: &str| {
+        let mut letters: Vec<char> = text.to_lowercase().chars().collect();
+        letters.retain(|c| !matches!(c, '-' | '_' | '.'));
+        letters.sort_unstable();
+        letters
+    };
+    one != other && letters(one) == letters(other)
 }
 
 /// `3s`, `4m05s`, `2h03m`, `5d02h`.
@@ -162,6 +202,8 @@ fn describe(status: &Status) -> String {
     for port in &status.ports {
         let mut words = vec![format!("{} {}", port.ifname, spec(port))];
         words.extend(port.addrs.iter().cloned());
+        words.extend(port.peer.iter().map(|node| format!("to {node}")));
+        words.extend(is_alone(port).then(|| "no other end".to_owned()));
         words.extend(port.gw.iter().map(|gw| format!("gw {gw}")));
         words.extend(port.mtu.map(|mtu| format!("mtu {mtu}")));
         words.extend(port.pcap.iter().map(|p| format!("pcap {}", p.display())));

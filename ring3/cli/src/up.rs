@@ -10,9 +10,12 @@ use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use ring3_config::names::WaitFor;
+use ring3_config::NodeConfig;
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
@@ -29,20 +32,34 @@ const FAILED: u8 = b'-';
 
 pub fn up(args: &args::Up) -> Result<()> {
     let mut config = node_args::node(&args.node, args.name.as_deref(), "")?;
+    for text in &args.wait {
+        config.waits.push(text.parse()?);
+    }
     if !args.command.is_empty() {
         config.programs.push(args.command.clone());
     }
     if let Some(word) = &args.restart {
         config.restart = word.parse()?;
     }
-    let name = config.name.clone();
-    let job = Job::new(config, args.foreground)?;
     if args.foreground {
-        return match job.carry_out(None) {
+        return match Job::new(config, true)?.carry_out(None) {
             0 => Ok(()),
             _ => Err(Failure::Said),
         };
     }
+    let name = config.name.clone();
+    start(config)?;
+    match args.json {
+        true => nodes::print_json(&Client::open(&name)?.status()?),
+        false => Ok(()),
+    }
+}
+
+/// Starts a node in a process of its own, and returns when what it is to be waited for is there.
+pub fn start(config: NodeConfig) -> Result<()> {
+    let (name, waits) = (config.name.clone(), config.waits.clone());
+    let has_links = config.ports.iter().any(|it| it.kind.kind() == "link");
+    let job = Job::new(config, false)?;
     let log = log_path(&Folder::open()?, &name);
     let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
     match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
@@ -53,11 +70,26 @@ pub fn up(args: &args::Up) -> Result<()> {
         Side::Caller => {
             drop(writer);
             wait_ready(reader, &name, &log)?;
-            match args.json {
-                true => nodes::print_json(&Client::open(&name)?.status()?),
-                false => Ok(()),
-            }
         }
+    }
+    if has_links {
+        nodes::look_for_mistyped_links(&name);
+    }
+    waits.iter().try_for_each(|wait| wait_for(&name, wait))
+}
+
+/// By `ring3 wait`, which becomes a process of the node; it says itself what it has to say.
+fn wait_for(name: &str, wait: &WaitFor) -> Result<()> {
+    let fail = || Failure::host("start ring3 wait");
+    let exe = std::env::current_exe().map_err(fail())?;
+    let protocol = if wait.is_tcp { "tcp" } else { "udp" };
+    let status = Command::new(exe)
+        .args(["wait", name, protocol, &wait.port.to_string()])
+        .status()
+        .map_err(fail())?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(Failure::Said),
     }
 }
 

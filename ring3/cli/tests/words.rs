@@ -14,9 +14,10 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "run",
     "up",
+    "compose",
     "exec",
     "connect",
     "socks",

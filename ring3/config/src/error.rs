@@ -32,6 +32,18 @@ pub enum ConfigError {
     #[error("sysctl `{text}` {why}: use KEY=VALUE, for example net.ipv4.ip_forward=1")]
     Sysctl { text: String, why: &'static str },
 
+    #[error("route `{text}` {why}: for example 10.2.0.0/16 via 10.0.0.1, or default via fd00::1")]
+    Route { text: String, why: &'static str },
+
+    #[error("host `{text}` {why}: for example db=10.0.0.2")]
+    Host { text: String, why: &'static str },
+
+    #[error("name server `{text}` is no IP address: for example 10.0.2.3")]
+    Dns { text: String },
+
+    #[error("`{text}` is nothing to wait for: use tcp PORT or udp PORT, for example tcp 8000")]
+    WaitFor { text: String },
+
     #[error("kernel command line {why}")]
     Cmdline { why: &'static str },
 

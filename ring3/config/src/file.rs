@@ -27,12 +27,12 @@ use serde::Deserialize;
 use crate::error::ConfigError;
 use crate::node::{grace, NodeConfig, Restart, GRACE_DEFAULT, MEM_DEFAULT, SPIN_DEFAULT_NS};
 use crate::port::{Draft, PortKind, PortSpec};
-use crate::{size, sysctl};
+use crate::{names, size, sysctl};
 
 /// The file's top level. The name may come from the command line instead.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+pub(crate) struct File {
     name: Option<String>,
     mem: Option<Size>,
     spin_ns: Option<u32>,
@@ -44,6 +44,14 @@ struct File {
     image: Option<PathBuf>,
     #[serde(default)]
     sysctl: Pairs,
+    #[serde(default)]
+    route: Vec<String>,
+    #[serde(default)]
+    hosts: Named<Many>,
+    #[serde(default)]
+    dns: Vec<String>,
+    #[serde(default)]
+    wait: Vec<String>,
     #[serde(default)]
     port: Vec<Port>,
     #[serde(default)]
@@ -66,26 +74,62 @@ impl NodeConfig {
             cause,
         };
         let file: File = toml::from_str(text).map_err(|e| error(place(text, &e)))?;
-        let name = name.map(str::to_owned).or(file.name).ok_or_else(|| {
-            error("no name: add name = \"...\" or give it on the command line".into())
-        })?;
+        let name = name
+            .map(str::to_owned)
+            .or(file.name.clone())
+            .ok_or_else(|| {
+                error("no name: add name = \"...\" or give it on the command line".into())
+            })?;
+        let node = file.node(path, name)?;
+        node.check().map_err(|e| error(e.to_string()))?;
+        Ok(node)
+    }
+}
+
+impl File {
+    pub(crate) fn has_name(&self) -> bool {
+        self.name.is_some()
+    }
+
+    /// The node that this describes, not checked as a whole yet.
+    pub(crate) fn node(self, path: &Path, name: String) -> Result<NodeConfig, ConfigError> {
+        let file = self;
+        let error = |e: ConfigError| ConfigError::File {
+            path: path.to_owned(),
+            cause: e.to_string(),
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
         let from_folder = |relative: PathBuf| folder.join(relative);
         let mut ports: Vec<PortSpec> = file.port.into_iter().map(|port| port.0).collect();
         for port in &mut ports {
             port.pcap = port.pcap.take().map(from_folder);
         }
-        let node = NodeConfig {
+        let mut hosts = Vec::new();
+        for (host, Many(addresses)) in file.hosts.0 {
+            for address in addresses {
+                hosts.push(names::host(&format!("{host}={address}")).map_err(error)?);
+            }
+        }
+        Ok(NodeConfig {
             name,
             mem: file.mem.map_or(MEM_DEFAULT, |size| size.0),
             ports,
             sysctls: file.sysctl.0,
+            routes: each(&file.route).map_err(error)?,
+            hosts,
+            dns: file
+                .dns
+                .iter()
+                .map(|text| names::dns(text))
+                .collect::<Result<_, _>>()
+                .map_err(error)?,
+            waits: each(&file.wait).map_err(error)?,
             spin_ns: file.spin_ns.unwrap_or(SPIN_DEFAULT_NS),
             cpus: file.cpus.unwrap_or(1),
             host_cpuid: file.host_cpuid.unwrap_or_default(),
             cmdline: file.cmdline.unwrap_or_default(),
             grace: match file.grace {
-                Some(Text(text)) => grace(&text).map_err(|e| error(e.to_string()))?,
+                Some(Text(text)) => grace(&text).map_err(error)?,
                 None => GRACE_DEFAULT,
             },
             programs: file
@@ -94,20 +138,51 @@ impl NodeConfig {
                 .map(|it| it.command.into_iter().map(OsString::from).collect())
                 .collect(),
             restart: match file.restart {
-                Some(word) => word
-                    .parse()
-                    .map_err(|e: ConfigError| error(e.to_string()))?,
+                Some(word) => word.parse().map_err(error)?,
                 None => Restart::No,
             },
             image: file.image.map(from_folder),
-        };
-        node.check().map_err(|e| error(e.to_string()))?;
-        Ok(node)
+        })
+    }
+}
+
+fn each<T: std::str::FromStr<Err = ConfigError>>(words: &[String]) -> Result<Vec<T>, ConfigError> {
+    words.iter().map(|word| word.parse()).collect()
+}
+
+/// A table by names, in the file's order.
+pub(crate) struct Named<T>(pub Vec<(String, T)>);
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Named(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NamedVisitor<T>(std::marker::PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for NamedVisitor<T> {
+            type Value = Named<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table by names")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named<T>, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = map.next_entry()? {
+                    entries.push(entry);
+                }
+                Ok(Named(entries))
+            }
+        }
+        deserializer.deserialize_map(NamedVisitor(std::marker::PhantomData))
     }
 }
 
 /// The error on one line, with the line of the file it is about.
-fn place(text: &str, error: &toml::de::Error) -> String {
+pub(crate) fn place(text: &str, error: &toml::de::Error) -> String {
     let message = error.message().trim().replace('\n', ", ");
     match error.span() {
         Some(span) => {
@@ -220,7 +295,7 @@ impl<'de> Deserialize<'de> for Table {
 }
 
 /// One value or a list of them.
-struct Many(Vec<String>);
+pub(crate) struct Many(pub Vec<String>);
 
 impl<'de> Deserialize<'de> for Many {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

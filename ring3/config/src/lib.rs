@@ -9,15 +9,18 @@
 //! | --- | --- |
 //! | [`node`] | the whole of it, and the checks that need the whole |
 //! | [`port`] | one port: `KIND[:NAME][,key=value]...` |
-//! | [`file`] | the TOML form |
+//! | [`file`], [`compose`] | the TOML form of one, and of several nodes |
+//! | [`names`] | routes, names of hosts, what to wait for |
 //! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
 //! | [`check`] | what holds whatever is written, for fuzzers |
 //! | [`error`] | everything that can be wrong, in words |
 
 pub mod check;
+pub mod compose;
 pub mod error;
 pub mod file;
 pub mod name;
+pub mod names;
 pub mod node;
 pub mod port;
 pub mod size;

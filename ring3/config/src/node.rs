@@ -2,11 +2,13 @@
 //! A whole node, and the checks that need the whole.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::ConfigError;
+use crate::names::{Route, WaitFor};
 use crate::port::PortSpec;
 use crate::{name, size, sysctl};
 
@@ -83,6 +85,14 @@ pub struct NodeConfig {
     pub ports: Vec<PortSpec>,
     /// In the order in which they are to be written.
     pub sysctls: Vec<(String, String)>,
+    /// Added once all ports are up.
+    pub routes: Vec<Route>,
+    /// Lines of the node's own /etc/hosts. None: it has none, and the host's is seen.
+    pub hosts: Vec<(String, IpAddr)>,
+    /// Name servers of the node's own /etc/resolv.conf. None: as above.
+    pub dns: Vec<IpAddr>,
+    /// Who starts the node waits for these sockets of its programs.
+    pub waits: Vec<WaitFor>,
     /// Cap of idle polling; 0: never poll.
     pub spin_ns: u32,
     /// vCPUs. More than one need the smp image.
@@ -108,6 +118,10 @@ impl NodeConfig {
             mem: MEM_DEFAULT,
             ports: Vec::new(),
             sysctls: Vec::new(),
+            routes: Vec::new(),
+            hosts: Vec::new(),
+            dns: Vec::new(),
+            waits: Vec::new(),
             spin_ns: SPIN_DEFAULT_NS,
             cpus: 1,
             host_cpuid: false,

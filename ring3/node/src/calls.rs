@@ -77,6 +77,30 @@ impl Thread {
         self.linux(libc::SYS_openat, args).map(|fd| fd as i32)
     }
 
+    /// A file with this content, in the node's root file system.
+    pub fn write_file(&mut self, path: &CStr, content: &[u8]) -> Result<()> {
+        let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
+        let dir = libc::AT_FDCWD as i64 as u64;
+        let args = [dir, path.as_ptr() as u64, flags as u64, 0o644, 0, 0];
+        let fd = self.linux(libc::SYS_openat, args)? as i32;
+        let mut rest = content;
+        let mut done = Ok(());
+        while !rest.is_empty() && done.is_ok() {
+            done = self.write(fd, rest).map(|len| rest = &rest[len..]);
+        }
+        self.close(fd).and(done)
+    }
+
+    /// A folder there, unless there is one.
+    pub fn make_folder(&mut self, path: &CStr) -> Result<()> {
+        let dir = libc::AT_FDCWD as i64 as u64;
+        let args = [dir, path.as_ptr() as u64, 0o755, 0, 0, 0];
+        match self.linux(libc::SYS_mkdirat, args) {
+            Ok(_) | Err(Errno(libc::EEXIST)) => Ok(()),
+            Err(why) => Err(why),
+        }
+    }
+
     pub fn close(&mut self, fd: i32) -> Result<()> {
         self.linux(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
         Ok(())
@@ -147,10 +171,11 @@ impl Thread {
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = control.len();
+        // Its type differs between C libraries.
+        message.msg_controllen = control.len() as _;
         let args = [fd as u64, &raw mut message as u64, flags as u64, 0, 0, 0];
         let bytes = self.linux(libc::SYS_recvmsg, args)?;
-        Ok((bytes as usize, message.msg_controllen))
+        Ok((bytes as usize, message.msg_controllen as usize))
     }
 
     /// A task of its own for process `host_pid`: its thread block.

@@ -4,6 +4,9 @@
 use std::ffi::CString;
 use std::time::{Duration, Instant};
 
+use ring3_config::names::Route;
+use ring3_config::NodeConfig;
+
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 use crate::netlink::{Netlink, NodeWire};
@@ -57,6 +60,53 @@ pub(crate) fn port(init: &mut Thread, port: &Port) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Adds the routes that the node was given.
+pub(crate) fn routes(init: &mut Thread, routes: &[Route]) -> Result<()> {
+    if routes.is_empty() {
+        return Ok(());
+    }
+    let wire = NodeWire::open(init).map_err(Error::node("open a netlink socket"))?;
+    let mut netlink = Netlink::new(wire);
+    for route in routes {
+        netlink
+            .network_route_add(route.to, route.via)
+            .map_err(|why| Error::Route { route: *route, why })?;
+    }
+    Ok(())
+}
+
+/// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs (gate/path.c). Without
+/// names or name servers there are none, and the host's are seen.
+pub(crate) fn names(init: &mut Thread, config: &NodeConfig) -> Result<()> {
+    let fail = |path: &str| Error::node(format!("write its {path}"));
+    if config.hosts.is_empty() && config.dns.is_empty() {
+        return Ok(());
+    }
+    init.make_folder(c"/etc").map_err(fail("/etc"))?;
+    if !config.hosts.is_empty() {
+        init.write_file(c"/etc/hosts", hosts(config).as_bytes())
+            .map_err(fail("/etc/hosts"))?;
+    }
+    if !config.dns.is_empty() {
+        let lines = config.dns.iter().map(|it| format!("nameserver {it}\n"));
+        init.write_file(c"/etc/resolv.conf", lines.collect::<String>().as_bytes())
+            .map_err(fail("/etc/resolv.conf"))?;
+    }
+    Ok(())
+}
+
+fn hosts(config: &NodeConfig) -> String {
+    let own = config.ports.iter().flat_map(|port| port.addrs.first());
+    let own = own.map(|net| net.addr()).next();
+    let own = own.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
+    let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
+    text += &format!("{own} {}\n", config.name);
+    for (name, address) in &config.hosts {
+        text += &format!("{address} {name}\n");
+    }
+    text
 }
 
 /// Waits for a carrier that is about to come: without it the first packet, an ARP request,

@@ -134,6 +134,9 @@ pub struct Port {
     /// Host side: the TAP was made by this node, passt's process.
     pub made: bool,
     pub pid: Option<i32>,
+    /// A link's other end: the node that has it now.
+    #[serde(default)]
+    pub peer: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

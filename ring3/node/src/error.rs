@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use ipnet::IpNet;
+use ring3_config::names::Route;
 
 /// A Linux error number, as a node's kernel or the host's returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,6 +168,8 @@ pub enum Error {
         ifname: String,
         why: Errno,
     },
+    #[error("cannot add the route {route}: {why}; its gateway has to be on a network of the node")]
+    Route { route: Route, why: Errno },
     #[error("cannot set sysctl {key} to `{value}`: {why}")]
     Sysctl {
         key: String,

@@ -27,6 +27,8 @@ use crate::error::{Error, Result};
 
 /// Random slots to try before giving up: with half of them taken, 2^-64 is the chance.
 const SLOT_TRIES: usize = 64;
+/// <asm-generic/mman-common.h>; the libc crate has it for glibc only.
+const MADV_COLLAPSE: libc::c_int = 25;
 
 /// The memfd, which nobody can make larger or smaller.
 pub(crate) fn make_memory(name: &str, size: u64) -> Result<OwnedFd> {
@@ -221,7 +223,7 @@ pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Resu
             memory,
             offset,
         )
-        .and_then(|at| match libc::madvise(at, len, libc::MADV_COLLAPSE) {
+        .and_then(|at| match libc::madvise(at, len, MADV_COLLAPSE) {
             0 => Ok(()),
             _ => Err(
                 rustix::io::Errno::from_io_error(&std::io::Error::last_os_error())

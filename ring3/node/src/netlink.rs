@@ -156,6 +156,24 @@ impl<W: Wire> Netlink<W> {
         )
     }
 
+    /// Adds a route to a network by way of a gateway.
+    pub fn network_route_add(&mut self, to: IpNet, via: IpAddr) -> Result<()> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = family(via);
+        route.header.table = libc::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.kind = RouteType::Unicast;
+        route.header.scope = RouteScope::Universe;
+        route.header.destination_prefix_length = to.prefix_len();
+        if to.prefix_len() > 0 {
+            let network = RouteAttribute::Destination(to.network().into());
+            route.attributes.push(network);
+        }
+        route.attributes.push(RouteAttribute::Gateway(via.into()));
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewRoute(route), flags)
+    }
+
     /// Adds a route to one neighbour, as [`Netlink::default_route_add`].
     pub fn host_route_add(&mut self, ifindex: u32, to: IpAddr, window: u32) -> Result<()> {
         let to_it = RouteAttribute::Destination(to.into());

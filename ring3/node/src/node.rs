@@ -162,6 +162,8 @@ impl Node {
         for port in &self.ports {
             configure::port(&mut self.init, port)?;
         }
+        configure::routes(&mut self.init, &self.config.routes)?;
+        configure::names(&mut self.init, &self.config)?;
         self.port_watch = PortWatch::start(&self.region, &self.ports)?;
         for (key, value) in &self.config.sysctls {
             configure::sysctl(&mut self.init, key, value)?;

@@ -65,9 +65,9 @@ pub(crate) fn byte_is_locked(fd: impl AsFd, byte: i64) -> Result<bool> {
 // ---- TAP ----
 
 /// `_IOW('T', 202, int)` and its like, <linux/if_tun.h>.
-const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
-const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
-const TUNSETVNETHDRSZ: libc::c_ulong = 0x4004_54d8;
+const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
+const TUNSETOFFLOAD: libc::Ioctl = 0x4004_54d0;
+const TUNSETVNETHDRSZ: libc::Ioctl = 0x4004_54d8;
 
 fn ifreq(name: &str) -> Result<libc::ifreq> {
     // SAFETY: ifreq is plain data, for which all zeroes is a value.

@@ -20,8 +20,10 @@ use rustix::process::geteuid;
 use crate::control::{self, Adopter, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
 use crate::error::{Error, Result};
+use crate::ports::link::far_end;
 use crate::ports::Port;
 use crate::region::Region;
+use crate::runtime::Folder;
 
 /// How long the kernel may take to give its log.
 const LOG_PATIENCE: Duration = Duration::from_secs(5);
@@ -34,6 +36,7 @@ const DOWN_PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(super) struct Facts {
     pub name: String,
+    pub folder: Folder,
     pub region: Arc<Region>,
     pub ports: Vec<control::Port>,
     pub join: PathBuf,
@@ -194,6 +197,18 @@ impl Context {
 }
 
 impl Facts {
+    /// A port, and who is at its other end now.
+    fn port(&self, port: &control::Port) -> control::Port {
+        let peer = match (port.kind.as_str(), &port.name) {
+            ("link", Some(link)) => far_end(&self.folder, link, &self.name),
+            _ => None,
+        };
+        control::Port {
+            peer,
+            ..port.clone()
+        }
+    }
+
     fn status(&self) -> Status {
         let own = std::process::id() as i32;
         let procs = self.region.procs().filter(|entry| entry.pid > 0);
@@ -217,7 +232,7 @@ impl Facts {
                 size: self.region.size(),
                 resident: self.region.resident(),
             },
-            ports: self.ports.clone(),
+            ports: self.ports.iter().map(|port| self.port(port)).collect(),
             // The keeper's own tasks (captures) are not programs.
             procs: procs
                 .filter(|entry| entry.pid != own)
@@ -283,6 +298,7 @@ pub(super) fn port_status(port: &Port) -> control::Port {
         pcap: port.spec.pcap.clone(),
         made: port.made(),
         pid: port.pid(),
+        peer: None,
     }
 }
 

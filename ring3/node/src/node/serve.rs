@@ -53,6 +53,7 @@ impl Node {
             &self.runtime.control_path(name),
             Facts {
                 name: name.clone(),
+                folder: self.runtime.clone(),
                 region: self.region.clone(),
                 ports: self.ports.iter().map(port_status).collect(),
                 join: self.runtime.join_path(name),

@@ -170,6 +170,15 @@ impl Drop for Link {
     }
 }
 
+/// The node at the other end of link `name` of node `node`, as the files tell; None: there is none.
+pub(crate) fn far_end(folder: &Folder, name: &str, node: &str) -> Option<String> {
+    let lock = File::open(folder.link(name)).ok()?;
+    let is_there = |side: usize| byte_is_locked(&lock, side as i64) == Ok(true);
+    let ends = (0..2).filter(|side| is_there(*side));
+    ends.map(|side| read_name(&lock, side))
+        .find(|other| other != node)
+}
+
 /// Whoever has it is alone with the file. Ends with this value, or with the process.
 struct Turn<'a>(&'a File);
 

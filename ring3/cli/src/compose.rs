@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `ring3 compose`: the nodes of one file, started in its order and taken down in the other.
+
+use ring3_config::{compose, NodeConfig};
+use ring3_node::client::{Client, Status};
+use ring3_node::{Error, Folder};
+
+use crate::args::{self, ComposeVerb};
+use crate::error::{Failure, Result};
+use crate::{node_args, nodes, say, up};
+
+pub fn compose(args: &args::Compose) -> Result<()> {
+    match &args.verb {
+        ComposeVerb::Up(args) => start(args),
+        ComposeVerb::Down(args) => down(&read(&args.file)?),
+    }
+}
+
+fn read(path: &std::path::Path) -> Result<Vec<NodeConfig>> {
+    let mut all = compose::from_toml(path, &node_args::text(path)?)?;
+    for node in &mut all {
+        node_args::make_absolute(node)?;
+    }
+    Ok(all)
+}
+
+/// All, or none: what was started before a failure is taken down again. Nodes that are up stay as they are.
+fn start(args: &args::ComposeUp) -> Result<()> {
+    let all = read(&args.file)?;
+    let folder = Folder::open()?;
+    let mut started: Vec<NodeConfig> = Vec::new();
+    for node in &all {
+        if folder.is_running(&node.name) {
+            say::complain(format_args!(
+                "node `{}` is up already: left as it is",
+                node.name
+            ));
+            continue;
+        }
+        started.push(node.clone());
+        if let Err(failure) = up::start(node.clone()) {
+            // The first failure is what matters.
+            let _ = down(&started);
+            return Err(failure);
+        }
+    }
+    if args.json {
+        let statuses: Vec<Status> = all
+            .iter()
+            .map(|node| Client::open(&node.name)?.status())
+            .collect::<ring3_node::Result<_>>()?;
+        return nodes::print_json(&statuses);
+    }
+    Ok(())
+}
+
+fn down(all: &[NodeConfig]) -> Result<()> {
+    let mut failed = false;
+    for node in all.iter().rev() {
+        match Client::open(&node.name).and_then(|node| node.down()) {
+            Ok(()) | Err(Error::NoSuchNode { .. }) => {}
+            Err(error) => {
+                say::complain(error);
+                failed = true;
+            }
+        }
+    }
+    match failed {
+        true => Err(Failure::Said),
+        false => Ok(()),
+    }
+}

@@ -26,8 +26,8 @@
  */
 #include "internal.h"
 #include "insn.h"
+#include "tuning.h"
 
-#define SLOW_NS		1000		/* from here on it is worth while */
 #define TEXT_AT_ONCE	(512UL << 10)	/* looked through at its first start */
 #define TEXT_MAX	(16UL << 20)
 #define MOV_BYTES	5
@@ -102,7 +102,7 @@ static bool is_slow(void)
 		if (took < best)
 			best = took;
 	}
-	return best > SLOW_NS;
+	return best > CPUID_SLOW_NS;
 }
 
 /* Large and small cores in one machine. */

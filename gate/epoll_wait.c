@@ -3,9 +3,9 @@
  * epoll_wait.c - waiting on an epoll with members on one side or both; see epoll.c
  */
 #include "epoll.h"
+#include "tuning.h"
 
 #define CHUNK		32			/* events looked at in one go */
-#define LOOK_CYCLES	40000			/* about 15 us: how often to look into a busy twin */
 
 static u64 cycles(void)
 {
@@ -136,7 +136,7 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 	if (node)
 		return node;
 	for (;;) {
-		if (READ_ONCE(ep->maybe) || !deadline || cycles() - ep->looked > LOOK_CYCLES) {
+		if (READ_ONCE(ep->maybe) || !deadline || cycles() - ep->looked > EPOLL_LOOK_CYCLES) {
 			WRITE_ONCE(ep->maybe, 0);
 			host = twin_look(ep, epfd, user, max);
 			if (host < 0)

@@ -8,12 +8,11 @@
  * program's own ends the process.
  */
 #include "policy.h"
+#include "tuning.h"
 
 #define HELPER_STACK	(64ul << 10)
 #define HELPER_FLAGS	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_SYSVSEM)
-#define NAP_NS		50000
-#define NAPS_MAX	10000		/* half a second */
 #define USER_CS		0x33
 #define USER_SS		0x2b
 #define FLAGS_IF	0x202
@@ -83,7 +82,7 @@ void helper_exit(void)
 
 static void nap(void)
 {
-	struct timespec ts = { .tv_nsec = NAP_NS };
+	struct timespec ts = { .tv_nsec = HELPER_NAP_NS };
 
 	host_syscall2(__NR_nanosleep, (long)&ts, 0);
 }
@@ -98,7 +97,7 @@ void helper_gone(void)
 	s32 pid = host_syscall0(__NR_getpid);
 	u32 i;
 
-	for (i = 0; i < NAPS_MAX || READ_ONCE(proc->threads) > 1; i++) {
+	for (i = 0; i < HELPER_NAPS_MAX || READ_ONCE(proc->threads) > 1; i++) {
 		if (host_syscall3(__NR_tgkill, pid, helper_tid, 0) == -ESRCH) {
 			gate_pages_free(helper_stack, HELPER_STACK);
 			break;

@@ -22,14 +22,10 @@
 #include "internal.h"
 #include "ring3_lock.h"
 #include "ring3_smp.h"
+#include "tuning.h"
 #include <linux/futex.h>
 #include <linux/poll.h>
 
-#define TAKE_TURNS	200	/* of TURN_NS: how long the vCPU is waited for */
-#define TAKE_SEVERAL	4	/* ... before others are given back */
-#define TURN_NS		1000000
-#define POLLER_NS	100000	/* a poller lets go after spin_ns, 50 us as a rule; wakes nobody */
-#define DEATH_MS	20	/* how long an end may take: memory has to be given back */
 #define TARGETS_MAX	16	/* that are waited for */
 #define SIG_KILL	9
 #define PIDFD_GROUP	4	/* PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9 */
@@ -99,7 +95,7 @@ static void targets_wait(struct targets *t)
 
 	/* One after the other: a dead one costs nothing, and no two have to be waited for long. */
 	for (i = 0; i < t->count; i++)
-		if (host_syscall3(__NR_poll, (long)&t->fds[i], 1, DEATH_MS) != 1)
+		if (host_syscall3(__NR_poll, (long)&t->fds[i], 1, KILL_DEATH_MS) != 1)
 			break;
 }
 
@@ -127,7 +123,7 @@ static void vcpu_give(struct ring3_vcpu *vcpu)
 
 static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turns)
 {
-	struct __kernel_timespec turn = { .tv_nsec = TURN_NS }, poller = { .tv_nsec = POLLER_NS };
+	struct __kernel_timespec turn = { .tv_nsec = KILL_TURN_NS }, poller = { .tv_nsec = KILL_POLLER_NS };
 	u32 waiters = 0, o;
 	int i;
 
@@ -171,10 +167,10 @@ static bool vcpus_take(struct ring3_thread *me)
 
 	r3_word_set(&me->word, RING3_WORD_BATON);
 	if (!vcpu_next(first))
-		return vcpu_take(first, me, TAKE_TURNS);
-	for (i = 0; i < TAKE_TURNS; i += TAKE_SEVERAL) {
+		return vcpu_take(first, me, KILL_TAKE_TURNS);
+	for (i = 0; i < KILL_TAKE_TURNS; i += KILL_TAKE_SEVERAL) {
 		for (vcpu = first; vcpu; vcpu = vcpu_next(vcpu)) {
-			turns = vcpu == first ? TAKE_SEVERAL : 1;
+			turns = vcpu == first ? KILL_TAKE_SEVERAL : 1;
 			if (!vcpu_take(vcpu, me, turns))
 				break;
 		}

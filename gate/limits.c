@@ -27,6 +27,7 @@
  */
 #include "internal.h"
 #include "ring3_link.h"
+#include "tuning.h"
 
 #include <linux/prctl.h>
 
@@ -34,7 +35,6 @@
 #define MARK_OVER	0x72696e67330074ULL	/* of a timer: the CPU time is used up */
 #define MARK_LIMITS	0x72696e67330075ULL	/* of another process: look at the limits again */
 #define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
-#define CPU_AGAIN_NS	50000000ULL		/* a DEATH_SIGNAL may have been dropped for another */
 #define NS		1000000000ULL
 #define HOST_TIMER_ABSTIME	1
 #define SI_TIMER_CODE	(-2)

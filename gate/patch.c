@@ -5,7 +5,7 @@
  * Theory of operation
  * -------------------
  * A `syscall` instruction has two bytes, a jump needs more. Two forms are rewritten, both
- * recognised by looking at the site after it has trapped HOT times:
+ * recognised by looking at the site after it has trapped PATCH_HOT_TRAPS times:
  *
  * A: b8 nr32 0f 05 (mov $nr,%eax; syscall) becomes ff 24 25 word32 (jmp *word), 7 bytes. The
  *    word lies in a table of ours below 2 GiB and holds the address of the
@@ -31,6 +31,7 @@
  * output or the gate. What can't be rewritten stays with the backstop.
  */
 #include "patch.h"
+#include "tuning.h"
 #include <linux/membarrier.h>
 
 #define TABLE		0x7ff40000UL	/* 2 * PATCH_SITES words: 64 KiB */
@@ -40,7 +41,6 @@
 #define NEAR_AREAS	64
 #define SLOT_BYTES	32
 #define REACH		0x7fff0000UL
-#define HOT		6		/* traps (2 us each) before a rewrite (10 us) pays */
 #define REFUSED		0x8000
 #define SEEN_BITS	7
 #define SEEN_WAYS	4
@@ -574,7 +574,7 @@ void patch_trap(u64 rip, u64 nr)
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
 	s = seen_of(rip);
-	if (!s || s->hits == REFUSED || ++s->hits < HOT || nr == __NR_rt_sigreturn)
+	if (!s || s->hits == REFUSED || ++s->hits < PATCH_HOT_TRAPS || nr == __NR_rt_sigreturn)
 		return;
 	gate_lock(&gate_patch_lock);
 	if (*(u8 *)(rip - 2) != 0x0f || *(u8 *)(rip - 1) != 0x05) {

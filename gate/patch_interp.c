@@ -8,8 +8,8 @@
  */
 #include "patch.h"
 #include "ring3_sites.h"
+#include "tuning.h"
 
-#define FIRST_TRAPS	24	/* of a process that are worth while to be remembered */
 
 static struct {
 	u64 key, start, end;
@@ -37,7 +37,7 @@ void interp_note(u64 syscall_at, u64 nr)
 	u64 addr = syscall_at - FORM_A_SYSCALL, entry, *words = interp_words();
 	u32 i;
 
-	if (!interp.key || !words || gate.counts[COUNT_TRAPS] > FIRST_TRAPS || addr <= interp.start ||
+	if (!interp.key || !words || gate.counts[COUNT_TRAPS] > PATCH_FIRST_TRAPS || addr <= interp.start ||
 	    syscall_at + 2 > interp.end || (addr - interp.start) >> RING3_SITES_NR_SHIFT ||
 	    nr >> RING3_SITES_NR_BITS || !patch_is_form_a(addr, nr))
 		return;

@@ -34,15 +34,13 @@
  */
 #include "internal.h"
 #include "ring3_lock.h"
+#include "tuning.h"
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <linux/prctl.h>
 
 #define MARK		0x72696e67330073ULL
 #define MARK_SIGNAL	SIGBUS
-#define AGAIN_NS	5000000L	/* a mark may have been dropped */
-#define LIMIT_NS	1000000000L	/* for a call that can't be interrupted */
-#define FENCE_NS	2000000L	/* where the host refuses: an interrupt has reached all cores by then */
 
 u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody */
 static u64 stop_process;	/* ... and its process, as in struct gate_tcb */
@@ -187,7 +185,7 @@ static bool quiet(bool again)
 static void fence(void)
 {
 	if (host_syscall3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
-		nap(FENCE_NS);
+		nap(STOP_FENCE_NS);
 }
 
 /* gate_stopper is the host's to clear when this thread has left this memory. */
@@ -227,10 +225,10 @@ void stop_others(void)
 	clear_at_end();
 	mark_all();
 	fence();
-	for (start = marked = now = gate_clock_ns(CLOCK_MONOTONIC); !quiet(now - marked > AGAIN_NS); now = gate_clock_ns(CLOCK_MONOTONIC)) {
-		if (now - marked > AGAIN_NS)
+	for (start = marked = now = gate_clock_ns(CLOCK_MONOTONIC); !quiet(now - marked > STOP_AGAIN_NS); now = gate_clock_ns(CLOCK_MONOTONIC)) {
+		if (now - marked > STOP_AGAIN_NS)
 			marked = now;
-		if (now - start > LIMIT_NS) {
+		if (now - start > STOP_LIMIT_NS) {
 			gate_log("a thread does not come out of the node; ending the process anyhow");
 			break;
 		}

@@ -14,6 +14,7 @@
  */
 #include "internal.h"
 #include "ring3_cred.h"
+#include "tuning.h"
 #include <linux/futex.h>
 #include <linux/prctl.h>
 #include <linux/wait.h>
@@ -368,7 +369,6 @@ static void number_child(struct ring3_thread *t)
  * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. Who is killed
  * can't, and is looked after.
  */
-#define LOOK_NS	20000000L
 
 static bool child_gone(s32 pid)
 {
@@ -383,7 +383,7 @@ static bool child_gone(s32 pid)
 
 static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
 {
-	const struct timespec look = { .tv_nsec = LOOK_NS };
+	const struct timespec look = { .tv_nsec = VFORK_LOOK_NS };
 	u64 *word = &t->gate[WORD_VFORK];
 
 	/* All signals that can be are blocked, as Linux does not look at them here. */

@@ -3,9 +3,9 @@
  * wait.c - deadlines of waits that take more than one call
  */
 #include "policy.h"
+#include "tuning.h"
 
 #define NSEC	1000000000ull
-#define BLIND_NS	10000000ull
 
 u64 wait_now(void)
 {
@@ -27,7 +27,7 @@ u64 wait_until_ns(u64 ns)
 
 u64 wait_blind(u64 deadline)
 {
-	u64 until = wait_until_ns(BLIND_NS);
+	u64 until = wait_until_ns(WAIT_BLIND_NS);
 
 	return until < deadline ? until : deadline;
 }

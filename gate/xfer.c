@@ -10,13 +10,13 @@
 #include "policy.h"
 
 #include "ring3_xfer.h"
+#include "tuning.h"
 #include <asm/socket.h>
 #include <asm/sockios.h>
 #include <linux/stat.h>
 
 #define BOUNCE		RING3_SENDFILE_MAX
 #define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
-#define DIRECT_MIN	4096u			/* less is copied for less than a page costs */
 #define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
@@ -87,7 +87,7 @@ static long send_some(u32 out, u32 in, char *buf, s64 pos, u64 n, bool last, s64
 	long ret;
 	bool more;
 
-	if (*direct && n >= DIRECT_MIN) {
+	if (*direct && n >= XFER_DIRECT_MIN) {
 		more = !last && has_more(in, pos + n);
 		ret = image_call(RING3_NR_SENDFILE, out, in, pos, n, more ? MSG_MORE : 0, (long)got);
 		*direct = ret != -EOPNOTSUPP && *got == (s64)n;

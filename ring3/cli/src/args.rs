@@ -49,7 +49,7 @@ pub enum Verb {
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
     Stat(Stat),
-    /// Run a simulated network: hosts with unmodified programs, links, faults, under virtual time
+    /// Run a simulated network: hosts with unmodified programs, links, faults
     #[command(override_usage = "ring3 sim [OPTIONS] FILE.yaml", after_help = help::SIM)]
     Sim(Sim),
     /// A process of a simulation

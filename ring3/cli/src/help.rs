@@ -167,6 +167,8 @@ Example:
   ring3 sim --real-time examples/sim/dumbbell.yaml
   ring3 sim --real-time FILE.yaml --seeds 1..20 --faults crash,partition --minimize
 
+Time is real as yet: --real-time is needed.
+
 A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
 and `sim`: docs/sim.md describes them, examples/sim has some. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,
 tcp.csv, queues.csv, interfaces.csv, result.json, report.html.

@@ -127,12 +127,20 @@ fn image() -> Result<PathBuf> {
     let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
     let folder = exe.parent().unwrap_or(Path::new("/"));
     let looked = [folder.join(IMAGE), folder.join("../lib/ring3").join(IMAGE)];
-    looked.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
-        Failure::Sim(ring3_sim::Error::Said(format!(
-            "no kernel with virtual time: looked for {}; build it with `make sim`, or run in real time with --real-time",
-            looked.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
-        )))
-    })
+    looked
+        .iter()
+        .find(|path| path.is_file())
+        .cloned()
+        .ok_or_else(|| {
+            Failure::Sim(ring3_sim::Error::Said(format!(
+                "no kernel with virtual time: looked for {}; run in real time with --real-time",
+                looked
+                    .iter()
+                    .map(|path| path.display().to_string())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )))
+        })
 }
 
 fn show(args: &args::Sim, report: &Report) -> Result<u8> {

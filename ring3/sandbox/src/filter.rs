@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The list as seccomp filters. Each filter has one action for what it names, so there are two: the first lets
+//! through what is allowed and says `ENOSYS` to all else, the second says `EPERM` to what is refused. Where both say
+//! something, the host takes the later one's error.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen as Len, SeccompCmpOp as Op, SeccompCondition,
+    SeccompFilter, SeccompRule, TargetArch,
+};
+
+use crate::list::{Check, ALLOWED, CHECKED, REFUSED};
+use crate::Error;
+
+type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+/// The filters, in the order in which they are to be set.
+pub(crate) fn programs() -> Result<[BpfProgram; 2], Error> {
+    let mut pass: Rules = ALLOWED.iter().map(|call| (call.nr, Vec::new())).collect();
+    for checked in CHECKED {
+        let rules: Result<_, Error> = checked.when.iter().map(|all| rule(all)).collect();
+        pass.insert(checked.call.nr, rules?);
+    }
+    let refuse: Rules = REFUSED
+        .iter()
+        .map(|refused| (refused.call.nr, Vec::new()))
+        .collect();
+    let error = |errno: i32| SeccompAction::Errno(errno as u32);
+    Ok([
+        program(pass, error(libc::ENOSYS), SeccompAction::Allow)?,
+        program(refuse, SeccompAction::Allow, error(libc::EPERM))?,
+    ])
+}
+
+fn program(rules: Rules, other: SeccompAction, named: SeccompAction) -> Result<BpfProgram, Error> {
+    let filter = SeccompFilter::new(rules, other, named, TargetArch::x86_64)?;
+    Ok(filter.try_into()?)
+}
+
+fn rule(all: &[Check]) -> Result<SeccompRule, Error> {
+    let conditions: Result<Vec<_>, Error> = all.iter().map(condition).collect();
+    Ok(SeccompRule::new(conditions?)?)
+}
+
+fn condition(check: &Check) -> Result<SeccompCondition, Error> {
+    let (index, len, op, value) = match *check {
+        Check::Is(index, value) => (index, Len::Dword, Op::Eq, value),
+        Check::IsNot(index, value) => (index, Len::Dword, Op::Ne, value),
+        Check::Clear(index, bits) => (index, Len::Dword, Op::MaskedEq(bits.into()), 0),
+        Check::Null(index) => (index, Len::Qword, Op::Eq, 0),
+    };
+    Ok(SeccompCondition::new(index, len, op, value.into())?)
+}

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Attacks from a confined thread of this process: each makes the host's call itself, and is seen to succeed
+//! without the wall first.
+
+use std::fs;
+use std::io;
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use ring3_sandbox::list::{ALLOWED, CHECKED, REFUSED};
+use ring3_sandbox::{confine, Error, Files};
+use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
+use rustix::thread::sched_setaffinity;
+
+/// Does it in a thread that is confined, with this folder to write to.
+fn inside<T: Send>(write: &Path, attack: impl FnOnce() -> T + Send) -> T {
+    let files = Files {
+        read: vec!["/usr".into()],
+        write: vec![write.to_owned()],
+    };
+    std::thread::scope(|scope| {
+        let body = || {
+            confine(&files).unwrap();
+            attack()
+        };
+        scope.spawn(body).join().unwrap()
+    })
+}
+
+fn errno<T>(result: io::Result<T>) -> Option<i32> {
+    result.err().and_then(|error| error.raw_os_error())
+}
+
+/// The same attack succeeds outside and fails inside with this error.
+fn fails_inside<T>(errno_wanted: i32, attack: impl Fn() -> io::Result<T> + Sync) {
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(errno(attack()), None, "it has to succeed outside");
+    let got = inside(folder.path(), || errno(attack()));
+    assert_eq!(got, Some(errno_wanted));
+}
+
+#[test]
+fn files_outside_are_neither_read_nor_written() {
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    fails_inside(libc::EACCES, || fs::read(secret.path()));
+    fails_inside(libc::EACCES, || fs::write(secret.path(), "x"));
+    fails_inside(libc::EACCES, || fs::read("/etc/passwd"));
+    fails_inside(libc::EACCES, || fs::read_dir("/proc").map(drop));
+}
+
+#[test]
+fn files_inside_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a");
+    let read = inside(folder.path(), || {
+        fs::write(&path, "x")?;
+        fs::read_dir("/usr")?;
+        fs::read_to_string(&path)
+    });
+    assert_eq!(read.unwrap(), "x");
+}
+
+#[test]
+fn modes_stay() {
+    use std::os::unix::fs::PermissionsExt;
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    fails_inside(libc::EPERM, || {
+        fs::set_permissions(secret.path(), fs::Permissions::from_mode(0o644))
+    });
+}
+
+#[test]
+fn the_hosts_network_is_not_there() {
+    use rustix::net::{socket, AddressFamily as Family, SocketType as Kind};
+    for (family, kind) in [
+        (Family::INET, Kind::STREAM),
+        (Family::INET6, Kind::DGRAM),
+        (Family::NETLINK, Kind::RAW),
+        (Family::UNIX, Kind::DGRAM),
+    ] {
+        fails_inside(libc::ENOSYS, || Ok(socket(family, kind, None)?));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    inside(folder.path(), || UnixStream::pair().map(drop)).unwrap();
+    assert!(inside(folder.path(), || UnixDatagram::pair().is_err()));
+}
+
+#[test]
+fn servers_outside_are_not_reached() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("server");
+    let _server = UnixListener::bind(&path).unwrap();
+    fails_inside(libc::EPERM, || UnixStream::connect(&path));
+}
+
+#[test]
+fn processes_outside_are_left_alone() {
+    let mut sleep = Command::new("sleep")
+        .arg("60")
+        .stdin(Stdio::null())
+        .spawn()
+        .unwrap();
+    let pid = Pid::from_child(&sleep);
+    fails_inside(libc::EPERM, || Ok(kill_process(pid, Signal::CONT)?));
+    let cpus = rustix::thread::sched_getaffinity(None).unwrap();
+    fails_inside(libc::ENOSYS, || Ok(sched_setaffinity(Some(pid), &cpus)?));
+    let limit = getrlimit(Resource::Core);
+    fails_inside(libc::ENOSYS, || {
+        Ok(prlimit(Some(pid), Resource::Core, limit)?)
+    });
+    sleep.kill().unwrap();
+    sleep.wait().unwrap();
+}
+
+#[test]
+fn the_wall_goes_with_a_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let reads = |path: &Path| {
+        let status = Command::new("/usr/bin/cat")
+            .arg(path)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status.map(|status| status.success())
+    };
+    assert!(reads(secret.path()).unwrap());
+    assert!(!inside(folder.path(), || reads(secret.path()).unwrap_or(false)));
+}
+
+#[test]
+fn a_path_that_is_not_there_is_an_error() {
+    let files = Files {
+        read: vec!["/no/such/path".into()],
+        ..Files::default()
+    };
+    assert!(matches!(confine(&files), Err(Error::NoPath(_))));
+}
+
+fn names() -> Vec<&'static str> {
+    let allowed = ALLOWED.iter().map(|call| call.name);
+    let checked = CHECKED.iter().map(|checked| checked.call.name);
+    let refused = REFUSED.iter().map(|refused| refused.call.name);
+    allowed.chain(checked).chain(refused).collect()
+}
+
+#[test]
+fn no_call_is_named_twice() {
+    let mut names = names();
+    names.sort_unstable();
+    let count = names.len();
+    names.dedup();
+    assert_eq!(names.len(), count);
+}
+
+/// The gate's own host calls are decided here, each of them.
+#[test]
+fn every_host_call_of_the_gate_is_named() {
+    let gate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gate");
+    let names = names();
+    let mut found = 0;
+    for entry in fs::read_dir(gate).unwrap().flatten() {
+        if !entry
+            .path()
+            .extension()
+            .is_some_and(|it| it == "c" || it == "h")
+        {
+            continue;
+        }
+        let text = fs::read_to_string(entry.path()).unwrap();
+        for piece in text.split("host_syscall").skip(1) {
+            let Some(call) = piece.get(1..).and_then(|it| it.strip_prefix("(__NR_")) else {
+                continue;
+            };
+            let end = call.find([',', ')', ' ']).unwrap();
+            found += 1;
+            assert!(
+                names.contains(&&call[..end]),
+                "{}: {}",
+                entry.path().display(),
+                &call[..end]
+            );
+        }
+    }
+    assert!(
+        found > 100,
+        "only {found} host calls found: has the gate another way to make them?"
+    );
+}

@@ -399,3 +399,25 @@ pub const REFUSED: &[Refused] = &[
     Refused { call: call!("ioprio_set", SYS_ioprio_set), why: "see setpriority" },
     Refused { call: call!("setgroups", SYS_setgroups), why: "groups are the user's" },
 ];
+
+/// The list as a page for people: docs/host-calls.md.
+pub fn page() -> String {
+    let mut page = String::from(
+        "# Host calls inside the wall\n\nWhich calls may a process make to the host once `ring3/sandbox` has confined it? \
+         This page is made from `ring3/sandbox/src/list.rs`; a test compares them.\n\n## Allowed\n\n",
+    );
+    let names: Vec<String> = ALLOWED
+        .iter()
+        .map(|call| format!("`{}`", call.name))
+        .collect();
+    page += &names.join(" ");
+    page += "\n\n## Allowed with some arguments\n\nOther arguments get `ENOSYS`.\n\n| call | what may be asked |\n| --- | --- |\n";
+    for it in CHECKED {
+        page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
+    page += "\n## Refused\n\nThese get `EPERM`. A call that is not on this page gets `ENOSYS`.\n\n| call | why |\n| --- | --- |\n";
+    for it in REFUSED {
+        page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
+    page
+}

@@ -188,3 +188,15 @@ fn every_host_call_of_the_gate_is_named() {
         "only {found} host calls found: has the gate another way to make them?"
     );
 }
+
+/// `RING3_BLESS=1` writes the page.
+#[test]
+fn the_page_is_the_list() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/host-calls.md");
+    let page = ring3_sandbox::list::page();
+    if std::env::var_os("RING3_BLESS").is_some() {
+        fs::write(&path, &page).unwrap();
+    }
+    let words = "run this test with RING3_BLESS=1 to write docs/host-calls.md anew";
+    assert!(fs::read_to_string(&path).unwrap() == page, "{words}");
+}

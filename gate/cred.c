@@ -249,7 +249,7 @@ long cred_follow_user_ns(void)
 
 	if (user_ns_name(self, ours, sizeof(ours)) <= 0)
 		return image_call0(RING3_NR_NEWUSER);
-	for (i = 0; i < RING3_PROCS_MAX; i++) {
+	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
 		s32 pid = READ_ONCE(gate.region->procs[i].pid);
 
 		if (pid <= 0 || pid == self || !READ_ONCE(gate.region->procs[i].state) ||

@@ -55,7 +55,7 @@ static void targets_find(struct targets *t, s32 pid)
 	s32 group = pid == 0 ? host_syscall1(__NR_getpgid, 0) : pid < -1 ? -pid : 0;
 	u32 i;
 
-	for (i = 0; i < RING3_PROCS_MAX; i++) {
+	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
 		struct ring3_proc *proc = &gate.region->procs[i];
 		s32 it = READ_ONCE(proc->pid);
 
@@ -74,7 +74,7 @@ bool pid_in_node(s32 pid)
 
 	if (pid <= 0 || !gate.region)
 		return false;
-	for (i = 0; i < RING3_PROCS_MAX; i++)
+	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++)
 		if (READ_ONCE(gate.region->procs[i].pid) == pid &&
 		    READ_ONCE(gate.region->procs[i].state))
 			return true;
@@ -219,7 +219,7 @@ static s32 process_of(s32 tid)
 
 	if (tid <= 0 || !gate.region)
 		return 0;
-	for (i = 0; i < RING3_PROCS_MAX; i++) {
+	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
 		s32 pid = READ_ONCE(gate.region->procs[i].pid);
 
 		if (pid > 0 && READ_ONCE(gate.region->procs[i].state) &&

@@ -64,7 +64,7 @@ static struct ring3_proc *proc_by_pid(s32 pid)
 
 	if (!pid || pid == host_syscall0(__NR_getpid))
 		return own_proc();
-	for (i = 0; gate.region && i < RING3_PROCS_MAX; i++) {
+	for (i = 0; gate.region && i < READ_ONCE(gate.region->procs_used); i++) {
 		struct ring3_proc *proc = &gate.region->procs[i];
 
 		if (READ_ONCE(proc->pid) == pid && READ_ONCE(proc->state))

@@ -362,6 +362,7 @@ struct ring3_region {
 	r3_a32 pending;		/* RING3_IRQ_*; smp: for vCPU 0, taken over by the next DRIVE or KEEP. W: all */
 	r3_a32 kick;		/* futex word on which KEEP sleeps. W: all */
 	r3_a32 procs_gen;	/* futex word; ++ whenever procs[] changes. W: image; the keeper to wake itself */
+	r3_a32 procs_used;	/* procs[] was never in use from this index on; only grows. W: image, with the blocks' lock */
 	char poison[128];	/* why POISONED, one line. W: who set it */
 	struct ring3_vcpu vcpu[1] __attribute__((aligned(64)));
 	struct ring3_thread init_thread __attribute__((aligned(64)));	/* pid 1: keeper's main thread */
@@ -369,7 +370,7 @@ struct ring3_region {
 	struct ring3_proc init_proc;		/* the keeper's process */
 	r3_a64 stat[RING3_STAT_COUNTS];		/* W: gates; R: the keeper. ring3_stat.h */
 	r3_u64 site[RING3_SITES];		/* W, R: gates. ring3_sites.h */
-#define RING3_PROCS_MAX		2048
+#define RING3_PROCS_MAX		16384	/* 1.5 MiB, of which the host gives the pages that were in use */
 	struct ring3_proc procs[RING3_PROCS_MAX];
 	struct ring3_cpuid cpuid __attribute__((aligned(64)));	/* W, R: gates. ring3_cpuid.h */
 };

@@ -389,20 +389,13 @@ impl Region {
         unsafe { &*self.at(first + index * size_of::<ring3_proc>()) }
     }
 
-    /// The entries of procs[] in use. The image takes the first that is free, so behind one that
-    /// never was in use there is none.
+    /// The entries of procs[] in use.
     pub fn procs(&self) -> impl Iterator<Item = ProcEntry> + '_ {
-        (0..RING3_PROCS_MAX)
+        // One that comes into use meanwhile moves procs_gen, and whoever looks will look again.
+        let used = self.word(offset_of!(ring3_region, procs_used));
+        (0..(used.load(Ordering::Acquire) as usize).min(RING3_PROCS_MAX))
             .map(|index| self.proc_entry(index))
-            .take_while(|entry| !self.never_used(entry))
             .filter(|entry| entry.state != RING3_PROC_FREE)
-    }
-
-    /// All of it is zero still. One that the image is about to take may look so for a moment, but
-    /// then procs[] is about to change, and whoever looks will look again.
-    fn never_used(&self, entry: &ProcEntry) -> bool {
-        let port_fd = self.proc(entry.index).port_fd[0].load(Ordering::Relaxed);
-        entry.state == RING3_PROC_FREE && entry.pid == 0 && port_fd == 0
     }
 
     /// As the image does for a new process.
@@ -411,6 +404,8 @@ impl Region {
         let proc = self.proc(index);
         proc.pid.store(pid, Ordering::Release);
         proc.state.store(RING3_PROC_LIVE, Ordering::Release);
+        self.word(offset_of!(ring3_region, procs_used))
+            .fetch_max(index as u32 + 1, Ordering::AcqRel);
     }
 
     /// When the entry's process started, as /proc/PID/stat has it; 0: nobody has looked.

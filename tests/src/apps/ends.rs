@@ -28,6 +28,7 @@ pub fn trials() -> Vec<Trial> {
         }),
         trial("end_by_itself".into(), by_itself),
         trial("end_leaves_others".into(), leaves_others),
+        trial("end_many".into(), many),
     ]
 }
 
@@ -240,6 +241,61 @@ fn by_itself() -> Checked {
 }
 
 /// Programs of another node, and of none, are left alone.
+/// 3,000 processes and 1,500 threads that use the node at once; then all processes are killed, and the node lets go
+/// of them. A call of each process shows that the node has it.
+const MANY: &str = "
+import os, signal, socket, sys, threading
+report, child = socket.socketpair()
+pids = []
+for _ in range(3000):
+    pid = os.fork()
+    if pid == 0:
+        own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        own.bind(('127.0.0.1', 0))
+        child.send(b'.')
+        signal.pause()
+    pids.append(pid)
+came = 0
+while came < len(pids):
+    came += len(report.recv(4096))
+for pid in pids:
+    os.kill(pid, signal.SIGKILL)
+for pid in pids:
+    os.waitpid(pid, 0)
+threading.stack_size(65536)
+lock, bound = threading.Lock(), []
+def thread():
+    own = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    own.bind(('127.0.0.1', 0))
+    with lock:
+        bound.append(own.getsockname())
+        if len(bound) == 1500:
+            child.send(b'!')
+    own.recv(1)
+for _ in range(1500):
+    threading.Thread(target=thread, daemon=True).start()
+report.recv(1)
+print(came, len(bound), flush=True)
+os._exit(0)
+";
+
+fn many() -> Checked {
+    let node = Node::up_with(["--mem", "512M"])?;
+    let mut command = node.command(["python3", "-c", MANY]);
+    let outcome = exec::run(&mut command, Duration::from_secs(120))?;
+    ensure(outcome.ok() && outcome.stdout.trim() == "3000 1500", || {
+        outcome.report()
+    })?;
+    let empty = || {
+        let stat = exec::run(&mut ring3(["stat", &node.name, "--json"]), SHORT).ok()?;
+        let stat: serde_json::Value = serde_json::from_str(&stat.stdout).ok()?;
+        Some(stat["procs"].as_array()?.is_empty())
+    };
+    let gone = until(Duration::from_secs(20), || empty() == Some(true));
+    ensure(gone, || "the node still has processes".into())?;
+    Ok(Verdict::Passed)
+}
+
 fn leaves_others() -> Checked {
     let node = node()?;
     let other = Node::up(&[])?;

@@ -63,7 +63,7 @@ static void seize_threads(u32 pid)
 /* Programs have come. One that is alone is left alone. */
 void ring3_adopt_trace_look(void)
 {
-	struct ring3_proc *proc, *end = ring3_region.procs + RING3_PROCS_MAX;
+	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
 	int n = 0;
 
 	for (proc = ring3_region.procs; proc < end; proc++)

@@ -38,14 +38,15 @@ void __init setup_arch(char **cmdline_p)
 	/*
 	 * What a plain host does not show either; tables of file names for a system that has few
 	 * files, and of DCCP's sockets for one that has few (2 MiB else); and no jitter entropy:
-	 * its self-test is a quarter of the boot, and the pool is filled by the host. The
-	 * keeper's words come last and win.
+	 * its self-test is a quarter of the boot, and the pool is filled by the host. Tasks may take half of
+	 * the node's memory, where Linux gives them an eighth: their programs' memory is the host's.
+	 * The keeper's words come last and win.
 	 */
-	snprintf(boot_command_line, COMMAND_LINE_SIZE, "%s %s",
+	snprintf(boot_command_line, COMMAND_LINE_SIZE, "%s sysctl.kernel.threads-max=%lu %s",
 		 "bonding.max_bonds=0 dummy.numdummies=0 ifb.numifbs=0 "
 		 "dhash_entries=2048 ihash_entries=2048 dccp.thash_entries=2048 "
 		 "initcall_blacklist=jent_mod_init",
-		 ring3_region.cmdline);
+		 pages >> (THREAD_SIZE_ORDER + 1), ring3_region.cmdline);
 	strscpy(boot_command_line_buf, boot_command_line, COMMAND_LINE_SIZE);
 	*cmdline_p = boot_command_line_buf;
 	if (strstr(boot_command_line, "ring3_console"))

@@ -35,6 +35,17 @@
 
 struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
 
+/* A thread block of the list, with what the image alone knows of it. */
+struct block {
+	struct ring3_thread tb;
+	struct hlist_node of_proc;	/* in blocks_of[]: it is, or was last, its process's */
+	struct list_head gone;		/* in blocks_gone, while it has R3_F_GONE */
+};
+
+/* Under ring3_blocks, as what follows. */
+static struct hlist_head blocks_of[RING3_PROCS_MAX];
+static LIST_HEAD(blocks_gone);
+
 /*
  * Held by who makes or gives back thread blocks and processes, and by who looks for a task among
  * them: it does not end meanwhile. To walk the list without a look at tasks needs nothing.
@@ -65,24 +76,39 @@ static bool tid_gone(struct ring3_thread *tb)
 	return !ring3_host_thread_exists(pid, tb->tid);
 }
 
+static void block_gone(struct ring3_thread *tb)
+{
+	r3t_flags(tb) |= R3_F_GONE;
+	/* The keeper's main thread has its block in the region's head. */
+	if (tb != &ring3_region.init_thread)
+		list_add_tail(&container_of(tb, struct block, tb)->gone, &blocks_gone);
+}
+
 static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)
 {
-	struct ring3_thread *tb;
+	struct ring3_thread *tb = NULL;
+	struct block *block;
 
 	mutex_lock(&ring3_blocks);
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if ((r3t_flags(tb) & R3_F_GONE) && tid_gone(tb))
+	list_for_each_entry(block, &blocks_gone, gone) {
+		if (tid_gone(&block->tb)) {
+			tb = &block->tb;
 			break;
+		}
+	}
 	if (tb) {
+		list_del(&block->gone);
+		hlist_del(&block->of_proc);
 		/* But for its link: others walk the list. */
 		u64 *link = &tb->image_private[R3T_LINK];
 
 		memset(tb, 0, (void *)link - (void *)tb);
 		memset(link + 1, 0, (void *)(tb + 1) - (void *)(link + 1));
 	} else {
-		tb = kzalloc(sizeof(*tb), GFP_KERNEL);
-		if (!tb)
+		block = kzalloc(sizeof(*block), GFP_KERNEL);
+		if (!block)
 			goto out;
+		tb = &block->tb;
 		tb->image_private[R3T_LINK] = (unsigned long)ring3_threads;
 		host_store(&ring3_threads, tb);
 	}
@@ -90,6 +116,7 @@ static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_f
 	tb->region = (unsigned long)&ring3_region;
 	tb->proc = (unsigned long)proc;
 	tb->fdmap = (unsigned long)map;
+	hlist_add_head(&block->of_proc, &blocks_of[proc - ring3_region.procs]);
 	proc->threads++;
 out:
 	mutex_unlock(&ring3_blocks);
@@ -102,20 +129,47 @@ static void procs_changed(void)
 	ring3_host_futex_wake(&ring3_region.procs_gen, INT_MAX);
 }
 
+/* Each entry of procs[] below this one has threads. Under ring3_blocks. */
+static u32 procs_full;
+
+static bool is_listed(struct ring3_proc *proc)
+{
+	return proc >= ring3_region.procs && proc < ring3_region.procs + RING3_PROCS_MAX;
+}
+
+/* Its last thread is gone, or has never been: whoever frees the entry does so after this. Under ring3_blocks. */
+static void proc_emptied(struct ring3_proc *proc)
+{
+	if (is_listed(proc))
+		procs_full = min_t(u32, procs_full, proc - ring3_region.procs);
+}
+
 static struct ring3_proc *proc_alloc(int pid)
 {
 	struct ring3_proc *proc, *found = NULL;
+	bool full = true;
+	u32 i;
 
 	mutex_lock(&ring3_blocks);
-	for (proc = ring3_region.procs; proc < ring3_region.procs + RING3_PROCS_MAX; proc++) {
-		if (!proc->state && !proc->threads) {
-			memset(proc, 0, sizeof(*proc));
-			memset(proc->port_fd, 0xff, sizeof(proc->port_fd));
-			proc->pid = pid;
-			host_store(&proc->state, RING3_PROC_LIVE);
+	for (i = procs_full; i < RING3_PROCS_MAX && !found; i++) {
+		proc = &ring3_region.procs[i];
+		if (proc->threads)
+			continue;
+		if (full)
+			procs_full = i;
+		full = false;
+		if (!proc->state)
 			found = proc;
-			break;
-		}
+	}
+	if (full)
+		procs_full = i;
+	if (found) {
+		memset(found, 0, sizeof(*found));
+		memset(found->port_fd, 0xff, sizeof(found->port_fd));
+		found->pid = pid;
+		host_store(&found->state, RING3_PROC_LIVE);
+		if (i > ring3_region.procs_used)
+			host_store(&ring3_region.procs_used, i);
 	}
 	mutex_unlock(&ring3_blocks);
 	return found;
@@ -177,10 +231,11 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 
 		fdmap_put((struct ring3_fdmap *)tb->fdmap);
 		mutex_lock(&ring3_blocks);
-		r3t_flags(tb) |= R3_F_GONE;
+		block_gone(tb);
 		r3t_host_pid(tb) = R3T_NO_PID;
 		tb->tid = 0;
 		if (--proc->threads == 0) {
+			proc_emptied(proc);
 			ring3_maps_exit((u64)proc);
 			host_store(&proc->state, RING3_PROC_FREE);
 		}
@@ -295,13 +350,12 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	}
 	if (!thread) {
 		struct ring3_proc *child = proc_alloc(host_pid);
-		bool listed = proc >= ring3_region.procs && proc < ring3_region.procs + RING3_PROCS_MAX;
 
 		if (!child) {
 			fdmap_put(map);
 			return -EAGAIN;
 		}
-		child->creator = listed ? proc - ring3_region.procs + 1 : 0;
+		child->creator = is_listed(proc) ? proc - ring3_region.procs + 1 : 0;
 		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
 		ret = ring3_maps_fork((u64)proc, (u64)child, flags & CLONE_VM);
 		if (ret) {
@@ -342,11 +396,14 @@ void ring3_task_exited(struct ring3_thread *tb)
 		if (proc->threads == 1)
 			ring3_maps_exit((u64)proc);
 		last = proc->threads == 1;
+		proc->threads--;
+		if (last)
+			proc_emptied(proc);
 		/* One without a pid has never been on the host, which refused it: the keeper has nothing to reap. */
-		if (!--proc->threads && !proc->pid)
+		if (last && !proc->pid)
 			host_store(&proc->state, RING3_PROC_FREE);
 	}
-	r3t_flags(tb) |= R3_F_GONE;
+	block_gone(tb);
 	mutex_unlock(&ring3_blocks);
 	if (last)
 		wake_up(&process_over);
@@ -401,14 +458,16 @@ static void kill_thread(struct ring3_thread *tb)
 	kick_process(task);
 }
 
-static void kill_threads(u64 proc, struct ring3_thread *but)
+static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
 {
-	struct ring3_thread *tb;
+	struct block *block;
 
+	if (!is_listed(proc))		/* the keeper's, whose tasks' end is the node's */
+		return;
 	mutex_lock(&ring3_blocks);
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb))
-		if (tb != but && tb->proc == proc)
-			kill_thread(tb);
+	hlist_for_each_entry(block, &blocks_of[proc - ring3_region.procs], of_proc)
+		if (&block->tb != but)
+			kill_thread(&block->tb);
 	mutex_unlock(&ring3_blocks);
 }
 
@@ -416,7 +475,7 @@ long ring3_sys_exit_group(int code)
 {
 	struct ring3_thread *me = current->thread.tb;
 
-	kill_threads(me->proc, me);
+	kill_threads((struct ring3_proc *)me->proc, me);
 	settle_exit(me);
 	do_exit((code & 0xff) << 8);
 }
@@ -428,7 +487,7 @@ long ring3_sys_exec(void)
 	unsigned int word;
 	int ret;
 
-	kill_threads(me->proc, me);
+	kill_threads((struct ring3_proc *)me->proc, me);
 	ret = unshare_files();
 	if (ret)
 		return ret;
@@ -466,15 +525,16 @@ long ring3_sys_exec(void)
  */
 static void kill_unborn(struct ring3_proc *parent)
 {
-	u32 creator = parent - ring3_region.procs + 1;
-	struct ring3_thread *tb;
-	struct ring3_proc *proc;
+	u32 i, creator = parent - ring3_region.procs + 1;
+	struct ring3_proc *proc = ring3_region.procs;
+	struct block *block;
 
 	mutex_lock(&ring3_blocks);
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb)) {
-		proc = (struct ring3_proc *)tb->proc;
-		if (proc && proc->creator == creator && !READ_ONCE(proc->pid))
-			kill_thread(tb);
+	for (i = 0; i < ring3_region.procs_used; i++, proc++) {
+		if (proc->creator != creator || READ_ONCE(proc->pid) || !proc->threads)
+			continue;
+		hlist_for_each_entry(block, &blocks_of[i], of_proc)
+			kill_thread(&block->tb);
 	}
 	mutex_unlock(&ring3_blocks);
 }
@@ -482,21 +542,19 @@ static void kill_unborn(struct ring3_proc *parent)
 /* A host process is gone; host_enter() has marked it dead already. */
 long ring3_sys_reap(struct ring3_proc *proc)
 {
-	struct ring3_thread *tb;
+	struct block *block;
 
-	if (proc < ring3_region.procs || proc >= ring3_region.procs + RING3_PROCS_MAX)
+	if (!is_listed(proc))
 		return -EINVAL;
-	kill_threads((unsigned long)proc, NULL);
+	kill_threads(proc, NULL);
 	kill_unborn(proc);
 	if (!wait_event_timeout(process_over, !READ_ONCE(proc->threads), REAP_PATIENCE))
 		return -EBUSY;
 	/* Another vCPU may be about to use one of these blocks again: thread_alloc(). */
 	mutex_lock(&ring3_blocks);
-	for (tb = ring3_threads; tb; tb = next_thread_block(tb)) {
-		if (tb->proc == (unsigned long)proc) {
-			tb->tid = 0;
-			r3t_host_pid(tb) = R3T_NO_PID;
-		}
+	hlist_for_each_entry(block, &blocks_of[proc - ring3_region.procs], of_proc) {
+		block->tb.tid = 0;
+		r3t_host_pid(&block->tb) = R3T_NO_PID;
 	}
 	mutex_unlock(&ring3_blocks);
 	host_store(&proc->state, RING3_PROC_FREE);	/* no procs_changed(): it is the keeper that asked */

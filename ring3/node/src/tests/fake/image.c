@@ -121,6 +121,7 @@ static long spawn(int pid)
 		threads[i].self = (r3_u64)&threads[i];
 		threads[i].region = (r3_u64)&head;
 		threads[i].proc = (r3_u64)proc;
+		head.procs_used = 16;
 		head.procs_gen++;
 		return (long)&threads[i];
 	}

@@ -1,42 +1,71 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* tuning.h - constants of the vCPU's waiting, polling and sleeping */
+/*
+ * tuning.h - constants of the vCPU's waiting, polling and sleeping
+ *
+ * A name says its unit: _NS nanoseconds, _MS milliseconds, _TURNS rounds of the pause instruction (40 to 80 ns each).
+ * Measurements are of virtual machines with 2 CPUs (AMD EPYC) unless something else is said. Each group names the
+ * bench or test that would show a wrong value. "Choice" is a value that nothing was measured for.
+ */
 #ifndef RING3_VCPU_TUNING_H
 #define RING3_VCPU_TUNING_H
 
+/*
+ * A waiter for the vCPU: wait.c, lock.c. A hold lasts for microseconds; a sleep and a wake-up take 5 us on the same
+ * CPU and 25 to 50 on another. Shown by: `bench/run company`, `bench/run servers`, `bench/run null`.
+ */
 #define ACQUIRE_TURNS		4		/* of pause between two looks, some 0.3 us */
-#define GONE_LOOKS		3		/* at a free vCPU: nobody is making calls */
-#define ACQUIRE_NEW_NS		1500ULL		/* a new call leaves the holder alone for so long */
-#define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake, with the CPU given away every */
-#define ACQUIRE_YIELD_NS	2000ULL		/* so often: the holder may have to run on it; */
-#define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are crowded */
-#define DRAIN_TURNS		16		/* of pause, some 1 us: longer than a store takes to arrive */
-#define GIVE_WAY_TURNS		32		/* for as long as a waiter that is awake takes to take over */
-#define SPIN_WAIT		100		/* turns of pause, some 8 us, */
-#define SPIN_WAIT_YIELD		25		/* with the CPU given away every so often */
-#define SPIN_MIN_NS		2000ULL		/* of idle polling; the cap is region->spin_ns */
-#define COMES_NS		15000ULL	/* a called thread that has a CPU is there by then */
-#define YIELDED_NS		2000ULL		/* away for longer than the system call takes */
+#define GONE_LOOKS		3		/* looks at a free vCPU, then nobody is making calls. Choice */
+#define ACQUIRE_NEW_NS		1500ULL		/* a new call leaves the owner alone for so long: some dozen of its calls */
+#define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake: what a sleep and a wake-up would take */
+#define ACQUIRE_YIELD_NS	2000ULL		/* between two yields of the CPU: the owner may have to run on it */
+#define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are contended. Choice: long holds */
+#define GIVE_WAY_TURNS		32		/* the owner that went home leaves the vCPU to a waiter that is awake */
+
+/* Shown by `tests/models vcpu` (plants NoDrain, OneLook), for what they are needed; by `bench/run null` where they are too long. */
+#define DRAIN_TURNS		16		/* some 1 us: longer than a store takes to arrive */
+#define SPIN_DRIVE		16		/* turns, for the same reason: DRAIN_TURNS */
+
+/* A wait for what others do with this thread's call: wait.c. Shown by: `bench/run company`. */
+#define SPIN_WAIT		100		/* turns, some 8 us: what the other end has to do before it answers */
+#define SPIN_WAIT_YIELD		25		/* turns between two yields of the CPU */
+
+/* Idle polling: poll.c. Shown by: README's round trips (`make bench-quick`), `bench/run company`. */
+#define SPIN_MIN_NS		2000ULL		/* at least; the cap is region->spin_ns. Choice */
+#define COMES_NS		15000ULL	/* a thread that was woken and has a CPU is there by then */
+#define YIELDED_NS		2000ULL		/* a yield that took longer ran somebody: the call alone takes less than 1 us */
+
+/* Contended CPUs: crowd.c. Shown by: `bench/run company` (1 to 8 busy loops, one CPU, half a CPU). */
 #define CROWDED_NS		30000ULL	/* away for longer than a peer needs for a packet */
-#define CROWDED_TIMES		4		/* for so many times as long nobody polls or yields then */
-#define COMPUTES_NS		500000ULL	/* away for longer than anybody but one that computes takes: */
-#define CROWDED_FIRST_NS	10000000ULL	/* nobody does so for this long, and for twice as long where */
-#define CROWDED_MAX_NS		160000000ULL	/* that is found again soon after, this long at most */
-#define ACQUIRE_SLEEP_NS	8000000L	/* who was woken may have died before it took the vCPU */
-#define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the holder still lives */
+#define CROWDED_TIMES		4		/* times as long nobody polls or yields then. Choice */
+#define COMPUTES_NS		500000ULL	/* away for longer than anything but computing takes */
+#define CROWDED_FIRST_NS	10000000ULL	/* nobody polls for so long then, and twice as long each time that */
+#define CROWDED_MAX_NS		160000000ULL	/* it is found again soon after; this at most. Choices */
+
+/* Looks after those who may have died: wait.c, dead.c, keep.c. Shown by: `make storm`, `tests/run kill`, `tests/run fault_`. */
+#define ACQUIRE_SLEEP_NS	8000000L	/* a thread that was woken may have died before it took the vCPU */
+#define ACQUIRE_TIMEOUT_NS	100000000L	/* then see whether the owner still lives */
 #define WAIT_TIMEOUT_NS		800000000L	/* then see whether the keeper still lives */
-#define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then */
-#define KEEP_WATCH_NS		1000000ULL	/* a program that stopped making calls */
-#define KEEP_SEEN_NS		4000000ULL	/* one that made some so lately only waits for its CPU */
-#define AWAY_NS			20000000ULL	/* one that watches may be stopped; then doorbells wait so long */
-#define HOLDER_NS		100000000ULL	/* of one holder: then see whether it still lives */
-#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes, */
-#define PORTS_REST_DOUBLES	3		/* and eight times as long for one that has only just begun to */
-#define SPIN_DRIVE		16		/* turns, for as long as a store takes to be seen: DRAIN_TURNS */
-#define SLACK_MS		50U		/* so often a thread is asked for its timer slack; of 1.05 ms */
+#define HOLDER_NS		100000000ULL	/* of one owner, before KEEP sees whether it still lives */
+#define ADOPT_NS		2000000000ULL	/* for an adopter that gets no CPU. Choice */
+
+/*
+ * KEEP: keep.c. Too short takes a CPU from programs, too long delays what nobody else sees. Shown by: `bench/run boot` (CPU time
+ * of an idle node), `tests/run fault_watcher_stopped`, `tests/run fault_bystanders`, `bench/run servers`.
+ */
+#define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then: a wake-up's time */
+#define KEEP_WATCH_NS		1000000ULL	/* one tick: a program that stopped making calls */
+#define KEEP_SEEN_NS		4000000ULL	/* a program that made calls so lately only waits for its CPU */
+#define AWAY_NS			20000000ULL	/* a watcher may be stopped: doorbells wait for so long then */
 #define KEEP_HOT_EACH_NS	300000ULL	/* a node goes idle, or kicks KEEP, so often: then for */
 #define KEEP_HOT_NS		4000000ULL	/* so long KEEP comes with each tick, and nobody kicks or waits for one */
 #define KEEP_LATE_NS		5000ULL		/* so much later than a deadline KEEP may come without being told */
 #define TICK_NS			1000000ULL	/* of HZ=1000 */
-#define ADOPT_NS	2000000000ULL	/* for a starved adopter */
+
+/* A watcher's timer slack: idle.c. One prctl() takes 0.12 to 0.25 us. Shown by: `bench/run servers` (host calls). */
+#define SLACK_MS		50U		/* between two questions, in units of 1.05 ms */
+
+/* ring3-ports: rest.c. Shown by: README's round trips over a TAP, `bench/run company tap`. */
+#define PORTS_REST_NS		100000U		/* a packet waits no longer for a program that computes, */
+#define PORTS_REST_DOUBLES	3		/* and 8 times as long for one that has only just begun to */
 
 #endif

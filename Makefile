@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all image profile kunit smp debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all package install uninstall deb image profile kunit smp debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -57,6 +57,20 @@ command: ## bin/ring3: the command
 	@mkdir -p bin
 	@cd ring3 && cargo build --release --quiet -p ring3
 	@install -m 755 build/cargo/release/ring3 bin/ring3.new && mv bin/ring3.new bin/ring3
+
+PREFIX ?= /usr/local
+package: gate image ## build/package/ring3: the command as one static file, for install and deb
+	@tools/setup build package
+	@tools/package command
+
+install: package ## install below PREFIX=/usr/local (DESTDIR= in front of it); make uninstall removes that
+	@tools/package tree $(PREFIX) "$(DESTDIR)"
+
+uninstall: ## remove what make install has installed
+	@tools/package remove $(PREFIX) "$(DESTDIR)"
+
+deb: package ## build/package/*.deb: a Debian package
+	@tools/package deb
 
 demo: ## the demonstration
 	@tools/setup build demo
@@ -121,7 +135,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

@@ -49,6 +49,9 @@ pub enum Verb {
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
     Stat(Stat),
+    /// Print what the nodes count, for Prometheus
+    #[command(after_help = help::METRICS)]
+    Metrics(Metrics),
     /// Run a simulated network: hosts with unmodified programs, links, faults
     #[command(override_usage = "ring3 sim [OPTIONS] FILE.yaml", after_help = help::SIM)]
     Sim(Sim),
@@ -299,6 +302,13 @@ pub struct Stat {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Metrics {
+    /// Serve them by HTTP at this address instead, until a signal comes; port 0: one that is free. It is printed
+    #[arg(short, long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
 }
 
 #[derive(Debug, Args)]

@@ -136,6 +136,15 @@ Example:
 Whoever can connect to the host's loopback can use it: all users of this host. It ends with
 the node.";
 
+pub const METRICS: &str = "\
+Each sample has the label node. Names are those of node_exporter where it has them: node_network_*, node_netstat_*,
+node_sockstat_*, of the node's first network namespace. ring3_node_* is what the keeper knows. A node whose kernel does
+not answer has ring3_node_scrape_success 0 and no node_* samples.
+
+Examples:
+  ring3 metrics | grep Tcp_RetransSegs
+  ring3 metrics --listen 127.0.0.1:9101";
+
 pub const WAIT: &str = "\
 Example:
   ring3 exec web -- python3 -m http.server &

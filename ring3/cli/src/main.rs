@@ -11,6 +11,7 @@
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`metrics`] | what the nodes count, for Prometheus |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
@@ -27,6 +28,7 @@ mod kunit;
 mod leaf;
 mod logger;
 mod man;
+mod metrics;
 mod node_args;
 mod node_log;
 mod nodes;
@@ -117,6 +119,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Down(args) => nodes::down(&args),
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Stat(args) => nodes::stat(&args),
+        Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
         Verb::Sim(args) => return sim::sim(&args),
         Verb::SimStage(args) => return sim::stage(&args),

@@ -14,7 +14,7 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 16] = [
+const VERBS: [&str; 17] = [
     "run",
     "up",
     "compose",
@@ -26,6 +26,7 @@ const VERBS: [&str; 16] = [
     "ls",
     "log",
     "stat",
+    "metrics",
     "sim",
     "kunit",
     "doctor",

@@ -13,7 +13,7 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
-pub use crate::control::{Adopter, Calls, Log, Memory, Port, Proc, State, Status};
+pub use crate::control::{Adopter, Calls, Counters, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
 
@@ -114,6 +114,14 @@ impl Client {
     pub fn log(&self, from: u64) -> Result<Log> {
         match self.ask(&Request::Log { from })? {
             Reply::Log(log) => Ok(log),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
+    /// What the node's kernel counts.
+    pub fn counters(&self) -> Result<Counters> {
+        match self.ask(&Request::Counters)? {
+            Reply::Counters(counters) => Ok(*counters),
             other => Err(self.unexpected(other)),
         }
     }

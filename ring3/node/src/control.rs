@@ -24,6 +24,8 @@ pub enum Request {
     Log {
         from: u64,
     },
+    /// What the node's kernel counts.
+    Counters,
     Down,
 }
 
@@ -32,6 +34,7 @@ pub enum Request {
 pub enum Reply {
     Status(Box<Status>),
     Log(Log),
+    Counters(Box<Counters>),
     /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.
     Down {
         grace_ms: u64,
@@ -154,6 +157,17 @@ pub struct Log {
     pub text: String,
     /// Where to go on: `from` of the next request.
     pub next: u64,
+}
+
+/// Files of the node's /proc/net, as they are there; empty: the node has no such file.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    pub dev: String,
+    pub snmp: String,
+    pub snmp6: String,
+    pub netstat: String,
+    pub sockstat: String,
+    pub sockstat6: String,
 }
 
 /// Sends one value as a line.

@@ -2,8 +2,8 @@
 //! The control socket's server.
 //!
 //! Each connection has a thread of its own, so that a node whose kernel is stuck (a program that
-//! is stopped holds the vCPU) still says how it is and can be taken down. Only the log has to
-//! come from the kernel: that question goes to the node's thread and may find it busy.
+//! is stopped holds the vCPU) still says how it is and can be taken down. Only the log and the counters have
+//! to come from the kernel: such a question goes to the node's thread and may find it busy.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -25,8 +25,8 @@ use crate::ports::Port;
 use crate::region::Region;
 use crate::runtime::Folder;
 
-/// How long the kernel may take to give its log.
-const LOG_PATIENCE: Duration = Duration::from_secs(5);
+/// How long the kernel may take to give its log or its counters.
+const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 /// A holder that is stopped for so long holds the node up.
 const HELD_UP: Duration = Duration::from_millis(20);
 /// How long the node's thread may take to hear that it is to end.
@@ -46,10 +46,18 @@ pub(super) struct Facts {
     pub leaving: Arc<AtomicBool>,
 }
 
-/// A question to the node's thread: the log from here on.
+/// What only the node's thread can answer.
+#[derive(Debug)]
+pub(super) enum Question {
+    /// The log from this record on.
+    Log(u64),
+    Counters,
+}
+
+/// A question to the node's thread.
 #[derive(Debug)]
 pub(super) struct Ask {
-    pub from: u64,
+    pub question: Question,
     pub reply: mpsc::Sender<Reply>,
 }
 
@@ -158,7 +166,10 @@ impl Context {
                 let status = Box::new(self.facts.status());
                 control::write_line(stream, &Reply::Status(status))
             }
-            Request::Log { from } => control::write_line(stream, &self.log(from)),
+            Request::Log { from } => {
+                control::write_line(stream, &self.ask_kernel(Question::Log(from)))
+            }
+            Request::Counters => control::write_line(stream, &self.ask_kernel(Question::Counters)),
             Request::Down => {
                 ring(&self.stop);
                 let grace_ms = self.facts.grace.as_millis() as u64;
@@ -169,14 +180,14 @@ impl Context {
         }
     }
 
-    fn log(&self, from: u64) -> Reply {
+    fn ask_kernel(&self, question: Question) -> Reply {
         let (reply, answer) = mpsc::channel();
         let busy = || Reply::Error("its kernel is busy: is one of its programs stopped?".into());
-        if self.asks.send(Ask { from, reply }).is_err() {
+        if self.asks.send(Ask { question, reply }).is_err() {
             return Reply::Ending;
         }
         ring(&self.bell);
-        match answer.recv_timeout(LOG_PATIENCE) {
+        match answer.recv_timeout(KERNEL_PATIENCE) {
             Ok(reply) => reply,
             Err(mpsc::RecvTimeoutError::Timeout) => busy(),
             Err(mpsc::RecvTimeoutError::Disconnected) => Reply::Ending,

@@ -2,6 +2,7 @@
 //! What a node's thread does all its life: wait in one epoll set and serve. node.rs says what
 //! for.
 
+use std::ffi::CStr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +10,11 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
-use super::answer::{port_status, Asks, ControlServer, Facts};
+use super::answer::{port_status, Asks, ControlServer, Facts, Question};
 use super::Node;
-use crate::control::{Log, Reply};
+use crate::control::{Counters, Log, Reply};
 use crate::drivers::was_rung;
-use crate::error::{Error, Result};
+use crate::error::{Errno, Error, Result};
 use crate::join::{self, Caller};
 use crate::procs::Deaths;
 
@@ -187,10 +188,11 @@ impl Node {
     fn answer(&mut self, asks: &Asks) {
         while was_rung(&asks.bell) {
             while let Ok(ask) = asks.queue.try_recv() {
-                let reply = match self.log(ask.from) {
-                    Ok(log) => Reply::Log(log),
-                    Err(error) => Reply::Error(error.to_string()),
+                let reply = match ask.question {
+                    Question::Log(from) => self.log(from).map(Reply::Log),
+                    Question::Counters => self.counters().map(Box::new).map(Reply::Counters),
                 };
+                let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_string()));
                 // Who asked may have gone.
                 let _ = ask.reply.send(reply);
             }
@@ -219,5 +221,45 @@ impl Node {
             text: String::from_utf8_lossy(&text).into_owned(),
             next,
         })
+    }
+
+    /// What the kernel counts in its first network namespace.
+    fn counters(&mut self) -> Result<Counters> {
+        Ok(Counters {
+            dev: self.proc_net(c"/proc/net/dev")?,
+            snmp: self.proc_net(c"/proc/net/snmp")?,
+            snmp6: self.proc_net(c"/proc/net/snmp6")?,
+            netstat: self.proc_net(c"/proc/net/netstat")?,
+            sockstat: self.proc_net(c"/proc/net/sockstat")?,
+            sockstat6: self.proc_net(c"/proc/net/sockstat6")?,
+        })
+    }
+
+    /// The text of a file of the node; empty where there is none (a node without IPv6).
+    fn proc_net(&mut self, path: &CStr) -> Result<String> {
+        let poison = self.region.poison();
+        let fail = |why| match &poison {
+            Some(why) => Error::Poisoned { why: why.clone() },
+            None => Error::node(format!("read {}", path.to_string_lossy()))(why),
+        };
+        let fd = match self.init.open(path, libc::O_RDONLY | libc::O_CLOEXEC) {
+            Err(Errno(libc::ENOENT)) => return Ok(String::new()),
+            opened => opened.map_err(fail)?,
+        };
+        let mut text = Vec::new();
+        let mut piece = vec![0; LOG_PIECE];
+        let result = loop {
+            match self.init.read(fd, &mut piece) {
+                Ok(0) => break Ok(()),
+                Ok(len) if text.len() < LOG_MAX => {
+                    text.extend_from_slice(&piece[..len.min(LOG_PIECE)]);
+                }
+                Ok(_) => break Err(Errno(libc::EFBIG)),
+                Err(why) => break Err(why),
+            }
+        };
+        let closed = self.init.close(fd);
+        result.and(closed).map_err(fail)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }

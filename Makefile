@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all package install uninstall deb image profile kunit smp debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all package install uninstall deb image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -35,6 +35,10 @@ kunit: command gate ## bin/ring3-kunit.image: the kernel with its own unit tests
 smp: command gate ## bin/ring3-smp.image: for nodes with several vCPUs (--cpus)
 	@tools/setup build
 	@kernel/build smp
+
+sim: command gate ## bin/ring3-sim.image: virtual time, for `ring3 sim`
+	@tools/setup build
+	@kernel/build sim
 
 debug: command gate ## bin/ring3-debug.image: the kernel that checks itself (locks, sleeps, memory, undefined behaviour)
 	@tools/setup build

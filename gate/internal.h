@@ -129,6 +129,7 @@ struct gate_state {
 	u64 text_start, text_end;	/* addresses of the image's text */
 	u64 enter;
 	u64 (*fixup)(u64 rip);
+	bool sim;			/* time is virtual: sim.c */
 	u64 links;			/* ports whose memory is mapped, a bit each */
 	u32 threads;			/* live threads in this address space */
 	u64 processes;			/* ever made that had it; 1: nobody but us */
@@ -336,6 +337,14 @@ bool signal_wants_restart(struct gate_tcb *tcb, long ret);
 u64 signal_block_all(void);			/* returns the mask before */
 void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
+
+/* sim.c: virtual time */
+void sim_start(void);
+void sim_begin(struct ring3_thread *t, s32 tid);
+void sim_turn(void);
+void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own);
+void sim_killed(void) __attribute__((noreturn));
+void sim_nap(u64 *ns);
 
 /* tsc.c */
 bool tsc_read(struct sigcontext *sc);

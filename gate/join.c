@@ -8,6 +8,7 @@
  */
 #include "internal.h"
 #include "ring3_join.h"
+#include "ring3_sim.h"
 #include "ring3_xdp.h"
 #include <linux/if_xdp.h>
 #include <linux/un.h>
@@ -53,6 +54,7 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
 			 region->abi, RING3_ABI);
 	gate.region = region;
+	gate.sim = region->flavour == RING3_FLAVOUR_SIM;
 	gate.text_start = base + text_start;
 	gate.text_end = base + text_end;
 	gate.enter = base + region->enter;

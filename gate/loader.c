@@ -348,7 +348,7 @@ static struct chances chances(void)
 {
 	struct chances c = { 0 };
 
-	if (!(host_syscall1(__NR_personality, 0xffffffff) & 0x0040000 /* ADDR_NO_RANDOMIZE */))
+	if (!gate.sim && !(host_syscall1(__NR_personality, 0xffffffff) & 0x0040000 /* ADDR_NO_RANDOMIZE */))
 		host_syscall3(__NR_getrandom, (long)&c, sizeof(c), 0);
 	c.program = (c.program & ((1UL << PIE_RANDOM_BITS) - 1)) << 12;
 	c.heap = page_start(c.heap % BRK_RANDOM);

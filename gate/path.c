@@ -223,10 +223,14 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 		gate_format(as, size, "/run/netns");
 		return is(&part[0], "run") ? 2 : 3;
 	}
-	if (is(&part[0], "dev")) {
+	if (is(&part[0], "dev") && count >= 2) {
 		if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
 			gate_format(as, size, "/dev/net/tun");
 			return 3;
+		}
+		if (policy_sim() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
+			gate_format(as, size, "/dev/urandom");
+			return 2;
 		}
 		if (is(&part[1], "fd") && part_is_node_fd(part, count, 2)) {
 			gate_format(as, size, "/proc/self/fd/%d", number(&part[2]));

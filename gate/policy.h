@@ -327,6 +327,10 @@ long do_openat2(struct gate_regs *r);
 long do_chdir(struct gate_regs *r);
 long do_fchdir(struct gate_regs *r);
 
+/* sim_call.c: calls in virtual time */
+bool policy_sim(void);
+long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the host's */
+
 /* xfer.c */
 long do_sendfile(struct gate_regs *r);
 long do_splice(struct gate_regs *r);

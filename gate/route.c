@@ -208,6 +208,8 @@ long gate_syscall(struct gate_regs *r)
 {
 	gate_handler handler = r->nr < 512 ? handlers[r->nr] : 0;
 
+	if (unlikely(policy_sim()))
+		return sim_syscall(r, handler);
 	return handler ? handler(r) : gate_host_regs(r);
 }
 
@@ -250,6 +252,8 @@ u32 gate_class(u64 nr)
 {
 	if (nr >= ARRAY_SIZE(handlers))
 		return CLASS_GATE;
+	if (policy_sim() && (!handlers[nr] || handlers[nr] == by_fd))
+		return CLASS_GATE;	/* what may wait in the host is looked at first */
 	if (!handlers[nr])
 		return CLASS_DIRECT;
 	if (nr == __NR_fcntl)

@@ -42,7 +42,7 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 	stop_others();
 	vfork_done(gate_thread());
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);		/* a fault in the image leaves uc alone */
-	image_call1(RING3_NR_EXIT_GROUP, sig);
+	image_call1(RING3_NR_EXIT_GROUP, RING3_BY_SIGNAL | sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
 	if (unlikely(is_init()) && (sig == SIGSYS || sig == SIGTRAP || sig == SIGKILL))

@@ -89,6 +89,8 @@ void signal_drain_node(void)
 		info.si_code = t->sigq[i].code;
 		if (info.si_signo < 1 || info.si_signo > SIGNALS)
 			continue;
+		if (info.si_signo == SIGKILL)
+			sim_killed();
 		if (info.si_code > 0) {		/* POLL_IN and so on */
 			info.si_fd = t->sigq[i].fd;
 			info.si_band = t->sigq[i].band;

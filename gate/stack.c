@@ -11,6 +11,7 @@
 #include <linux/elf.h>
 #include <linux/prctl.h>
 
+#define RANDOM_BYTES	16	/* at AT_RANDOM */
 #define AUX_MAX		32	/* a kernel has 25 */
 #define ARGS_FEW	32	/* so many need no memory of their own */
 
@@ -28,7 +29,7 @@ static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 exe
 {
 	u32 n = 0;
 
-	for (; host[0] != AT_NULL && n < AUX_MAX - 1; host += 2, n++) {
+	for (; host[0] != AT_NULL && n < AUX_MAX - 1; host += 2) {
 		u64 value = host[1];
 
 		switch (host[0]) {
@@ -50,9 +51,17 @@ static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 exe
 		case AT_EXECFN:
 			value = execfn;
 			break;
+		case AT_SYSINFO_EHDR:
+			if (gate.sim)
+				continue;	/* the vDSO tells the host's time */
+			break;
+		case AT_RANDOM:
+			if (gate.sim)
+				image_call3(__NR_getrandom, value, RANDOM_BYTES, 0);
+			break;
 		}
 		out[2 * n] = host[0];
-		out[2 * n + 1] = value;
+		out[2 * n++ + 1] = value;
 	}
 	out[2 * n] = AT_NULL;
 	out[2 * n + 1] = 0;

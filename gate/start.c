@@ -198,7 +198,11 @@ void gate_start(u64 *sp)
 	memset(t->gate, 0, sizeof(t->gate));
 	tcb = tcb_first(t);
 	thread_adopt(t, tcb, tcb_altstack(tcb));
+	if (gate.sim && !after)
+		image_call0(__NR_getpid);	/* gets the first turn */
 	signal_start();
+	if (gate.sim)
+		sim_start();
 	limits_start(!after);
 	if (after) {
 		cred_align(auxv);	/* what exec does to capabilities depends on them */

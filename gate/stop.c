@@ -207,6 +207,8 @@ void stop_others(void)
 	/* A vfork child has the words of its parent, whose they are, and who may be dead: it stops nobody. */
 	if (alone())
 		return;
+	if (gate.sim)
+		return;		/* they wait for their turn, and run nothing */
 	for (;;) {
 		nobody = 0;
 		if (__atomic_compare_exchange_n(&gate_stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,

@@ -296,6 +296,7 @@ void gate_child_start(void *arg)
 	struct ucontext *uc = child->uc;
 
 	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
+	sim_turn();
 	signal_block_all();		/* those that have been put off come now: signal_newborn() */
 	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
@@ -428,6 +429,12 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 			task_undo(t);
 		else
 			number_child(t);
+		if (ret > 0 && gate.sim) {
+			sim_begin(t, ret);
+			if (waits)
+				sim_vfork_wait(t, ret, waits);
+			waits = 0;
+		}
 		if (ret > 0 && waits) {
 			procs_changed();
 			vfork_wait(ret, t, waits);
@@ -439,6 +446,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	tcb->forced_pending = 0;	/* its parent's; none is noted, see gate_clone_raw() */
 	stop_forked();
 	thread_adopt(t, tcb, tcb_call_altstack(tcb));
+	sim_turn();
 	signal_block_all();		/* those that have been put off come now: signal_newborn() */
 	late = proc_started(t);
 	limits_forked();
@@ -510,6 +518,8 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	}
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_words(t, ctcb);
+	if (gate.sim && (flags & CLONE_VFORK))
+		WRITE_ONCE(t->gate[WORD_VFORK], gate_thread()->tid);
 	stop_park();
 	if (flags & CLONE_VFORK)
 		WRITE_ONCE(tcb->parked, 1);	/* until then we are in the host */
@@ -518,6 +528,11 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	mask = signal_block_all();
 	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there, t);
 	WRITE_ONCE(tcb->parked, 0);
+	if (ret > 0 && gate.sim) {
+		sim_begin(t, ret);
+		if (flags & CLONE_VFORK)
+			sim_vfork_wait(t, ret, gate_thread()->tid);
+	}
 	if (ret < 0) {
 		task_undo(t);
 		tcb_free(ctcb);
@@ -581,6 +596,8 @@ static u64 host_flags(u64 flags)
 {
 	u64 those;
 
+	if (gate.sim)
+		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* who waits, and is told of the end, waits in the node */
 	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)
 		flags &= ~(u64)CLONE_VFORK;	/* see vfork_wait() */
 	those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
@@ -649,6 +666,8 @@ long gate_clone(struct gate_regs *r)
 	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
+		if (gate.sim)
+			req.args.exit_signal = 0;
 		req.args.flags = host_flags(flags) & ~(r->nr == __NR_clone3 ? 0 : (u64)CSIGNAL);
 		a[0] = (long)&req;
 		a[1] = size;

@@ -104,7 +104,7 @@ enum ring3_state {
 
 /*
  * Calls that only ring3 has; same convention as a system call. Every other number is x86-64 Linux's own. All numbers
- * are here; ring3_park.h, ring3_cred.h and ring3_xfer.h say what their calls do.
+ * are here; ring3_park.h, ring3_cred.h, ring3_xfer.h and ring3_sim.h say what their calls do.
  */
 #define RING3_NR_BASE		0x1000
 /*
@@ -139,6 +139,7 @@ enum ring3_state {
  */
 #define RING3_NR_EXIT		0x1004
 #define RING3_NR_EXIT_GROUP	0x1005
+#define RING3_BY_SIGNAL		0x100	/* the code is the signal that the process dies by */
 /*
  * EXEC(): what execve does to descriptors: unshares the file table from
  * other tasks, closes close-on-exec ones (and their fdmap bits). Other threads
@@ -207,7 +208,10 @@ enum ring3_state {
 /* ring3_adopt.h */
 #define RING3_NR_ADOPTER	0x101b
 #define RING3_NR_ADOPT		0x101c
-#define RING3_NR_MAX		0x101d	/* numbers from here on are no calls */
+/* ring3_sim.h */
+#define RING3_NR_TURN		0x101d
+#define RING3_NR_BEGIN		0x101e
+#define RING3_NR_MAX		0x101f	/* numbers from here on are no calls */
 
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */
@@ -332,7 +336,7 @@ struct ring3_port_config {
 struct ring3_region {
 	r3_u64 magic;
 	r3_u32 abi;
-	r3_u32 flavour;		/* 0 up, 1 smp */
+	r3_u32 flavour;		/* 0 up, 1 smp, 2 sim */
 	r3_u64 image_size;	/* bytes with bss, a multiple of 4096 */
 	r3_u64 text_start;	/* offsets of the executable part, page-aligned */
 	r3_u64 text_end;

@@ -14,7 +14,7 @@ use std::path::Path;
 /// The headers, each after those that it uses.
 const HEADERS: &[&str] = &[
     "space", "cpuid", "stat", "sites", "", "smp", "link", "join", "park", "xdp", "cred", "xfer",
-    "adopt",
+    "adopt", "sim",
 ];
 
 /// C type, Rust type, bytes. The `r3_a` ones are words that several parties write at once.

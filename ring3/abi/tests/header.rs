@@ -18,7 +18,7 @@ fn the_mirror_is_what_c_sees() {
         "#include <stddef.h>\n#include <stdio.h>\n#include \"ring3.h\"\n\
          #include \"ring3_link.h\"\n#include \"ring3_join.h\"\n#include \"ring3_xdp.h\"\n\
          #include \"ring3_park.h\"\n#include \"ring3_cred.h\"\n\
-         #include \"ring3_xfer.h\"\n#include \"ring3_stat.h\"\n#include \"ring3_sites.h\"\n\
+         #include \"ring3_sim.h\"\n#include \"ring3_xfer.h\"\n#include \"ring3_stat.h\"\n#include \"ring3_sites.h\"\n\
          #include \"ring3_smp.h\"\n#include \"ring3_adopt.h\"\nint main(void)\n{\n",
     );
     let mut expected = String::new();

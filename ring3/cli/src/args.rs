@@ -109,9 +109,12 @@ pub struct NodeArgs {
     /// Add to the kernel's command line
     #[arg(long, value_name = "WORDS")]
     pub cmdline: Option<String>,
-    /// Use this kernel image instead of the one beside the command
+    /// Use this kernel image instead of the one beside the command: a file, or up, smp or sim (virtual time)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub image: Option<PathBuf>,
+    /// What all that is random depends on, with the image sim [default: 1]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
     /// Read the node from a file; options given beside it come on top
     #[arg(short, long, value_name = "NODE.TOML", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,

@@ -50,6 +50,9 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     if let Some(image) = &args.image {
         node.image = Some(image.clone());
     }
+    if let Some(seed) = args.seed {
+        node.seed = seed;
+    }
     node.check()?;
     make_absolute(&mut node)?;
     Ok(node)
@@ -81,7 +84,12 @@ pub fn make_absolute(node: &mut NodeConfig) -> Result<()> {
             .map_err(Failure::host(format!("find {}", path.display())))?;
         Ok::<_, Failure>(())
     };
-    node.image.as_mut().map(absolute).transpose()?;
+    let flavour = |image: &&mut PathBuf| !matches!(image.to_str(), Some("up" | "smp" | "sim"));
+    node.image
+        .as_mut()
+        .filter(flavour)
+        .map(absolute)
+        .transpose()?;
     for port in &mut node.ports {
         port.pcap.as_mut().map(absolute).transpose()?;
     }

@@ -38,6 +38,7 @@ pub(crate) struct File {
     spin_ns: Option<u32>,
     cpus: Option<u32>,
     host_cpuid: Option<bool>,
+    seed: Option<u64>,
     cmdline: Option<String>,
     grace: Option<Text>,
     restart: Option<String>,
@@ -127,6 +128,7 @@ impl File {
             spin_ns: file.spin_ns.unwrap_or(SPIN_DEFAULT_NS),
             cpus: file.cpus.unwrap_or(1),
             host_cpuid: file.host_cpuid.unwrap_or_default(),
+            seed: file.seed.unwrap_or(1),
             cmdline: file.cmdline.unwrap_or_default(),
             grace: match file.grace {
                 Some(Text(text)) => grace(&text).map_err(error)?,

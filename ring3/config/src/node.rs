@@ -99,6 +99,8 @@ pub struct NodeConfig {
     pub cpus: u32,
     /// The instruction `cpuid` of programs always goes to the processor, slow as that may be.
     pub host_cpuid: bool,
+    /// What all that is random depends on, if the image is `sim`.
+    pub seed: u64,
     /// Added to the kernel's command line.
     pub cmdline: String,
     /// What programs have between SIGTERM and SIGKILL when the node ends.
@@ -125,6 +127,7 @@ impl NodeConfig {
             spin_ns: SPIN_DEFAULT_NS,
             cpus: 1,
             host_cpuid: false,
+            seed: 1,
             cmdline: String::new(),
             grace: GRACE_DEFAULT,
             programs: Vec::new(),

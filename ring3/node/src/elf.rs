@@ -15,13 +15,19 @@ use std::path::{Path, PathBuf};
 use object::elf::{FileHeader64, EM_X86_64, ET_DYN, ET_EXEC, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::LittleEndian;
-use ring3_abi::{ring3_region, RING3_ABI, RING3_MAGIC, RING3_REGION_MAX};
+use ring3_abi::{ring3_region, RING3_ABI, RING3_FLAVOUR_SIM, RING3_MAGIC, RING3_REGION_MAX};
 
 use crate::error::{Error, Result};
 
 /// File names of the flavours: one vCPU, and several.
 const IMAGE_UP: &str = "ring3-up.image";
 const IMAGE_SMP: &str = "ring3-smp.image";
+/// Flavours that can be asked for by name; the file is called after it.
+const FLAVOURS: [(&str, &str); 3] = [
+    ("up", IMAGE_UP),
+    ("smp", IMAGE_SMP),
+    ("sim", "ring3-sim.image"),
+];
 /// `flavour` of struct ring3_region: one that can have several vCPUs.
 const FLAVOUR_SMP: u32 = 1;
 /// Names the image for programs that are not installed beside it (tests).
@@ -56,10 +62,22 @@ pub(crate) struct Segment {
 }
 
 impl Image {
+    /// Whether time is virtual.
+    pub fn is_sim(&self) -> bool {
+        self.flavour == RING3_FLAVOUR_SIM
+    }
+
     /// Opens `explicit`, or what $RING3_IMAGE names, or the one installed with this program that
     /// can have so many vCPUs.
     pub fn open(explicit: Option<&Path>, cpus: u32) -> Result<Image> {
-        let image = Image::find(explicit, if cpus > 1 { IMAGE_SMP } else { IMAGE_UP })?;
+        let by_cpus = if cpus > 1 { IMAGE_SMP } else { IMAGE_UP };
+        let flavour = FLAVOURS
+            .iter()
+            .find(|(flavour, _)| explicit == Some(Path::new(flavour)));
+        let image = match flavour {
+            Some((_, name)) => Image::first_of(default_places(name), name)?,
+            None => Image::find(explicit, by_cpus)?,
+        };
         if cpus > 1 && image.flavour != FLAVOUR_SMP {
             return Err(Error::ImageOneCpu {
                 path: image.path,
@@ -75,6 +93,10 @@ impl Image {
             Some(path) => vec![path],
             None => default_places(name),
         };
+        Image::first_of(looked, name)
+    }
+
+    fn first_of(looked: Vec<PathBuf>, name: &'static str) -> Result<Image> {
         for path in &looked {
             match File::open(path) {
                 Ok(file) => return Image::check(path.clone(), file),

@@ -121,12 +121,13 @@ fn write_all_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::
 }
 
 /// Reserves a slot and maps the region into it; returns its address.
-pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>) -> Result<u64> {
+/// `fixed`: always into the same slot, so that addresses in the node are the same each time.
+pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, fixed: bool) -> Result<u64> {
     let fail = |why: rustix::io::Errno| Error::Memory {
         size,
         why: why.into(),
     };
-    let base = reserve_slot(size)?;
+    let base = reserve_slot(size, fixed)?;
     let part = |address: u64, len: u64, prot, offset: u64| {
         // SAFETY: every part lies in the slot that was just reserved and replaces only that.
         unsafe {
@@ -167,9 +168,13 @@ pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>) -> Result<u64>
     Ok(base)
 }
 
-fn reserve_slot(size: u64) -> Result<u64> {
+fn reserve_slot(size: u64, fixed: bool) -> Result<u64> {
     for _ in 0..SLOT_TRIES {
-        let slot = u64::from(getrandom::u32().unwrap_or_default()) % RING3_SLOTS;
+        let chosen = match fixed {
+            true => 0,
+            false => u64::from(getrandom::u32().unwrap_or_default()),
+        };
+        let slot = chosen % RING3_SLOTS;
         let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
         // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
         let mapped = unsafe {

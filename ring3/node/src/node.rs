@@ -103,6 +103,7 @@ impl Node {
             spin_ns: config.spin_ns,
             grace: config.grace,
             host_cpuid: config.host_cpuid,
+            seed: config.seed,
         };
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.

@@ -451,6 +451,7 @@ mod tests {
             spin_ns: 0,
             grace: Duration::ZERO,
             host_cpuid: false,
+            seed: 1,
         };
         let region = Arc::new(Region::create(&image, &params).unwrap());
         let (tell, queue) = mpsc::channel();
@@ -486,6 +487,7 @@ mod tests {
             spin_ns: 0,
             grace: Duration::ZERO,
             host_cpuid: false,
+            seed: 1,
         };
         let region = Arc::new(Region::create(&image, &params).unwrap());
         let (tell, _queue) = mpsc::channel();

@@ -37,6 +37,24 @@ pub(crate) struct Params<'a> {
     pub spin_ns: u32,
     pub grace: Duration,
     pub host_cpuid: bool,
+    /// What all that is random depends on, where time is virtual.
+    pub seed: u64,
+}
+
+/// When time begins in a simulation: 2000-01-01, midnight UTC.
+const SIM_EPOCH_NS: u64 = 946_684_800_000_000_000;
+
+/// splitmix64: the seed's 64 bits, spread over the bytes that the kernel's pool takes.
+fn spread(mut seed: u64) -> [u8; 64] {
+    let mut bytes = [0; 64];
+    for word in bytes.chunks_exact_mut(8) {
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = seed;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word.copy_from_slice(&(x ^ (x >> 31)).to_ne_bytes());
+    }
+    bytes
 }
 
 /// A node's memory, mapped into this process.
@@ -78,7 +96,7 @@ impl Region {
         }
         let memory = load::make_memory(params.name, params.size)?;
         load::copy_image(image, &memory)?;
-        let base = load::map(&memory, params.size, &image.text)?;
+        let base = load::map(&memory, params.size, &image.text, image.is_sim())?;
         let inode = rustix::fs::fstat(&memory)
             .map_err(Error::host("look at the node's memory"))?
             .st_ino;
@@ -96,6 +114,9 @@ impl Region {
             image: image.path.clone(),
         };
         region.fill(params, first)?;
+        if image.is_sim() {
+            region.make_virtual(params.seed);
+        }
         Ok(region)
     }
 
@@ -139,6 +160,17 @@ impl Region {
             thread.fdmap = 0;
         }
         Ok(())
+    }
+
+    /// Time and randomness that do not come from the host.
+    fn make_virtual(&self, seed: u64) {
+        // SAFETY: as in fill(), which has just been there.
+        let r = unsafe { &mut *(self.base as *mut ring3_region) };
+        r.tsc_khz = 0;
+        r.boot_tsc = 0;
+        r.boot_monotonic_ns = 0;
+        r.boot_realtime_ns = SIM_EPOCH_NS;
+        r.seed = spread(seed);
     }
 
     pub fn at<T>(&self, offset: usize) -> *mut T {

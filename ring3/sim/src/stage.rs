@@ -140,6 +140,7 @@ fn keep(setup: &Setup) -> Result<u8> {
     let bytes = NODE_BYTES.max(plan.hosts.len() as u64 * HOST_BYTES * 2);
     config.mem = bytes.next_multiple_of(GRAIN);
     config.image.clone_from(&setup.image);
+    config.seed = plan.seed;
     config.grace = std::time::Duration::ZERO;
     config.check().map_err(Error::host("make the node"))?;
     raise_descriptor_limit();

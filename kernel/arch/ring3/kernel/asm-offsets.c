@@ -26,6 +26,7 @@ int main(void)
 	DEFINE(REGION_PENDING, offsetof(struct ring3_region, pending));
 	DEFINE(REGION_VCPU, offsetof(struct ring3_region, vcpu[0]));
 	DEFINE(V_OWNER, offsetof(struct ring3_vcpu, owner));
+	DEFINE(V_DEADLINE, offsetof(struct ring3_vcpu, deadline));
 	DEFINE(V_DRIVER, offsetof(struct ring3_vcpu, driver));
 	DEFINE(V_IRQ_ENABLED, offsetof(struct ring3_vcpu, irq_enabled));
 	DEFINE(V_EXIT_WORK, offsetof(struct ring3_vcpu, polled));

@@ -10,6 +10,8 @@
 
 #ifdef CONFIG_SMP
 #define FLAVOUR	"smp"
+#elif defined(CONFIG_RING3_SIM)
+#define FLAVOUR	"sim"
 #else
 #define FLAVOUR	"up"
 #endif

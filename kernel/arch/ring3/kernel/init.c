@@ -76,6 +76,8 @@ static void __ref become_init(void)
 	ring3_clock_sync_now();
 	set_task_comm(current, "keeper");
 	signals_for_host();
+	if (IS_ENABLED(CONFIG_RING3_SIM))
+		current->timer_slack_ns = 0;	/* all programs' tasks have it from here: a sleep is exact */
 	current->signal->flags &= ~SIGNAL_UNKILLABLE;
 	/* The host numbers descriptors and enforces the program's limits. */
 	current->signal->rlim[RLIMIT_NOFILE].rlim_cur = RING3_FDS_MAX;

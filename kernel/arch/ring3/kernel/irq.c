@@ -18,6 +18,7 @@
 #include <asm/irq_regs.h>
 #include <asm/ring3_poll.h>
 #include <asm/ring3.h>
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
 static struct {
@@ -76,6 +77,11 @@ static void handle(u32 bits)
 	}
 	if (bits & RING3_IRQ_WORK)
 		ring3_poll_later();
+	if (IS_ENABLED(CONFIG_RING3_SIM)) {
+		if (bits & RING3_IRQ_SLEEPER)
+			turn_admit();
+		bits &= ~(RING3_IRQ_SLEEPER | RING3_IRQ_WAITER);
+	}
 	if (bits & (RING3_IRQ_SLEEPER | RING3_IRQ_WAITER))
 		WRITE_ONCE(*ring3_yield_word(), 1);
 	/* The holder before may have overwritten WAITERS as it let go, and this one has to know. */

@@ -23,6 +23,7 @@
 #include <asm/syscall.h>
 #include <asm/unistd.h>
 #include "errand.h"
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
 #ifndef CONFIG_SMP
@@ -119,13 +120,19 @@ void arch_cpu_idle_enter(void)
 		if (r3t_call(ring3_driver) == R3_CALL_DONE)
 			return;
 	}
+	if (IS_ENABLED(CONFIG_RING3_SIM))
+		return;
 	ring3_park(R3_PARK_POLL, NULL);
 	ring3_service();
 }
 
 void arch_cpu_idle(void)
 {
-	if (!READ_ONCE(ring3_pending) && !need_resched())
+	if (READ_ONCE(ring3_pending) || need_resched())
+		return;
+	if (IS_ENABLED(CONFIG_RING3_SIM))
+		turn_idle();
+	else
 		ring3_park(R3_PARK_SLEEP, NULL);
 	/* Pending interrupts are served when do_idle() enables them. */
 }
@@ -228,7 +235,7 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 		spin_unlock_irq(&current->sighand->siglock);
 		if (!sig)
 			return;
-		if (sig == SIGKILL || (r3t_flags(tb) & R3_F_KILL))
+		if ((sig == SIGKILL && !(IS_ENABLED(CONFIG_RING3_SIM) && inside)) || (r3t_flags(tb) & R3_F_KILL))
 			continue;
 		process = type == PIDTYPE_TGID;
 		if (inside && tb->nsig < RING3_SIGQ) {
@@ -339,6 +346,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	tb->ret = ret;
 	if (r3t_flags(tb) & R3_F_KILL)
 		return true;
+	turn_go_home(tb);
 	if (ring3_driver != tb) {
 		/* Its own thread sleeps (or polls its word): hand it the result. */
 		r3t_call(tb) = R3_CALL_NONE;
@@ -346,7 +354,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 		return true;
 	}
 	ring3_settle(ring3_this_vcpu, false);
-	if (!single_task_running()) {
+	if (!single_task_running() && !turn_is_kept(tb)) {
 		/*
 		 * Others are runnable, and we are the one who can run them. Sleep
 		 * as a task; the thread goes home when nothing is left to run.
@@ -391,7 +399,13 @@ int ring3_task_main(void *arg)
 			}
 			continue;
 		}
-		if (ring3_driver == tb && single_task_running()) {
+		/* Its thread waits for its first turn: ring3_sys_begin(). */
+		if (IS_ENABLED(CONFIG_RING3_SIM) && r3t_call(tb) == R3_CALL_RUN) {
+			turn_go_home(tb);
+			r3t_call(tb) = R3_CALL_DONE;
+			continue;
+		}
+		if (ring3_driver == tb && (single_task_running() || (turn_is_kept(tb) && r3t_call(tb) == R3_CALL_DONE))) {
 			ring3_park(R3_PARK_OUTSIDE, NULL);
 			r3t_outside(tb) = 0;
 			continue;

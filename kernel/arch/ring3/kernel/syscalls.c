@@ -12,6 +12,7 @@
 #include <asm/unistd.h>
 #include "cred.h"
 #include "park.h"
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
 SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, prot,
@@ -116,6 +117,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return current->thread.tb == &ring3_region.init_thread ? ring3_sys_adopter() : -EPERM;
 	case RING3_NR_SENDFILE:
 		return ring3_sys_sendfile(a[0], a[1], a[2], a[3], a[4], (s64 __user *)a[5]);
+	case RING3_NR_BEGIN:
+		return ring3_sys_begin((struct ring3_thread *)a[0], a[1]);
 	case RING3_NR_IDS:
 		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}

@@ -29,6 +29,7 @@
 #include <asm/ring3_host.h>
 #include "cred.h"
 #include "maps.h"
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
 #define REAP_PATIENCE	HZ		/* a task that was killed ends within microseconds */
@@ -386,6 +387,7 @@ void ring3_task_exited(struct ring3_thread *tb)
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 	bool last = false;
 
+	turn_ended(tb);
 	mutex_lock(&ring3_blocks);
 	fdmap_put((struct ring3_fdmap *)tb->fdmap);
 	tb->fdmap = 0;
@@ -475,9 +477,17 @@ long ring3_sys_exit_group(int code)
 {
 	struct ring3_thread *me = current->thread.tb;
 
+	turn_leaves(me);
 	kill_threads((struct ring3_proc *)me->proc, me);
 	settle_exit(me);
-	do_exit((code & 0xff) << 8);
+	if (IS_ENABLED(CONFIG_RING3_SIM)) {
+		/* Its parent asks the node how it has ended. */
+		spin_lock_irq(&current->sighand->siglock);
+		current->signal->flags = SIGNAL_GROUP_EXIT;
+		current->signal->group_exit_code = code & RING3_BY_SIGNAL ? code & 0x7f : (code & 0xff) << 8;
+		spin_unlock_irq(&current->sighand->siglock);
+	}
+	do_exit(code & RING3_BY_SIGNAL ? code & 0x7f : (code & 0xff) << 8);
 }
 
 long ring3_sys_exec(void)

@@ -43,7 +43,11 @@ SECTIONS
 #ifdef CONFIG_SMP
 		LONG(1)				/* flavour: smp */
 #else
+#ifdef CONFIG_RING3_SIM
+		LONG(2)				/* flavour: sim */
+#else
 		LONG(0)				/* flavour: up */
+#endif
 #endif
 		QUAD(_end - ring3_region)
 		QUAD(_stext - ring3_region)

@@ -80,10 +80,17 @@
 #define SLOW			.Lslow
 .macro LOAD_VCPU
 .endm
+#ifdef CONFIG_RING3_SIM
+/* The thread has kept the vCPU, or has to wait for its turn. */
+.macro TAKE
+	cmpl	%r11d, VCPU(V_OWNER)
+.endm
+#else
 /* The locked instruction waits for all stores before it: so first this, then the pushes. */
 .macro TAKE
 	lock cmpxchgl %r11d, VCPU(V_OWNER)
 .endm
+#endif
 .macro TAKEN
 	PUSH_SAVED
 .endm
@@ -91,11 +98,26 @@
 	cmpl	$1, runqueues + RQ_NR_RUNNING(%rip)
 .endm
 .macro RELEASE failed
+#ifndef CONFIG_RING3_SIM
 	cmpl	%ebx, VCPU(V_OWNER)
 	jne	\failed
 	movl	$0, VCPU(V_OWNER)
+#endif
 .endm
 #endif
+
+/* Virtual time passes by the call, unless something is due before: turn/task.c does the same. */
+.macro CHARGE slow
+#ifdef CONFIG_RING3_SIM
+	movq	ring3_virtual_cost(%rip), %rax
+	cmpq	$228, T_NR(%r12)		/* clock_gettime */
+	cmoveq	ring3_virtual_read_cost(%rip), %rax
+	addq	ring3_virtual_now(%rip), %rax
+	cmpq	VCPU(V_DEADLINE), %rax
+	jae	\slow
+	movq	%rax, ring3_virtual_now(%rip)
+#endif
+.endm
 
 /* On a task's stack: what lies at its foot. */
 #ifdef CONFIG_SMP
@@ -181,6 +203,7 @@ SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
 	jnz	.Lexit_slow
 	SINGLE_TASK			/* single_task_running() */
 	jne	.Lexit_slow
+	CHARGE	.Lexit_slow
 
 .Lleave:
 	/* Off the task's stack first: once released, it is anybody's. */

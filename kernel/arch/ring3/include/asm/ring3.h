@@ -43,6 +43,7 @@ enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };
 
 #define R3_F_KILL	1UL	/* the task has to exit */
 #define R3_F_GONE	2UL	/* the task has exited; block is reusable when tid is gone */
+#define R3_F_TURN	8UL	/* sim: it has had a turn, or has one coming */
 #define R3_F_FRESH	4UL	/* a joiner: must drop the keeper's descriptors first */
 
 /* host.c: the only system calls of the host that the image makes. */

@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sim_call.c - calls in virtual time
+ *
+ * Theory of operation
+ * -------------------
+ * Time, sleeps, randomness, signals between programs and ends of children are the node's kernel's: such calls are
+ * passed to it. Pipes, unix sockets and futexes are the host's still. Whoever would wait for one there would keep the
+ * turn from whom it waits for. So the call is made when it does not wait, and until then the thread sleeps
+ * in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). That one is ready depends on nothing but
+ * what other programs of the node did, so the result is the same each time.
+ */
+#include "internal.h"
+#include "policy.h"
+#include <linux/futex.h>
+#include <linux/wait.h>
+
+#define NSEC		1000000000ull
+#define MSEC		1000000ull
+
+bool policy_sim(void)
+{
+	return gate.sim;
+}
+
+/* Would the call wait for this descriptor of the host? */
+static bool would_wait(s32 fd, u16 events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+
+	return flags >= 0 && !(flags & (O_NONBLOCK | O_PATH)) &&
+	       !host_syscall3(__NR_poll, (long)&p, 1, 0);
+}
+
+static bool interrupted(void)
+{
+	return READ_ONCE(gate_thread()->sigpending);
+}
+
+static long by_host(struct gate_regs *r, gate_handler handler, u16 events)
+{
+	u64 nap = 0;
+
+	if (fd_is_node(r->a[0]))
+		return handler(r);
+	while (would_wait(r->a[0], events)) {
+		sim_nap(&nap);
+		if (interrupted())
+			return -ERESTARTSYS;
+	}
+	return handler(r);
+}
+
+#define SET_WORDS	(1024 / 64)	/* of a set of select(); larger ones are refused */
+
+static bool is_select(const struct gate_regs *r)
+{
+	return r->nr == __NR_select || r->nr == __NR_pselect6;
+}
+
+/* select() takes sets, and returns others in their place. */
+static long sets(const struct gate_regs *r, u64 kept[3][SET_WORDS], bool back)
+{
+	size_t bytes = (r->a[0] + 63) / 64 * 8;
+	u32 i;
+
+	for (i = 0; i < 3; i++)
+		if (r->a[1 + i] && (back ? gate_copy_out(user_ptr(r->a[1 + i]), kept[i], bytes) :
+					   gate_copy_in(kept[i], user_ptr(r->a[1 + i]), bytes)))
+			return -EFAULT;
+	return 0;
+}
+
+/* The same call with no time to wait, again and again. */
+static long again(struct gate_regs *r, gate_handler handler, u32 arg, u64 zero, u64 deadline)
+{
+	struct gate_regs look = *r;
+	u64 kept[3][SET_WORDS], nap = 0;
+	long ret;
+
+	look.a[arg] = zero;
+	if (is_select(r) && (r->a[0] > SET_WORDS * 64 || sets(r, kept, false)))
+		return r->a[0] > SET_WORDS * 64 ? -EINVAL : -EFAULT;
+	for (;;) {
+		if (is_select(r) && nap && sets(r, kept, true))
+			return -EFAULT;
+		ret = handler(&look);
+		if (ret || wait_now() >= deadline)
+			return ret;
+		sim_nap(&nap);
+		if (interrupted())
+			return -EINTR;
+	}
+}
+
+static long do_waits(struct gate_regs *r, gate_handler handler)
+{
+	static const struct __kernel_timespec none;
+	struct __kernel_timespec zero = none;
+	u64 deadline = WAIT_FOREVER;
+	bool ms = r->nr == __NR_poll || r->nr == __NR_epoll_wait || r->nr == __NR_epoll_pwait;
+	u32 arg = r->nr == __NR_poll || r->nr == __NR_ppoll ? 2 : r->nr == __NR_select || r->nr == __NR_pselect6 ? 4 : 3;
+	s64 tv[2];
+	long ret = 0;
+
+	if (ms && (s32)r->a[arg] >= 0)
+		deadline = wait_until_ns((u64)(s32)r->a[arg] * MSEC);
+	else if (r->nr == __NR_select && r->a[arg]) {
+		if (gate_copy_in(tv, user_ptr(r->a[arg]), sizeof(tv)))
+			return -EFAULT;
+		deadline = wait_until_ns((u64)tv[0] * NSEC + (u64)tv[1] * 1000);
+	} else if (!ms && r->nr != __NR_select) {
+		ret = wait_from_timespec(r->a[arg], &deadline);
+	}
+	if (ret)
+		return ret;
+	return again(r, handler, arg, ms ? 0 : (u64)&zero, deadline);
+}
+
+/* Are all descriptors of the set the node's? Then it waits there, exactly. */
+static bool all_of_node(const struct gate_regs *r)
+{
+	struct pollfd p;
+	u64 i;
+
+	for (i = 0; i < r->a[1] && i < RING3_FDS_MAX; i++)
+		if (gate_copy_in(&p, user_ptr(r->a[0] + i * sizeof(p)), sizeof(p)) ||
+		    (p.fd >= 0 && !fd_is_node(p.fd)))
+			return false;
+	return true;
+}
+
+static long do_child(struct gate_regs *r)
+{
+	siginfo_t info;
+	s32 pid;
+	long ret;
+
+	/* The node knows when; then the host lets it go. */
+	if (r->nr == __NR_wait4) {
+		ret = image_pass(r);
+		pid = ret;
+	} else {
+		if (!r->a[2])
+			return gate_host_regs(r);
+		ret = image_pass(r);
+		if (ret || gate_copy_in(&info, user_ptr(r->a[2]), sizeof(info)))
+			return ret;
+		pid = r->a[3] & WNOWAIT ? 0 : info.si_pid;
+	}
+	if (pid > 0)
+		host_syscall4(__NR_wait4, pid, 0, __WALL, 0);
+	return ret;
+}
+
+static long do_futex(struct gate_regs *r)
+{
+	u32 op = r->a[1] & FUTEX_CMD_MASK, value;
+	bool absolute = op == FUTEX_WAIT_BITSET;
+	u64 deadline = WAIT_FOREVER, nap = 0;
+	struct __kernel_timespec ts, now;
+
+	switch (op) {
+	case FUTEX_WAKE:
+	case FUTEX_WAKE_BITSET:
+		/* Who waits looks by itself. */
+		return gate_copy_in(&value, user_ptr(r->a[0]), sizeof(value)) ? -EFAULT : 0;
+	case FUTEX_WAIT:
+	case FUTEX_WAIT_BITSET:
+		break;
+	default:
+		return -ENOSYS;
+	}
+	if (r->a[3]) {
+		if (gate_copy_in(&ts, user_ptr(r->a[3]), sizeof(ts)))
+			return -EFAULT;
+		deadline = ts.tv_sec * NSEC + ts.tv_nsec;
+		if (absolute && (r->a[1] & FUTEX_CLOCK_REALTIME)) {
+			image_call2(__NR_clock_gettime, CLOCK_REALTIME, &now);
+			deadline = deadline - (now.tv_sec * NSEC + now.tv_nsec) + wait_now();
+		} else if (!absolute) {
+			deadline = wait_until_ns(deadline);
+		}
+	}
+	for (;;) {
+		if (gate_copy_in(&value, user_ptr(r->a[0]), sizeof(value)))
+			return -EFAULT;
+		if (value != (u32)r->a[2])
+			return nap ? 0 : -EAGAIN;
+		if ((s64)(wait_now() - deadline) >= 0 && deadline != WAIT_FOREVER)
+			return -ETIMEDOUT;
+		sim_nap(&nap);
+		if (interrupted())
+			return absolute || !r->a[3] ? -ERESTARTSYS : -EINTR;
+	}
+}
+
+/* What the program asks of its signals, the node has to know too: it queues and wakes. */
+static long do_mirror(struct gate_regs *r, gate_handler handler)
+{
+	struct host_sigaction act;
+	long ret = handler(r);
+	u64 mask = 0;
+
+	if (ret || !r->a[1])
+		return ret;
+	if (r->nr == __NR_rt_sigprocmask) {
+		host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof(mask));
+		if (r->uctx)
+			mask = r->uctx->uc_sigmask;
+		image_call4(__NR_rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof(mask));
+	} else if (r->a[0] == SIGCHLD && !gate_copy_in(&act, user_ptr(r->a[1]), sizeof(act))) {
+		act.mask = 0;
+		image_call4(__NR_rt_sigaction, SIGCHLD, &act, 0, sizeof(u64));
+	}
+	return 0;
+}
+
+static long do_suspend(struct gate_regs *r)
+{
+	u64 set;
+	long ret;
+
+	if (r->a[1] != sizeof(set))
+		return -EINVAL;
+	if (gate_copy_in(&set, user_ptr(r->a[0]), sizeof(set)))
+		return -EFAULT;
+	gate_sigmask_begin(set);
+	ret = image_call2(__NR_rt_sigsuspend, &set, sizeof(set));
+	gate_sigmask_end(ret);
+	return ret;
+}
+
+static long on_host(struct gate_regs *r)
+{
+	return gate_host_regs(r);
+}
+
+long sim_syscall(struct gate_regs *r, gate_handler handler)
+{
+	if (!handler)
+		handler = on_host;
+	switch (r->nr) {
+	case __NR_clock_gettime:
+	case __NR_gettimeofday:
+	case __NR_time:
+	case __NR_nanosleep:
+	case __NR_clock_nanosleep:
+	case __NR_getrandom:
+	case __NR_sched_yield:
+	case __NR_rt_sigtimedwait:
+	case __NR_pause:
+	case __NR_alarm:
+	case __NR_setitimer:
+	case __NR_getitimer:
+	case __NR_timer_create:
+	case __NR_timer_settime:
+	case __NR_timer_gettime:
+	case __NR_timer_getoverrun:
+	case __NR_timer_delete:
+	case __NR_kill:
+	case __NR_tkill:
+	case __NR_tgkill:
+	case __NR_rt_sigqueueinfo:
+	case __NR_rt_tgsigqueueinfo:
+		return image_pass(r);
+	case __NR_rt_sigsuspend:
+		return do_suspend(r);
+	case __NR_wait4:
+	case __NR_waitid:
+		return do_child(r);
+	case __NR_futex:
+		return do_futex(r);
+	case __NR_rt_sigprocmask:
+	case __NR_rt_sigaction:
+		return do_mirror(r, handler);
+	case __NR_read:
+	case __NR_readv:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_accept:
+	case __NR_accept4:
+		return by_host(r, handler, POLLIN);
+	case __NR_write:
+	case __NR_writev:
+	case __NR_sendto:
+	case __NR_sendmsg:
+		return by_host(r, handler, POLLOUT);
+	case __NR_poll:
+	case __NR_ppoll:
+		return all_of_node(r) ? handler(r) : do_waits(r, handler);
+	case __NR_select:
+	case __NR_pselect6:
+		return r->a[0] ? do_waits(r, handler) : handler(r);
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return do_waits(r, handler);
+	}
+	return handler(r);
+}

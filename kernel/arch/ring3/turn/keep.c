@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * keep.c - the keeper's thread of a node in virtual time: errands, and a look whether the turn goes on
+ *
+ * All of this runs on a host thread's own stack: see turn.h. It has nothing to do with time: the node does
+ * the same whether or not it gets a CPU.
+ */
+#include <linux/errno.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/kstrtox.h>
+#include <linux/time64.h>
+#include <asm/ring3.h>
+#include <asm/unistd.h>
+#include "../kernel/errand.h"
+#include "../vcpu/internal.h"
+#include "turn.h"
+
+#define LOOK_NS		(200 * NSEC_PER_MSEC)	/* of real time */
+#define LOOKS_PER_S	(NSEC_PER_SEC / LOOK_NS)
+
+static u32 patience_s = 30;	/* ring3_sim_patience=: real seconds of one turn; 0: any */
+
+void ring3_host_rest(void)
+{
+}
+
+void ring3_ports_call(void)
+{
+}
+
+/* The holder is gone, and had nothing of the kernel's under way: the vCPU is free. */
+static bool take_from_dead(struct ring3_vcpu *vcpu, u32 o)
+{
+	struct ring3_thread *tb = ring3_holder(vcpu, o & RING3_OWNER_TID);
+	struct ring3_proc *proc = tb ? (struct ring3_proc *)tb->proc : NULL;
+
+	if (!proc || ring3_host_syscall(__NR_tgkill, proc->pid, tb->tid, 0, 0, 0, 0) != -ESRCH)
+		return false;
+	if (host_load(&vcpu->owner) != o)
+		return false;
+	if ((tb->task && r3t_outside(tb)) || (r3t_flags(tb) & R3_F_GONE) || (host_load(&tb->word) & RING3_WORD_HANDED)) {
+		if (r3_reclaim(&vcpu->owner, o))
+			host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
+		return true;
+	}
+	ring3_poison("process %d died inside kernel code", proc->pid);
+	return true;
+}
+
+static void look(struct ring3_vcpu *vcpu)
+{
+	static u32 hands, looks, owner;
+	static u64 now;
+	u32 o = host_load(&vcpu->owner);
+	struct ring3_thread *tb;
+
+	if (o && take_from_dead(vcpu, o))
+		return;
+	if (!o || o != owner || hands != turn_hands || now != ring3_virtual_now) {
+		owner = o;
+		hands = turn_hands;
+		now = ring3_virtual_now;
+		looks = 0;
+		return;
+	}
+	if (!patience_s || ++looks < patience_s * LOOKS_PER_S)
+		return;
+	tb = ring3_holder(vcpu, o & RING3_OWNER_TID);
+	ring3_poison("at %llu.%09llu s of virtual time process %d, thread %u, has computed for %u s without a call, or waits in a call of the host",
+		     now / NSEC_PER_SEC, now % NSEC_PER_SEC,
+		     tb ? ((struct ring3_proc *)tb->proc)->pid : 0, o & RING3_OWNER_TID, patience_s);
+}
+
+long ring3_host_keep(struct ring3_thread *tb)
+{
+	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
+	u32 *word = vcpu_kick_word(vcpu), kick;
+	unsigned long host_sp = tb->host_sp;
+
+	while (!ring3_poisoned()) {
+		kick = host_load(word);
+		ring3_populate_serve(vcpu);
+		ring3_errands();
+		if (host_load(&ring3_region.state) == RING3_UP)
+			look(vcpu);
+		if (host_load(vcpu_pending(vcpu)) && !host_load(&vcpu->owner)) {
+			ring3_enter_drive(tb);
+			tb->host_sp = host_sp;
+		}
+		ring3_host_futex_wait(word, kick, LOOK_NS);
+	}
+	ring3_errands();
+	return 0;
+}
+
+static int __init set_patience(char *seconds)
+{
+	return !kstrtou32(seconds, 0, &patience_s);
+}
+__setup("ring3_sim_patience=", set_patience);

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * task.c - the turn, seen from tasks: who comes in, what a call costs, what happens when all wait
+ */
+#include <linux/errno.h>
+#include <linux/hrtimer.h>
+#include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/kstrtox.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/sched/stat.h>
+#include <asm/ring3.h>
+#include <asm/unistd.h>
+#include "../clock/clock.h"
+#include "../vcpu/vcpu.h"
+#include "turn.h"
+
+static int programs;			/* tasks of programs that have begun */
+static u64 last_turn;			/* when a program got the vCPU last */
+static u64 stall_s = 10000;		/* ring3_sim_stall=: longer than TCP's longest wait but one */
+
+/* One that is on its way here from the host is no reason for time to pass. */
+static void turn_begins(struct ring3_thread *tb)
+{
+	if (likely(r3t_flags(tb) & R3_F_TURN))
+		return;
+	r3t_flags(tb) |= R3_F_TURN;
+	programs++;
+}
+
+void turn_ended(struct ring3_thread *tb)
+{
+	if (r3t_flags(tb) & R3_F_TURN)
+		programs--;
+}
+
+/* Threads from outside have come; on the vCPU, in an interrupt. */
+void turn_admit(void)
+{
+	struct ring3_thread *tb;
+	unsigned long request;
+
+	for (tb = ring3_threads; tb; tb = (struct ring3_thread *)tb->image_private[R3T_LINK]) {
+		request = r3t_request(tb);
+		if (!request || tb == ring3_driver || !tb->task)
+			continue;
+		r3t_request(tb) = 0;
+		if (request & R3_REQ_CALL)
+			wake_up_process((struct task_struct *)tb->task);
+		if (request & R3_REQ_SIGNAL)
+			set_notify_signal((struct task_struct *)tb->task);
+	}
+}
+
+/* May time pass? Not where nobody is there to see it. */
+static bool time_passes(u64 next)
+{
+	static u64 said;
+
+	if (next == U64_MAX && !programs)
+		return false;
+	if (host_load(&ring3_region.state) < RING3_UP || r3t_call(&ring3_region.init_thread) == R3_CALL_RUN)
+		return next != U64_MAX;
+	if (!programs)
+		return false;
+	if (next != U64_MAX && next - last_turn < stall_s * NSEC_PER_SEC)
+		return true;
+	if (said != last_turn + 1)
+		pr_err("deadlock at %llu ns of virtual time: all %d threads of programs wait, and no timer wakes one\n",
+		       last_turn, programs);
+	said = last_turn + 1;
+	return false;
+}
+
+/* No task can run. */
+void turn_idle(void)
+{
+	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	u64 next = ring3_clock_next(vcpu);
+
+	if (!time_passes(next)) {
+		ring3_park(R3_PARK_SLEEP, NULL);
+		return;
+	}
+	if (next > ring3_clock())
+		ring3_clock_jump(next);
+	host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
+}
+
+static bool is_read(u64 nr)
+{
+	return nr == __NR_clock_gettime || nr == __NR_gettimeofday || nr == __NR_time;
+}
+
+/*
+ * A call is over: what it cost passes for its thread. For all, where nobody else has anything to do meanwhile;
+ * else the task sleeps so long, and others run.
+ */
+static void charge(struct ring3_thread *tb)
+{
+	u64 cost = is_read(tb->nr) ? ring3_virtual_read_cost : ring3_virtual_cost;
+	u64 until = ring3_clock() + cost;
+	ktime_t sleep = ns_to_ktime(cost);
+
+	if (!cost)
+		return;
+	if (until < ring3_clock_next(ring3_this_vcpu) && single_task_running()) {
+		ring3_clock_jump(until);
+		return;
+	}
+	set_current_state(TASK_UNINTERRUPTIBLE);
+	schedule_hrtimeout(&sleep, HRTIMER_MODE_REL);
+}
+
+bool turn_is_kept(const struct ring3_thread *tb)
+{
+	return tb->task && tb->proc && tb->proc != (unsigned long)&ring3_region.init_proc;
+}
+
+/* The call of a program's thread is over: its thread gets the vCPU. */
+void turn_go_home(struct ring3_thread *tb)
+{
+	if (!turn_is_kept(tb))
+		return;
+	turn_begins(tb);
+	charge(tb);
+	while (ring3_driver != tb && !(r3t_flags(tb) & R3_F_KILL) && !ring3_proc_dead((struct ring3_proc *)tb->proc))
+		ring3_park(R3_PARK_HANDOVER, tb);
+	last_turn = ring3_clock();
+}
+
+/* The process, or its last thread, ends: who is next waits for the host to say so. */
+void turn_leaves(struct ring3_thread *tb)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+
+	if (proc != &ring3_region.init_proc)
+		turn_leaving = proc->pid;
+}
+
+/* BEGIN(thread, tid): the host has made the thread of that task; it gets its first turn like any other. */
+long ring3_sys_begin(struct ring3_thread *child, int tid)
+{
+	struct ring3_thread *tb;
+	long ret = -ESRCH;
+
+	if (tid <= 0)
+		return -EINVAL;
+	mutex_lock(&ring3_blocks);
+	for (tb = ring3_threads; tb && tb != child; tb = (struct ring3_thread *)tb->image_private[R3T_LINK])
+		;
+	if (tb && tb->task && r3t_call(tb) == R3_CALL_NONE && !(r3t_flags(tb) & R3_F_GONE)) {
+		turn_begins(tb);
+		tb->tid = tid;
+		tb->ret = 0;
+		r3t_call(tb) = R3_CALL_RUN;
+		wake_up_process((struct task_struct *)tb->task);
+		ret = 0;
+	}
+	mutex_unlock(&ring3_blocks);
+	return ret;
+}
+
+static int __init set_stall(char *seconds)
+{
+	return !kstrtou64(seconds, 0, &stall_s);
+}
+__setup("ring3_sim_stall=", set_stall);

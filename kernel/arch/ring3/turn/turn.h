@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * turn/ - the vCPU is the turn (the sim flavour)
+ *
+ * Theory of operation
+ * -------------------
+ * Time is virtual, and one thread of the whole node runs at a time. A thread keeps the vCPU while it is in user
+ * code: vcpu.owner is its tid until it makes a call that waits. Linux's scheduler then runs other tasks on that
+ * thread. A task whose call is over hands the vCPU to its own thread, which goes home with it. When no task
+ * can run, the thread that drives moves the clock to the next timer. So the order of all that happens follows from the
+ * scheduler and the timers, and from nothing of the host's.
+ *
+ * A thread inside the image is in one of these states:
+ *
+ *	drives	owner == tid; on a task's stack
+ *	waits	its call is in other hands; sleeps on tb->word until BATON, or DONE (the keeper)
+ *
+ * Outside, it has the turn and computes, or is on its way to get it for the first time. A new thread gets it from
+ * its creator's kernel code (ring3_sys_begin()): its task hands the vCPU over as if a call of it had ended.
+ *
+ * The vCPU is free (owner == 0) where time stands still: there is no program, or none will be woken by a timer.
+ * Who comes from outside, the keeper or a program that joins, takes a free vCPU. Else it says in `pending' that it has
+ * come, and the holder lets its task run like any other.
+ *
+ * Processes end in the host after they have ended here. Who gets the turn next waits for that (turn_leaving).
+ */
+#ifndef RING3_TURN_H
+#define RING3_TURN_H
+
+#include <linux/types.h>
+
+struct ring3_thread;
+
+#ifdef CONFIG_RING3_SIM
+
+/* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of SLEEPER in vcpu.h. */
+#define RING3_IRQ_COMER		(1u << 4)
+
+/* clock/virtual.c. W: who holds the vCPU. */
+extern u64 ring3_virtual_now, ring3_virtual_cost, ring3_virtual_read_cost;
+void ring3_clock_jump(u64 to);
+
+/* task.c: on a task's stack */
+void turn_admit(void);
+void turn_idle(void);
+void turn_go_home(struct ring3_thread *tb);
+void turn_ended(struct ring3_thread *tb);
+void turn_leaves(struct ring3_thread *tb);
+bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with the vCPU */
+long ring3_sys_begin(struct ring3_thread *child, int tid);
+
+/* shared by host stacks and tasks */
+extern u32 turn_hands;		/* how often the vCPU was handed over */
+extern s32 turn_leaving;	/* a process that has ended here, and maybe not in the host */
+
+#else
+
+static inline void turn_admit(void) { }
+static inline void turn_idle(void) { }
+static inline void turn_go_home(struct ring3_thread *tb) { }
+static inline void turn_ended(struct ring3_thread *tb) { }
+static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
+static inline void turn_leaves(struct ring3_thread *tb) { }
+static inline long ring3_sys_begin(struct ring3_thread *child, int tid) { return -38; }
+
+#endif
+#endif

@@ -305,6 +305,9 @@ pub struct Stat {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// Show rates, sockets and memory, a line each so many seconds [default: 1], until the node goes down
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = help::seconds)]
+    pub watch: Option<f64>,
 }
 
 #[derive(Debug, Args)]

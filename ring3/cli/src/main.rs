@@ -11,6 +11,7 @@
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
 //! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`watch`] | what a node does, as it does it |
 //! | [`metrics`] | what the nodes count, for Prometheus |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
 //! | [`kunit`] | the kernel's own tests |
@@ -43,6 +44,7 @@ mod sim_search;
 mod supervise;
 mod table;
 mod up;
+mod watch;
 
 use std::process::ExitCode;
 

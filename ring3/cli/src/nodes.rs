@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 ls`, `ring3 stat`, `ring3 down`: the nodes there are.
 
+use std::time::Duration;
+
 use ring3_config::size;
 use ring3_node::client::{self, Calls, Client, Port, State, Status};
 use ring3_node::Error;
@@ -10,6 +12,10 @@ use crate::args;
 use crate::error::{Failure, Result};
 use crate::say;
 use crate::table::{self, Cell, Colour};
+use crate::watch;
+
+/// Asking a node takes part of a millisecond of its kernel.
+const WATCH_MIN: Duration = Duration::from_millis(10);
 
 pub fn print_json<T: Serialize>(value: &T) -> Result<()> {
     let text = serde_json::to_string_pretty(value).map_err(|e| Failure::host("print")(e.into()))?;
@@ -176,6 +182,10 @@ fn duration(ns: u64) -> String {
 
 pub fn stat(args: &args::Stat) -> Result<()> {
     ring3_config::name::node(&args.name)?;
+    if let Some(seconds) = args.watch {
+        let every = Duration::from_secs_f64(seconds).max(WATCH_MIN);
+        return watch::watch(&args.name, every, args.json);
+    }
     let status = Client::open(&args.name)?.status()?;
     if args.json {
         return print_json(&status);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `ring3 metrics`: what is counted is what a node's programs did, and it is the right node's. Needs `make image gate`.
+//! `ring3 metrics`, `ring3 stat --watch`: what is counted is what a node's programs did, and it is the right node's. Needs `make image gate`.
 
 mod place;
 
@@ -97,5 +97,30 @@ fn served_by_http() {
     }
     signal(&child, Signal::SIGTERM);
     let output = finish(child);
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
+
+/// Two nodes of a link: one sends to the other, whose rates show it, until it goes down.
+#[test]
+fn a_node_is_watched_until_it_goes_down() {
+    let place = Place::new();
+    place.ok(&["up", "a", "--port", "link:x,addr=192.0.2.1/24"]);
+    place.ok(&["up", "b", "--port", "link:x,addr=192.0.2.2/24"]);
+    let args = ["stat", "a", "--watch=0.2", "--json"];
+    let mut child = spawn(&mut place.command(&args));
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut next = move || -> Option<serde_json::Value> {
+        let line = lines.next()?.expect("text");
+        Some(serde_json::from_str(&line).expect("JSON"))
+    };
+    assert_eq!(next().expect("a line")["tcp_retransmitted"], 0.0);
+    let send = SEND.replace("127.0.0.1", "192.0.2.1");
+    place.ok(&["exec", "b", "--", "python3", "-c", &send, "2000"]);
+    let seen = (0..20).find(|_| next().expect("a line")["received_packets"].as_f64() > Some(100.0));
+    assert!(seen.is_some());
+    place.ok(&["down", "a"]);
+    while next().is_some() {}
+    let output = finish(child);
+    assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }

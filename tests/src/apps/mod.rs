@@ -35,6 +35,7 @@
 //! | [`cpuid`] | the instruction, which a node answers from memory |
 //! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`sim_cmd`] | simulated networks |
+//! | [`sim_time`] | nodes in virtual time |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -60,6 +61,7 @@ mod scenario;
 mod secrets;
 mod shortage;
 mod sim_cmd;
+mod sim_time;
 mod soak;
 mod ssh;
 mod stores;
@@ -130,6 +132,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(frames::trials());
     all.extend(ordinary::trials());
     all.extend(sim_cmd::trials());
+    all.extend(sim_time::trials());
     all
 }
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Nodes in virtual time: the image `sim`.
+
+use super::{Checked, Verdict, ensure, trial};
+use crate::node::Node;
+use crate::paths;
+use libtest_mimic::Trial;
+use std::time::Instant;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("sim_time_sleep".into(), sleep),
+        trial("sim_time_ping".into(), ping),
+        trial("sim_time_processes".into(), processes),
+        trial("sim_time_threads".into(), threads),
+        trial("sim_time_seed".into(), seed),
+    ]
+}
+
+/// Two hosts and a wire with 10 ms each way; the numbers are ping's.
+const WIRE: &str = "set -e
+ip netns add h1; ip netns add h2
+ip link add v1 netns h1 type veth peer name v2 netns h2
+ip -n h1 addr add 10.0.0.1/24 dev v1; ip -n h2 addr add 10.0.0.2/24 dev v2
+ip -n h1 link set v1 up; ip -n h2 link set v2 up
+tc -n h1 qdisc add dev v1 root netem delay 10ms; tc -n h2 qdisc add dev v2 root netem delay 10ms
+ip netns exec h1 ping -c 4 10.0.0.2";
+
+fn is_built() -> bool {
+    paths::root().join("bin/ring3-sim.image").exists()
+}
+
+fn absent() -> Verdict {
+    Verdict::Ignored("bin/ring3-sim.image is not built: make sim".into())
+}
+
+fn up(seed: &str) -> Result<Node, String> {
+    Node::up_with(["--image", "sim", "--seed", seed])
+}
+
+/// Seconds of the node's clock that the words take.
+fn lasts(node: &Node, words: &str) -> Result<f64, String> {
+    let script = format!(
+        "import time, os\nt = time.clock_gettime(time.CLOCK_MONOTONIC)\n{words}\nprint(time.clock_gettime(time.CLOCK_MONOTONIC) - t)"
+    );
+    let text = node.output(&["python3", "-c", &script])?;
+    text.trim()
+        .parse()
+        .map_err(|_| format!("no number: {text}"))
+}
+
+fn sleep() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = up("1")?;
+    let start = Instant::now();
+    let took = lasts(&node, "time.sleep(1000)")?;
+    let real = start.elapsed().as_secs_f64();
+    // What Python itself does around it are some calls, of 1 us each.
+    ensure((1000.0..1000.0001).contains(&took), || {
+        format!("a sleep of 1000 s took {took} s")
+    })?;
+    ensure(real < 30.0, || format!("it took {real} s of real time"))?;
+    Ok(Verdict::Passed)
+}
+
+fn ping() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let text = up("1")?.output(&["sh", "-c", WIRE])?;
+    // The first packet waits for ARP.
+    let exact = text.matches("time=20.0 ms").count();
+    ensure(exact == 3 && text.contains("time=40.0 ms"), || text)?;
+    Ok(Verdict::Passed)
+}
+
+fn processes() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = up("1")?;
+    let script = "(sleep 3; echo b) | cat; sleep 5 & wait; echo w$?
+sleep 100 & P=$!; sleep 1; kill $P; wait $P; echo $?
+sleep 100 & P=$!; sleep 1; kill -9 $P; wait $P; echo $?
+(exit 7) & wait $!; echo $?";
+    let text = node.output(&["sh", "-c", script])?;
+    ensure(text == "b\nw0\n143\n137\n7\n", || text.clone())?;
+    Ok(Verdict::Passed)
+}
+
+fn threads() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = up("1")?;
+    let words = "import threading
+def f(): time.sleep(2)
+x = [threading.Thread(target=f) for i in range(5)]
+[i.start() for i in x]; [i.join() for i in x]";
+    let took = lasts(&node, words)?;
+    // They sleep at the same time. Who joins them looks once in a millisecond.
+    ensure((2.0..2.1).contains(&took), || format!("{took} s"))?;
+    Ok(Verdict::Passed)
+}
+
+fn seed() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let run = |seed: &str| {
+        let node = up(seed)?;
+        let first = node.output(&["sh", "-c", WIRE])?;
+        let second = node.output(&[
+            "python3",
+            "-c",
+            "import os, random, time; print(os.getrandom(8).hex(), random.random(), hash('x'), open('/dev/urandom', 'rb').read(4).hex(), time.time())",
+        ])?;
+        Ok::<_, String>(first + &second)
+    };
+    let (a, b, c) = (run("1")?, run("1")?, run("2")?);
+    ensure(a == b, || format!("one seed, two results:\n{a}{b}"))?;
+    ensure(a != c, || format!("two seeds, one result:\n{a}"))?;
+    Ok(Verdict::Passed)
+}

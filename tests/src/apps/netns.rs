@@ -87,6 +87,51 @@ const SCRIPTS: &[(&str, &str)] = &[
          ip netns exec r sh -c 'nft add table t; nft add chain t f { type filter hook forward priority 0 \\; policy drop \\; }'
          ip netns exec c ping -q -c 1 -W 1 10.4.0.2 | grep -o '[0-9]* received'; nft list tables",
     ),
+    (
+        // A gateway ends connections to any address (IP_TRANSPARENT, TPROXY), and answers in that address's name.
+        "transparent",
+        "ip netns add c; ip netns add g
+         ip link add c0 netns c type veth peer name g0 netns g
+         ip -n c addr add 10.3.0.2/24 dev c0; ip -n c link set c0 up; ip -n c route add default via 10.3.0.1
+         ip -n g addr add 10.3.0.1/24 dev g0; ip -n g link set g0 up; ip -n g link set lo up
+         ip -n g rule add iif g0 lookup 100; ip -n g route add local default dev lo table 100
+         ip netns exec g sh -c 'nft add table t; nft add chain t p { type filter hook prerouting priority -150 \\; }
+             nft add rule t p iifname g0 meta l4proto { tcp, udp } tproxy to :9999'
+         ip netns exec g python3 -c '
+import socket
+def transparent(kind, at):
+    s = socket.socket(socket.AF_INET, kind)
+    s.setsockopt(socket.SOL_IP, 19, 1)
+    s.setsockopt(socket.SOL_IP, 20, 1)
+    s.bind(at)
+    return s
+t = transparent(socket.SOCK_STREAM, (\"0.0.0.0\", 9999))
+u = transparent(socket.SOCK_DGRAM, (\"0.0.0.0\", 9999))
+t.listen()
+for _ in range(2):
+    c, peer = t.accept()
+    c.sendall(repr((peer[0], c.getsockname())).encode())
+    c.close()
+data, control, _, peer = u.recvmsg(99, 99)
+to = control[0][2]
+to = socket.inet_ntoa(to[4:8]), int.from_bytes(to[2:4], \"big\")
+u = transparent(socket.SOCK_DGRAM, to)
+u.sendto(data.upper(), peer)
+' &
+         for i in $(seq 100); do ip netns exec g ss -tln | grep -q 9999 && break; sleep 0.05; done
+         ip netns exec c python3 -c '
+import socket
+for to in (\"192.0.2.9\", 80), (\"198.51.100.7\", 443):
+    s = socket.create_connection(to, 5)
+    print(s.recv(99).decode(), s.recv(99), s.getpeername())
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+u.settimeout(5)
+u.connect((\"203.0.113.5\", 53))
+u.send(b\"query\")
+print(u.recv(99))
+' || exit 1
+         wait",
+    ),
 ];
 
 /// The script that names processes by their numbers.
@@ -98,7 +143,7 @@ pub fn trials() -> Vec<Trial> {
         .chain([("small_pids", SCRIPTS[BY_PID].1, true)])
         .map(|(name, script, small_pids)| {
             trial(format!("netns_{name}"), move || -> Checked {
-                for tool in ["ip", "bridge", "ping", "socat", "nft", "nsenter"] {
+                for tool in ["ip", "bridge", "ping", "socat", "nft", "nsenter", "python3"] {
                     if !installed(tool) {
                         return Ok(Verdict::Ignored(format!("{tool} is not installed")));
                     }

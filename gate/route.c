@@ -252,7 +252,7 @@ u32 gate_class(u64 nr)
 {
 	if (nr >= ARRAY_SIZE(handlers))
 		return CLASS_GATE;
-	if (policy_sim() && (!handlers[nr] || handlers[nr] == by_fd))
+	if (policy_sim())
 		return CLASS_GATE;	/* what may wait in the host is looked at first */
 	if (!handlers[nr])
 		return CLASS_DIRECT;

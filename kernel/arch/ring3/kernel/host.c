@@ -67,10 +67,10 @@ noinline long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, lo
 	return ret;
 }
 
-long ring3_host_futex_wake(u32 *word, int count)
+void ring3_host_futex_wake(u32 *word, int count)
 {
 	/* Shared: the waiter may be in another process. */
-	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
+	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
 
 long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns)

@@ -41,7 +41,6 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	enum acquired got;
-	bool woken;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -73,17 +72,12 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return vcpu_wait(tb, CALLED);
 
 	case R3_PARK_YIELD:
-		woken = vcpu_release(vcpu, false);
+		vcpu_release(vcpu, false);
 		vcpu_give_way(vcpu);
 		if (r3t_call(tb) == R3_CALL_DONE) {
-			/*
-			 * Home. What is still runnable is run by whoever has the vCPU now, or was woken to take it; else KEEP has to.
-			 * If that one dies first, KEEP comes with the tick, which goes on while tasks are runnable.
-			 */
-			if (!woken && !host_load(&vcpu->owner)) {
-				host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
-				ring3_kick(vcpu);
-			}
+			/* Home; what is still runnable is KEEP's to run. */
+			host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
+			ring3_kick(vcpu);
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}

@@ -51,16 +51,13 @@ void vcpu_give_way(struct ring3_vcpu *vcpu)
 		host_pause();
 }
 
-/*
- * `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. True: a thread that slept on the owner
- * word has been woken, to take it.
- */
-bool vcpu_release(struct ring3_vcpu *vcpu, bool watched)
+/* `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. */
+void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	struct wakes wakes;
-	bool owes = cpu->n_wakes, for_wakes, woken = false;
+	bool owes = cpu->n_wakes, for_wakes;
 
 	if (watched && host_load(&cpu->away))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
@@ -75,13 +72,12 @@ bool vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 	/* A thread that has come to sleep there since says so in `pending'. */
 	if (r3_release(&vcpu->owner) &&
 	    (!for_wakes || (host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER)))
-		woken = ring3_host_futex_wake(&vcpu->owner, 1) > 0;
+		ring3_host_futex_wake(&vcpu->owner, 1);
 	if (owes) {
 		vcpu_send_wakes(&wakes);
 		vcpu_owe_no_more(tb);
 	}
 	ring3_ports_call();
-	return woken;
 }
 
 bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters)

@@ -48,7 +48,7 @@ enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };
 
 /* host.c: the only system calls of the host that the image makes. */
 long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5);
-long ring3_host_futex_wake(u32 *word, int count);	/* how many were woken */
+void ring3_host_futex_wake(u32 *word, int count);
 long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns);
 void ring3_poison(const char *fmt, ...) __printf(1, 2);
 

@@ -30,6 +30,7 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_clock_step".into(), clock_step),
         trial("fault_clock_other".into(), clock_other),
         trial("fault_keeper_late".into(), keeper_late),
+        trial("fault_keeper_stopped_timers".into(), keeper_stopped_timers),
     ]
 }
 
@@ -348,6 +349,50 @@ except OSError as error:
     let outcome = exec::run(&mut program, SHORT)?;
     killer.join().map_err(|_| "the killer died")??;
     ensure(outcome.stdout == "5\n", || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// The keeper is stopped while two processes answer each other, who leave time-outs to it: a wait of 50 ms right after
+/// that ends in time.
+fn keeper_stopped_timers() -> Checked {
+    let node = Node::up(&[])?;
+    let keeper = stat(&node)?["pid"].to_string();
+    let script = "
+import os, select, signal, socket, sys, time
+keeper = int(sys.argv[1])
+a, b = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+a.bind(('127.0.0.1', 0))
+b.bind(('127.0.0.1', 0))
+if os.fork() == 0:
+    while True:
+        data = b.recv(1)
+        b.sendto(data, a.getsockname())
+        if data == b'e':
+            os._exit(0)
+slowest = 0
+for turn in range(5):
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        a.sendto(b'x', b.getsockname())
+        a.recv(1)
+    os.kill(keeper, signal.SIGSTOP)
+    end = time.monotonic() + 0.02
+    while time.monotonic() < end:
+        a.sendto(b'x', b.getsockname())
+        a.recv(1)
+    poll = select.poll()
+    poll.register(a, select.POLLIN)
+    start = time.monotonic()
+    poll.poll(50)
+    slowest = max(slowest, time.monotonic() - start)
+    os.kill(keeper, signal.SIGCONT)
+a.sendto(b'e', b.getsockname())
+os.wait()
+print(slowest)
+";
+    let said = node.output(&["python3", "-c", script, &keeper])?;
+    let slowest: f64 = said.trim().parse().map_err(|e| format!("{said}: {e}"))?;
+    ensure(slowest < 0.4, || format!("50 ms took {slowest} s"))?;
     Ok(Verdict::Passed)
 }
 

@@ -122,6 +122,8 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 	} while (!r3_reclaim(&vcpu->owner, o));
 	if (o & RING3_OWNER_WAITERS)
 		ring3_host_futex_wake(&vcpu->owner, 1);
+	/* It may have died with wake-ups that it had put off: KEEP drives, and sends them when it lets go. */
+	host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
 	ring3_kick(vcpu);
 }
 

@@ -115,14 +115,18 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 
 	/*
 	 * A time-out costs the host a timer, set and taken back. Where threads go idle more often than there are ticks, that
-	 * is left to KEEP.
+	 * is left to KEEP. Its word is good for as long as KEEP comes: one that has no CPU takes nothing back.
 	 */
-	left_to_keep = READ_ONCE(cpu->keep_hot) && !ring3_keep_is_late(deadline, READ_ONCE(cpu->keep_until));
+	left_to_keep = READ_ONCE(cpu->keep_hot) && now - READ_ONCE(cpu->keep_at) < KEEP_WORD_NS &&
+		       !ring3_keep_is_late(deadline, READ_ONCE(cpu->keep_until));
 	WRITE_ONCE(cpu->watch_until, left_to_keep ? U64_MAX : deadline);
 	wv[0] = ring3_waitv(&tb->word, value);
 	for (i = 0; i < n; i++)
 		wv[1 + i] = ring3_waitv(words[i], values[i]);
-	if (!left_to_keep && deadline > now && deadline - now < limit)
+	/* KEEP may be stopped from here on. A later time-out is rarely the host's next timer, and costs little. */
+	if (left_to_keep && deadline != U64_MAX)
+		limit = min(limit, deadline - min(deadline, now) + AWAY_NS);
+	else if (deadline > now && deadline - now < limit)
 		limit = deadline - now - min(deadline - now, slack(tb, now));
 	if (!limit) {
 		host_pause();

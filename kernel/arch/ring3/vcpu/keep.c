@@ -90,8 +90,10 @@ long ring3_host_keep(struct ring3_thread *tb)
 		watcher = host_load(&cpu->watch);
 		if (deadline != U64_MAX &&
 		    ((watcher && READ_ONCE(cpu->watch_until) <= deadline) ||
-		     (exits && seen == now && cpu->keep_watches && taken != before_that)))
+		     (exits && seen == now && cpu->keep_watches && taken != before_that))) {
 			deadline += KEEP_WATCH_NS;
+			WRITE_ONCE(cpu->keep_hot, false);	/* nobody may rely on keep_until */
+		}
 		ready = links ? ring3_poll_check() : 0;
 		if (now >= deadline) {
 			ready |= RING3_IRQ_TIMER;

@@ -55,6 +55,7 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then: a wake-up's time */
 #define KEEP_WATCH_NS		1000000ULL	/* one tick: a program that stopped making calls */
 #define KEEP_SEEN_NS		4000000ULL	/* a program that made calls so lately only waits for its CPU */
+#define KEEP_WORD_NS		2000000ULL	/* two ticks: a busy node's KEEP comes at each. Chosen; `apps::fault_keeper_stopped_timers` */
 #define AWAY_NS			20000000ULL	/* a watcher may be stopped: doorbells wait for so long then */
 #define KEEP_HOT_EACH_NS	300000ULL	/* a node goes idle, or kicks KEEP, so often: then for */
 #define KEEP_HOT_NS		4000000ULL	/* so long KEEP comes with each tick, and nobody kicks or waits for one */

@@ -166,6 +166,9 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 				spin = 0;
 			continue;
 		}
+		/* Handed over, but for BATON: who does it has lost its CPU or its life, and may wake nobody for it any more. */
+		if ((w & RING3_WORD_OFFERED) && vcpu_take_offer(tb))
+			return 1;
 		if (!r3_say_sleeping(&tb->word, w))
 			continue;
 		if (how != WATCHES)

@@ -71,6 +71,7 @@ static u64 text_key;
 static struct ring3_cpuid_file *text_file;
 static u32 text_sites, stubs;
 static u32 text_site[RING3_CPUID_SITES];
+static bool stopped;		/* the sites are the program's own again, faults at them too */
 
 static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 {
@@ -417,16 +418,19 @@ void cpuid_stop(void)
 		patch_cpuid_undo(site_of(data), code);
 	}
 	protect_text(PROT_READ | PROT_EXEC);
+	WRITE_ONCE(stopped, true);
 }
 
 /* ---- faults and contexts ---- */
 
-/* Somebody jumped behind the mov of the site at `site`: does what was there. */
-void cpuid_at(u64 site, struct sigcontext *sc)
+/* Somebody jumped behind the mov of the site at `site`: does what was there. False: it is there, and has faulted itself. */
+bool cpuid_at(u64 site, struct sigcontext *sc)
 {
 	const struct cpuid_data *data;
 	u32 i, regs[4];
 
+	if (READ_ONCE(stopped))
+		return false;
 	for (i = 0; i < stubs - 1 && site_of(&cpuid_data[i]) != site; i++)
 		;
 	data = &cpuid_data[i];
@@ -438,7 +442,7 @@ void cpuid_at(u64 site, struct sigcontext *sc)
 		sc->rcx = regs[2];
 		sc->rdx = regs[3];
 		sc->rip = data->back;
-		return;
+		return true;
 	case BETWEEN_XOR:
 		sc->rcx = 0;
 		sc->eflags = (sc->eflags & ~FLAGS_OF_XOR) | FLAGS_OF_ZERO;
@@ -457,6 +461,7 @@ void cpuid_at(u64 site, struct sigcontext *sc)
 		break;
 	}
 	sc->rip = data->insn;
+	return true;
 }
 
 /* In a stub: the site's instructions begin again. */

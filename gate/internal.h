@@ -353,7 +353,7 @@ bool tsc_read(struct sigcontext *sc);
 bool cpuid_knows(u64 key);			/* will cpuid_start() write into this file's text? */
 void cpuid_start(const struct program_text *text);
 void cpuid_stop(void);
-void cpuid_at(u64 site, struct sigcontext *sc);	/* does what was in the middle of a site */
+bool cpuid_at(u64 site, struct sigcontext *sc);	/* does what was in the middle of a site */
 void cpuid_leave(struct sigcontext *sc);	/* in a stub of cpuid.S: make it the program's context */
 
 /* patch.c, patch_interp.c, patch_context.c */

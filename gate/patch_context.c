@@ -23,10 +23,8 @@ enum patch_fault patch_fault(struct ucontext *uc)
 	int site;
 
 	site = place_of(sc->rip, 0, 5);
-	if (site >= 0 && patch_sites[site].nr == NO_CALL) {
-		cpuid_at(patch_sites[site].addr, sc);
-		return PATCH_RETRY;
-	}
+	if (site >= 0 && patch_sites[site].nr == NO_CALL)
+		return cpuid_at(patch_sites[site].addr, sc) ? PATCH_RETRY : PATCH_NONE;
 	if (site >= 0) {		/* form A: straight to the syscall */
 		sc->rip += 2;
 		return PATCH_CALL;

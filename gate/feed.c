@@ -28,6 +28,7 @@
  * feed.lock covers the masks and keeps them in step with epoll and proxy. It is
  * held across PROXY_* calls: those never sleep.
  */
+#include "internal.h"
 #include "policy.h"
 
 #define EVENTS		32
@@ -104,10 +105,17 @@ static void feeder(void)
 {
 	struct epoll_event ev[EVENTS];
 	bool edge, stop;
+	u64 nap = 0;
 	long i, n;
 
 	for (;;) {
-		n = host_syscall4(__NR_epoll_wait, feed_fd(), (long)ev, EVENTS, -1);
+		/* In virtual time this thread has the turn, and may not wait on the host. */
+		n = host_syscall4(__NR_epoll_wait, feed_fd(), (long)ev, EVENTS, gate.sim ? 0 : -1);
+		if (!n) {
+			sim_nap(&nap);
+			continue;
+		}
+		nap = 0;
 		if (n < 0 && n != -EINTR)
 			gate_die(125, "gate: waiting for the host's descriptors failed (error %ld)",
 				 -n);

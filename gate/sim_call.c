@@ -232,6 +232,24 @@ static long do_suspend(struct gate_regs *r)
 	return ret;
 }
 
+/* poll() and ppoll() of nothing: a sleep that signals end. */
+static long do_poll_nothing(struct gate_regs *r)
+{
+	u64 set;
+	long ret;
+
+	if (r->nr == __NR_poll || !r->a[3])
+		return image_pass(r);
+	if (r->a[4] != sizeof(set))
+		return -EINVAL;
+	if (gate_copy_in(&set, user_ptr(r->a[3]), sizeof(set)))
+		return -EFAULT;
+	gate_sigmask_begin(set);
+	ret = image_pass(r);
+	gate_sigmask_end(ret);
+	return ret;
+}
+
 static long on_host(struct gate_regs *r)
 {
 	return gate_host_regs(r);
@@ -289,10 +307,12 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 		return by_host(r, handler, POLLOUT);
 	case __NR_poll:
 	case __NR_ppoll:
+		if (!r->a[1])
+			return do_poll_nothing(r);
 		return all_of_node(r) ? handler(r) : do_waits(r, handler);
 	case __NR_select:
 	case __NR_pselect6:
-		return r->a[0] ? do_waits(r, handler) : handler(r);
+		return do_waits(r, handler);
 	case __NR_epoll_wait:
 	case __NR_epoll_pwait:
 	case __NR_epoll_pwait2:

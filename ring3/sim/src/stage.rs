@@ -16,6 +16,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use nix::mount::{mount, MsFlags};
 use nix::sched::{unshare, CloneFlags};
+use nix::sys::personality::{self, Persona};
 use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::Signal;
 use nix::unistd::{getegid, geteuid};
@@ -116,6 +117,11 @@ fn enter(setup: &Setup) -> Result<u8> {
         map("uid_map", format!("0 {uid} 1"))?;
         map("gid_map", format!("0 {gid} 1"))?;
     }
+    // Where the host puts stacks and mappings is random otherwise, and programs hash by addresses. All of the
+    // simulation's processes inherit this.
+    personality::get()
+        .and_then(|now| personality::set(now | Persona::ADDR_NO_RANDOMIZE))
+        .map_err(Error::host("turn off random addresses"))?;
     let status = Command::new(SELF)
         .arg0_name()
         .args(args("keep", setup))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `ring3 sim`: scenarios, on ordinary nodes in real time. What virtual time adds has tests of its own.
+//! `ring3 sim`: scenarios, on ordinary nodes in real time, and a few in virtual time.
 
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Outcome};
@@ -8,7 +8,7 @@ use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -20,6 +20,8 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_worlds".into(), worlds),
         trial("sim_cmd_diff".into(), diff),
         trial("sim_cmd_search".into(), search),
+        trial("sim_cmd_virtual".into(), virtual_time),
+        trial("sim_cmd_virtual_nginx".into(), virtual_nginx),
         trial("sim_cmd_example_dumbbell".into(), dumbbell),
         trial("sim_cmd_example_bufferbloat".into(), bufferbloat),
         trial("sim_cmd_example_lossy_wan".into(), lossy_wan),
@@ -37,10 +39,14 @@ struct Simulation {
 
 impl Simulation {
     fn run(text: &str) -> Result<Simulation, String> {
+        Simulation::run_with(text, &["--real-time"])
+    }
+
+    fn run_with(text: &str, options: &[&str]) -> Result<Simulation, String> {
         let scratch = Scratch::new()?;
         let file = scratch.write("scenario.yaml", text)?;
-        let mut command = ring3(["sim", "--real-time", "--json"]);
-        command.arg(file).current_dir(scratch.path());
+        let mut command = ring3(["sim", "--json"]);
+        command.args(options).arg(file).current_dir(scratch.path());
         let outcome = exec::run(&mut command, LIMIT)?;
         Ok(Simulation { scratch, outcome })
     }
@@ -335,6 +341,58 @@ hosts:
         other.end == exec::End::Exit(1) && other.stdout.contains("hosts/a/sh.1000.stdout, line 1"),
         || other.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// In virtual time 100 s with a server and clients take a few, and a second run is the same in all files.
+fn virtual_time() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let text = r#"
+general: {stop_time: 100 s, heartbeat_interval: 10 s}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  server:
+    network_node_id: 0
+    processes: [{path: python3, args: -m http.server 80, expected_final_state: running}]
+  client:
+    network_node_id: 0
+    processes:
+    - {path: python3, args: ["-c", "@"], start_time: 2 s}
+    - {path: sleep, args: "50", start_time: 3 s}
+    - {path: python3, args: ["-c", "@"], start_time: 90 s}
+"#;
+    // Without threads: when the host has ended one is not simulated yet.
+    let ask = "import time, urllib.request; print(urllib.request.urlopen('http://server/').read(), time.time())";
+    let text = &text.replace('@', ask);
+    let start = Instant::now();
+    let a = Simulation::run_with(text, &[])?;
+    let took = start.elapsed();
+    a.ended_well()?;
+    ensure(took < Duration::from_secs(50), || {
+        format!("100 s of virtual time took {took:?}")
+    })?;
+    let page = a.read("hosts/client/python3.1000.stdout")?;
+    ensure(page.contains("<html"), || page.clone())?;
+    let b = Simulation::run_with(text, &[])?;
+    let mut command = ring3(["sim", "diff"]);
+    command.args([a.data(""), b.data("")]);
+    let same = exec::run(&mut command, LIMIT)?;
+    ensure(same.ok() && same.stdout.contains("all equal"), || {
+        same.report()
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// A server that waits by epoll and signals, behind a link with loss, in virtual time.
+fn virtual_nginx() -> Checked {
+    if let Some(why) = missing(&["nginx", "curl"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let path = paths::root().join("examples/sim/lossy-wan.yaml");
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    Simulation::run_with(&text, &[])?.ended_well()?;
     Ok(Verdict::Passed)
 }
 

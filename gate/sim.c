@@ -2,7 +2,7 @@
 /*
  * sim.c - threads and processes of a node in virtual time
  *
- * One thread of the node runs at a time: include/ring3_sim.h. What a thread waits for here, it waits for in the node.
+ * One thread of the node runs at a time: include/ring3_sim.h. A thread that waits in this file sleeps in the node's kernel.
  */
 #include "internal.h"
 #include "ring3_sim.h"

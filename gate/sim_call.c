@@ -5,10 +5,11 @@
  * Theory of operation
  * -------------------
  * Time, sleeps, randomness, signals between programs and ends of children are the node's kernel's: such calls are
- * passed to it. Pipes, unix sockets and futexes are the host's still. Whoever would wait for one there would keep the
- * turn from whom it waits for. So the call is made when it does not wait, and until then the thread sleeps
- * in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). That one is ready depends on nothing but
- * what other programs of the node did, so the result is the same each time.
+ * passed to it. Pipes, unix sockets and futexes are the host's still. A thread that waited for one of them on the host would
+ * keep the turn, and no other program could make it ready. So the gate makes such a call when it does not wait. Until then the
+ * thread sleeps in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). A descriptor becomes ready by what
+ * programs of the node do, so two runs agree. The end of a thread is the exception: the host clears its futex word in
+ * real time, so a thread that joins another may look once more in one run than in the next.
  */
 #include "internal.h"
 #include "policy.h"
@@ -196,7 +197,7 @@ static long do_futex(struct gate_regs *r)
 	}
 }
 
-/* What the program asks of its signals, the node has to know too: it queues and wakes. */
+/* The node queues signals and wakes tasks, so it has to know the program's masks and its disposition of SIGCHLD. */
 static long do_mirror(struct gate_regs *r, gate_handler handler)
 {
 	struct host_sigaction act;

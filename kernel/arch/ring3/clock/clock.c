@@ -2,7 +2,7 @@
 /*
  * clock.c - the node's clock as Linux sees it: clocksource, timer interrupt, delays (DESIGN rule 5)
  *
- * What it is made from is behind clock.h.
+ * clock.h is the interface to the source of time: the host's clock (host.c), or virtual time (virtual.c).
  */
 #include <linux/clockchips.h>
 #include <linux/clocksource.h>

@@ -2,8 +2,8 @@
 /*
  * virtual.c - the clock that stands still while programs run
  *
- * Nanoseconds since the node was loaded. Whoever holds the vCPU moves it: by the cost of a call, or, where all
- * wait, to the next event. The fast path in entry.S moves it too, by the cost of its call.
+ * Nanoseconds since the node was loaded. The thread that holds the vCPU moves it: by the cost of a call, or, where all
+ * tasks wait, to the next event. The fast path in entry.S moves it too, by the cost of its call.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>

@@ -66,7 +66,7 @@ typedef uint64_t r3_a64;
 #include "ring3_stat.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		6u
+#define RING3_ABI		7u
 
 #include "ring3_space.h"
 

@@ -3,10 +3,10 @@
 
 use ring3_config::{compose, NodeConfig};
 use ring3_node::client::{Client, Status};
-use ring3_node::{Error, Folder};
+use ring3_node::Folder;
 
 use crate::args::{self, ComposeVerb};
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::{node_args, nodes, say, up};
 
 pub fn compose(args: &args::Compose) -> Result<()> {
@@ -55,18 +55,5 @@ fn start(args: &args::ComposeUp) -> Result<()> {
 }
 
 fn down(all: &[NodeConfig]) -> Result<()> {
-    let mut failed = false;
-    for node in all.iter().rev() {
-        match Client::open(&node.name).and_then(|node| node.down()) {
-            Ok(()) | Err(Error::NoSuchNode { .. }) => {}
-            Err(error) => {
-                say::complain(error);
-                failed = true;
-            }
-        }
-    }
-    match failed {
-        true => Err(Failure::Said),
-        false => Ok(()),
-    }
+    nodes::take_down(all.iter().rev().map(|node| node.name.as_str()), true)
 }

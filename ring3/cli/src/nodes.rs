@@ -259,19 +259,24 @@ fn describe(status: &Status) -> String {
 }
 
 pub fn down(args: &args::Down) -> Result<()> {
-    let names = match args.all {
+    let names: Vec<String> = match args.all {
         true => client::list()?.into_iter().map(|(name, _)| name).collect(),
         false => args.names.clone(),
     };
     for name in &names {
         ring3_config::name::node(name)?;
     }
+    take_down(names.iter().map(String::as_str), args.all)
+}
+
+/// Takes the nodes down, one after the other; complains of each that can't be, and goes on. `may_be_gone`: one that is
+/// not there went down by itself, or by another's word.
+pub fn take_down<'a>(names: impl Iterator<Item = &'a str>, may_be_gone: bool) -> Result<()> {
     let mut failed = false;
-    for name in &names {
+    for name in names {
         match Client::open(name).and_then(|node| node.down()) {
             Ok(()) => {}
-            // It went down by itself, or by another's word.
-            Err(Error::NoSuchNode { .. }) if args.all => {}
+            Err(Error::NoSuchNode { .. }) if may_be_gone => {}
             Err(error) => {
                 say::complain(error);
                 failed = true;

@@ -48,7 +48,7 @@ use crate::error::{Error, Result};
 use crate::farewell::Farewell;
 use crate::fault::{self, Guard};
 use crate::image::Thread;
-use crate::ports::Port;
+use crate::ports::{OpenPort, Port};
 use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
@@ -184,14 +184,8 @@ impl Node {
     /// knows the descriptors of the ports that there were when it was made.
     fn add_ports(&mut self) -> Result<()> {
         for (index, spec) in self.config.ports.iter().enumerate() {
-            let port = Port::add(
-                index,
-                spec,
-                &self.config.name,
-                &self.runtime,
-                &self.ports,
-                &mut self.init,
-            )?;
+            let open = OpenPort::open(spec, &self.config.name, &self.runtime)?;
+            let port = Port::add(index, open, &self.ports, &mut self.init)?;
             self.ports.push(port);
         }
         Ok(())

@@ -39,6 +39,45 @@ enum Host {
     Xdp(Xdp),
 }
 
+/// A port whose host's half is open, and which no node has yet. Making one needs what the host gives to its user;
+/// adding it needs the node only.
+#[derive(Debug)]
+pub(crate) struct OpenPort {
+    spec: PortSpec,
+    /// What the interface would be called if it were the only one.
+    wanted: String,
+    addrs: Vec<IpNet>,
+    gw: Vec<IpAddr>,
+    host: Host,
+}
+
+impl OpenPort {
+    /// Opens the host's half for a port of node `node`.
+    pub fn open(spec: &PortSpec, node: &str, folder: &Folder) -> Result<OpenPort> {
+        let mut addrs = spec.addrs.clone();
+        let mut gw = spec.gw.clone();
+        let (host, wanted) = match &spec.kind {
+            PortKind::Link { name } => (Host::Link(Link::take(folder, name, node)?), &**name),
+            PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
+            PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
+            PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
+            PortKind::Passt => {
+                let plan = passt::plan(&addrs, &gw);
+                let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);
+                (addrs, gw) = (plan.addrs, plan.gw);
+                (host, "passt0")
+            }
+        };
+        Ok(OpenPort {
+            spec: spec.clone(),
+            wanted: wanted.to_owned(),
+            addrs,
+            gw,
+            host,
+        })
+    }
+}
+
 /// One port of a node. Dropping it gives back what it took from the host.
 #[derive(Debug)]
 pub(crate) struct Port {
@@ -54,37 +93,17 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    /// Opens the host's half and makes the interface on the node, down and without address.
-    pub fn add(
-        index: usize,
-        spec: &PortSpec,
-        node: &str,
-        folder: &Folder,
-        taken: &[Port],
-        init: &mut Thread,
-    ) -> Result<Port> {
-        let mut addrs = spec.addrs.clone();
-        let mut gw = spec.gw.clone();
-        let (host, wanted) = match &spec.kind {
-            PortKind::Link { name } => (Host::Link(Link::take(folder, name, node)?), &**name),
-            PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
-            PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
-            PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
-            PortKind::Passt => {
-                let plan = passt::plan(&addrs, &gw);
-                let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);
-                (addrs, gw) = (plan.addrs, plan.gw);
-                (host, "passt0")
-            }
-        };
+    /// Makes the interface on the node, down and without address.
+    pub fn add(index: usize, open: OpenPort, taken: &[Port], init: &mut Thread) -> Result<Port> {
+        let kind = open.spec.kind.kind();
         let mut port = Port {
             index,
-            spec: spec.clone(),
-            ifname: interface_name(wanted, spec.kind.kind(), taken),
+            ifname: interface_name(&open.wanted, kind, taken),
+            spec: open.spec,
             ifindex: 0,
-            addrs,
-            gw,
-            host,
+            addrs: open.addrs,
+            gw: open.gw,
+            host: open.host,
         };
         let region = init.region().clone();
         let config = port.config(&region)?;

@@ -162,7 +162,7 @@ static void __attribute__((noreturn)) kill_thread(struct gate_regs *r, int sig, 
 	if (!all && helper_others())
 		gate_syscall(&exit);
 	stop_others();
-	image_call1(RING3_NR_EXIT_GROUP, sig);
+	image_call1(RING3_NR_EXIT_GROUP, RING3_BY_SIGNAL | sig);
 	if (sig != SIGKILL)
 		host_default(sig);
 	for (;;) {

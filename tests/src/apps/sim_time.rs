@@ -84,9 +84,11 @@ fn processes() -> Checked {
     let script = "(sleep 3; echo b) | cat; sleep 5 & wait; echo w$?
 sleep 100 & P=$!; sleep 1; kill $P; wait $P; echo $?
 sleep 100 & P=$!; sleep 1; kill -9 $P; wait $P; echo $?
-(exit 7) & wait $!; echo $?";
+(exit 7) & wait $!; echo $?
+python3 -c 'import os; os._exit(-1)'; echo $?
+python3 -c 'import os; os._exit(0x309)'; echo $?";
     let text = node.output(&["sh", "-c", script])?;
-    ensure(text == "b\nw0\n143\n137\n7\n", || text.clone())?;
+    ensure(text == "b\nw0\n143\n137\n7\n255\n9\n", || text.clone())?;
     Ok(Verdict::Passed)
 }
 

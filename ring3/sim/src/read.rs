@@ -326,7 +326,7 @@ fn address<T: std::str::FromStr + Into<IpAddr>>(node: &Node, path: &str) -> Resu
     }
 }
 
-/// A hostname: letters, digits, `-` and `.` (hostname(7)); it becomes a folder's name, too.
+/// A hostname: letters, digits, `-`, `.` and `_`, more than hostname(7) has; it becomes a folder's name, too.
 fn check_name(name: &str) -> std::result::Result<(), String> {
     let is_good = name.starts_with(|c: char| c.is_ascii_alphanumeric())
         && name
@@ -337,7 +337,7 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
     match is_good {
         true => Ok(()),
         false => Err(format!(
-            "`{name}` is not a hostname: letters, digits, `-` and `.`, {NAME_BYTES} at most"
+            "`{name}` is not a hostname: letters, digits, `-`, `.` and `_`, {NAME_BYTES} at most"
         )),
     }
 }

@@ -87,6 +87,13 @@ pub enum Failure {
         port: u16,
     },
 
+    #[error("{host}: {why}; `ring3 exec {node} -- getent hosts {host}` asks the node as well")]
+    NoSuchHost {
+        node: String,
+        host: String,
+        why: io::Error,
+    },
+
     /// Everything was said already; only the status is left.
     #[error("")]
     Said,

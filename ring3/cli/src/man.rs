@@ -89,12 +89,15 @@ fn subcommand(out: &mut Vec<u8>, sub: &clap::Command) -> std::io::Result<()> {
                 .join(" "),
             false => String::new(),
         };
-        let space = if names.is_empty() || value.is_empty() {
-            ""
-        } else {
-            " "
+        let is_optional = arg
+            .get_num_args()
+            .is_some_and(|range| range.min_values() == 0);
+        let value = match (names.is_empty() || value.is_empty(), is_optional) {
+            (true, _) => value,
+            (false, true) => format!("[={value}]"),
+            (false, false) => format!(" {value}"),
         };
-        roff.text([bold(names.join(", ")), roman(format!("{space}{value}"))]);
+        roff.text([bold(names.join(", ")), roman(value)]);
         roff.text([roman(
             arg.get_help().map(ToString::to_string).unwrap_or_default(),
         )]);

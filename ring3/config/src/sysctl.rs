@@ -54,6 +54,9 @@ fn check(key: &str, value: &str) -> Result<(), &'static str> {
     if path.split('/').any(|part| matches!(part, "" | "." | "..")) {
         return Err("has an empty part in its key");
     }
+    if !path.starts_with("net/") {
+        return Err("is the host's: a node has those below net");
+    }
     if value.contains(['\0', '\n']) {
         return Err("has a value of more than one line");
     }
@@ -103,6 +106,8 @@ mod tests {
             ("net/../x=1", "empty part"),
             ("net ipv4=1", "not allowed"),
             ("net.x=a\nb", "more than one line"),
+            ("kernel.panic=3", "is the host's"),
+            ("network.x=3", "is the host's"),
         ] {
             let error = parse(text).unwrap_err().to_string();
             assert!(error.contains(why), "{text:?}: {error}");

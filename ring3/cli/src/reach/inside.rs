@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 on-node`: what the commands of this module do on the node.
 
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -27,7 +27,16 @@ pub fn inside(args: &args::OnNode) -> Result<u8> {
 }
 
 fn connect(node: &str, host: &str, port: u16) -> Result<u8> {
-    let stream = TcpStream::connect((host, port)).map_err(Failure::host(format!(
+    // A name that nobody knows has no errno, so it is looked up apart.
+    let addresses: Vec<_> = (host, port)
+        .to_socket_addrs()
+        .map_err(|why| Failure::NoSuchHost {
+            node: node.to_owned(),
+            host: host.to_owned(),
+            why,
+        })?
+        .collect();
+    let stream = TcpStream::connect(addresses.as_slice()).map_err(Failure::host(format!(
         "connect to {host} port {port} from node `{node}`"
     )))?;
     let output = stream

@@ -61,6 +61,7 @@ command: ## bin/ring3: the command
 	@mkdir -p bin
 	@cd ring3 && cargo build --release --quiet -p ring3
 	@install -m 755 build/cargo/release/ring3 bin/ring3.new && mv bin/ring3.new bin/ring3
+	@install -m 755 tools/ring3-test bin/ring3-test
 
 PREFIX ?= /usr/local
 package: gate image ## build/package/ring3: the command as one static file, for install and deb
@@ -139,7 +140,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The ``ring3`` command: where it is, how it is run, what its failures become.
+
+Nothing of ring3 is implemented here a second time: each function of this package runs the command, and reads
+what it prints with ``--json`` where there is that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, Mapping, Sequence, Union
+
+#: What may stand for a word of a command line.
+Word = Union[str, "os.PathLike[str]"]
+
+#: Status of ``ring3 run`` and ``ring3 exec`` when ring3 itself has failed, not the program.
+RING3_FAILED = 125
+
+
+class Ring3Error(Exception):
+    """The command has failed. The text is its message: what happened, to what, what to do."""
+
+
+class ProgramError(Ring3Error):
+    """A program on a node has failed; :attr:`result` has all that is known of it."""
+
+    def __init__(self, result: Result) -> None:
+        self.result = result
+        words = " ".join(result.args)
+        said = result.stderr.strip() or result.stdout.strip()
+        super().__init__(f"`{words}` ended with status {result.status}: {said}")
+
+
+class Result:
+    """What a program on a node has printed, and how it ended."""
+
+    def __init__(self, args: Sequence[str], status: int, stdout: str, stderr: str) -> None:
+        self.args = list(args)
+        #: Exit status; 128+N if signal N has ended it.
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+
+    @property
+    def ok(self) -> bool:
+        return self.status == 0
+
+    def json(self) -> Any:
+        """Standard output, read as JSON: ``node.run("ip", "-j", "addr").json()``."""
+        return json.loads(self.stdout)
+
+    def __repr__(self) -> str:
+        return f"Result({' '.join(self.args)!r}, status={self.status}, {len(self.stdout)} characters)"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        text = escape(self.stdout + self.stderr)
+        mark = "" if self.ok else f" <b>status {self.status}</b>"
+        return f"<code>{escape(' '.join(self.args))}</code>{mark}<pre>{text}</pre>"
+
+
+def command() -> str:
+    """The path of the command: ``$RING3``, else ``ring3`` beside this Python's scripts, else on ``$PATH``."""
+    named = os.environ.get("RING3")
+    if named:
+        return named
+    places = [sysconfig.get_path("scripts")]
+    if os.name in sysconfig.get_scheme_names() or "posix_user" in sysconfig.get_scheme_names():
+        places.append(sysconfig.get_path("scripts", "posix_user"))
+    # `pip install --target DIR` puts scripts below it, beside the package.
+    places.append(str(Path(__file__).parent.parent / "bin"))
+    for place in places:
+        path = Path(place) / "ring3"
+        if os.access(path, os.X_OK):
+            return str(path)
+    found = shutil.which("ring3")
+    if found is None:
+        raise Ring3Error("no command `ring3`: install the wheel or the package, or name it in the variable RING3")
+    return found
+
+
+def words(line: Sequence[Word]) -> list[str]:
+    return [os.fspath(word) for word in line]
+
+
+def failure(stderr: str, status: int) -> Ring3Error:
+    """What the command has said on standard error, without its own name in front."""
+    lines = [line for line in stderr.splitlines() if line.strip()]
+    last = lines[-1] if lines else f"ring3 ended with status {status} and said nothing"
+    return Ring3Error(last[len("ring3: ") :] if last.startswith("ring3: ") else last)
+
+
+def ask(*line: Word, env: Mapping[str, str] | None = None) -> str:
+    """Runs the command and returns its standard output, or raises what it has said."""
+    done = subprocess.run(
+        [command(), *words(line)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=None if env is None else {**os.environ, **env},
+    )
+    if done.returncode != 0:
+        raise failure(done.stderr, done.returncode)
+    return done.stdout
+
+
+def ask_json(*line: Word) -> Any:
+    return json.loads(ask(*line))
+
+
+def judge(line: Sequence[str], status: int, stdout: str, stderr: str, check: bool) -> Result:
+    """The result of ``ring3 run`` or ``exec``."""
+    status = 128 - status if status < 0 else status
+    if status == RING3_FAILED and stderr.startswith("ring3: "):
+        raise failure(stderr, status)
+    result = Result(line, status, stdout, stderr)
+    if check and not result.ok:
+        raise ProgramError(result)
+    return result

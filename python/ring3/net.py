@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Networks of many hosts on one node, for tests.
+
+Each host, router, NAT and switch is a network namespace of one node, joined by veth pairs; delay, loss and rate are
+netem's. Such a network is there in a fraction of the time that a node for each host would take, and goes with its node.
+
+    with ring3.Net() as net:
+        client, server = net.hosts("client", "server")
+        gateway = net.nat("gateway", "symmetric", inside=[client])
+        net.link(gateway, server, delay="20ms", loss="1%")
+        with server.start("python3", "-m", "http.server"):
+            server.wait("tcp", 8000)
+            client.run("curl", "-s", "http://server:8000/")
+
+A network is laid out first. Its first program starts it, or :meth:`Net.up`. After that no hosts and links can be added,
+but links can change.
+
+Programs `ip`, `tc` (iproute2) and, for NATs, `nft` (nftables) have to be installed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, Mapping, Optional, Sequence, Union
+
+from . import _command
+from ._command import Ring3Error, Word, words
+from .config import unused_name
+from .node import Node, Place
+
+#: Kinds of NAT, in the words of RFC 3489 and, behind them, of RFC 4787.
+#:
+#: ``cone``: endpoint-independent mapping and filtering; an outside port belongs to the inside host that used it last.
+#: ``port-restricted``: endpoint-independent mapping, address- and port-dependent filtering.
+#: ``symmetric``: address- and port-dependent mapping and filtering; each flow has a random outside port.
+NAT_KINDS = ("cone", "port-restricted", "symmetric")
+
+#: netem that does nothing.
+NO_NETEM = "delay 0ms"
+
+#: Seconds between two looks at a host's sockets.
+WAIT_TURN = 0.02
+
+
+@dataclass
+class Quality:
+    """What netem does to packets, in each direction. Values are those of tc-netem(8)."""
+
+    #: ``20ms``, or ``20ms 5ms`` with jitter.
+    delay: Optional[str] = None
+    #: ``1%``.
+    loss: Optional[str] = None
+    #: ``10mbit``.
+    rate: Optional[str] = None
+    #: ``0.1%``.
+    duplicate: Optional[str] = None
+    #: ``25%``; needs a delay.
+    reorder: Optional[str] = None
+    #: ``0.01%``.
+    corrupt: Optional[str] = None
+    #: Packets that may wait; netem's own default is 1000.
+    limit: Optional[int] = None
+
+    def netem(self) -> str:
+        """Arguments of netem; empty: no need for it."""
+        named = ((key, getattr(self, key)) for key in self.__dataclass_fields__)
+        return " ".join(f"{key} {value}" for key, value in named if value is not None)
+
+
+class Host(Place):
+    """A host of a network, or a router. Programs on it are started as on a :class:`ring3.Node`."""
+
+    def __init__(self, net: Net, name: str, kind: str = "host", nat: str = "") -> None:
+        self.net = net
+        self.name = name
+        self.kind = kind
+        self.nat = nat
+        #: Ends of links: the link, and this host's place in it. The interface of the first is eth0.
+        self.ends: list[tuple[Link, int]] = []
+        self.sysctls: dict[str, Any] = {}
+        #: A router that says nothing of what it drops.
+        self.drops_icmp = False
+
+    @property
+    def forwards(self) -> bool:
+        return self.kind != "host"
+
+    @property
+    def addresses(self) -> list[str]:
+        """All addresses, in the order of the interfaces, IPv4 first."""
+        return [str(net[place + 1]) for link, place in self.ends for net in link.networks]
+
+    @property
+    def address(self) -> str:
+        """The address on eth0: IPv4 where there is one."""
+        if not self.addresses:
+            raise Ring3Error(f"host `{self.name}` has no address: link it to another")
+        return self.addresses[0]
+
+    def _line(self, program: Sequence[Word]) -> list[str]:
+        self.net.up()
+        inside = ["ip", "netns", "exec", self.name, *words(program)]
+        return [_command.command(), "exec", self.net.node.name, "--", *inside]
+
+    def wait(self, protocol: str, port: int, timeout: float = 30.0) -> None:
+        """Waits until a program listens on this port; `timeout` in seconds."""
+        # One program on the node for all looks: starting one costs more than a look. In /proc/net/tcp listening is 0A,
+        # in udp a bound socket is 07.
+        state = "0A" if protocol == "tcp" else "07"
+        look = f'''end=$(( $(date +%s) + {max(1, round(timeout))} ))
+until grep -qi "^ *[0-9]*: [0-9A-F]*:{port:04X} [0-9A-F:]* {state} " /proc/net/{protocol} /proc/net/{protocol}6; do
+[ "$(date +%s)" -lt "$end" ] || exit 1; sleep {WAIT_TURN}; done 2>/dev/null'''
+        if not self.run("sh", "-c", look, check=False).ok:
+            raise Ring3Error(f"nobody listens on {protocol} port {port} of host `{self.name}` after {timeout} s")
+
+    def __repr__(self) -> str:
+        return f"Host({self.name!r}, {self.kind}, {' '.join(self.addresses) or 'no address'})"
+
+
+@dataclass
+class Link:
+    """A segment that two or more hosts are on. Three and more are joined by a bridge."""
+
+    net: Net
+    hosts: list[Host]
+    networks: list[Union[IPv4Network, IPv6Network]]
+    quality: Quality
+    mtu: Optional[int] = None
+    #: Interfaces at the hosts, in their order.
+    interfaces: list[str] = field(default_factory=list)
+
+    def change(self, **quality: Any) -> None:
+        """Other qualities than before, in both directions, while the network is up: ``link.change(loss="30%")``."""
+        self.quality = Quality(**quality)
+        if self.net.is_up:
+            self.net.script("".join(self._netem(place) for place in range(len(self.hosts))))
+
+    def cut(self, *hosts: Host) -> None:
+        """Nothing comes through any more, or nothing to and from these hosts; addresses and routes stay."""
+        self._apply("loss 100%", [it for it in self.hosts if not hosts or it in hosts])
+
+    def heal(self) -> None:
+        """As before :meth:`cut`."""
+        self._apply(self.quality.netem(), self.hosts)
+
+    def _apply(self, netem: str, hosts: Sequence[Host]) -> None:
+        self.net.up()
+        lines = []
+        for place, (host, interface) in enumerate(zip(self.hosts, self.interfaces)):
+            if host in hosts or len(self.hosts) == 2:
+                lines.append(f"tc -n {host.name} qdisc replace dev {interface} root netem {netem or NO_NETEM}\n")
+            if host in hosts and len(self.hosts) > 2:
+                # The other direction is the switch's.
+                switched = netem if netem == "loss 100%" else NO_NETEM
+                lines.append(f"tc qdisc replace dev {self.tap(place)} root netem {switched}\n")
+        self.net.script("".join(lines))
+
+    def tap(self, place: int) -> str:
+        """The switch's interface to a host."""
+        return f"sw{self.net.links.index(self) + 1}p{place}"
+
+    def _netem(self, place: int) -> str:
+        netem = self.quality.netem()
+        if not netem and not self.net.is_up:
+            return ""
+        host, interface = self.hosts[place], self.interfaces[place]
+        return f"tc -n {host.name} qdisc replace dev {interface} root netem {netem or NO_NETEM}\n"
+
+
+class Net:
+    """A network. `ipv4` and `ipv6` say which addresses its hosts have; `options` are those of its :class:`Node`."""
+
+    def __init__(self, *, ipv4: bool = True, ipv6: bool = True, **options: Any) -> None:
+        if not (ipv4 or ipv6):
+            raise Ring3Error("a network without IPv4 and IPv6 has no addresses: ask for one of them")
+        self.ipv4, self.ipv6 = ipv4, ipv6
+        self.machines: dict[str, Host] = {}
+        self.links: list[Link] = []
+        self.is_up = False
+        options.setdefault("mem", "256M")
+        self._options = options
+        self.node = Node(unused_name("net"))
+
+    # Laying out
+
+    def host(self, name: str, sysctls: Optional[Mapping[str, Any]] = None) -> Host:
+        return self._add(Host(self, name), sysctls)
+
+    def hosts(self, *names: str) -> list[Host]:
+        return [self.host(name) for name in names]
+
+    def router(self, name: str, sysctls: Optional[Mapping[str, Any]] = None) -> Host:
+        """A host that forwards; every other host has routes by way of it."""
+        return self._add(Host(self, name, "router"), sysctls)
+
+    def nat(self, name: str, kind: str = "port-restricted", inside: Sequence[Union[Host, str]] = (), **quality: Any) -> Host:
+        """A router that hides the hosts `inside`, which it is linked to, behind its addresses on all its other links.
+
+        `kind` is one of :data:`NAT_KINDS`. IPv6 addresses are translated too.
+        """
+        if kind not in NAT_KINDS:
+            raise Ring3Error(f"no kind of NAT `{kind}`: there are {', '.join(NAT_KINDS)}")
+        if not inside:
+            raise Ring3Error(f"NAT `{name}` has nobody inside: name hosts by inside=[...]")
+        nat = self._add(Host(self, name, "nat", kind), None)
+        self.link(nat, *inside, **quality)
+        return nat
+
+    def link(
+        self, *hosts: Union[Host, str], network: Optional[str] = None, mtu: Optional[int] = None, **quality: Any
+    ) -> Link:
+        """Joins two hosts, or more by a switch. `quality`: see :class:`Quality`; it holds for each direction.
+
+        Addresses are 10.0.N.1, 10.0.N.2 and so on, in the hosts' order, and fd00:0:0:N::1; or of `network`.
+        """
+        self._refuse_if_up()
+        members = [it if isinstance(it, Host) else self[it] for it in hosts]
+        if len(members) < 2:
+            raise Ring3Error("a link joins two hosts or more")
+        number = len(self.links) + 1
+        networks: list[Union[IPv4Network, IPv6Network]] = []
+        if network is not None:
+            networks = [ip_network(network)]
+        else:
+            networks += [IPv4Network(f"10.0.{number}.0/24")] if self.ipv4 else []
+            networks += [IPv6Network(f"fd00:0:0:{number:x}::/64")] if self.ipv6 else []
+        link = Link(self, members, networks, Quality(**quality), mtu)
+        for place, host in enumerate(members):
+            link.interfaces.append(f"eth{len(host.ends)}")
+            host.ends.append((link, place))
+        self.links.append(link)
+        return link
+
+    switch = link
+
+    def _add(self, host: Host, sysctls: Optional[Mapping[str, Any]]) -> Host:
+        self._refuse_if_up()
+        if host.name in self.machines:
+            raise Ring3Error(f"the network has a host `{host.name}` already")
+        if not host.name.replace("-", "").isalnum() or host.name.startswith("-"):
+            raise Ring3Error(f"`{host.name}` is no name for a host: letters, digits and - within")
+        host.sysctls.update(sysctls or {})
+        self.machines[host.name] = host
+        return host
+
+    def _refuse_if_up(self) -> None:
+        if self.is_up:
+            raise Ring3Error("the network is up: add hosts and links before the first program is started")
+
+    def __getitem__(self, name: str) -> Host:
+        try:
+            return self.machines[name]
+        except KeyError:
+            raise Ring3Error(f"no host `{name}` in this network: there are {', '.join(self.machines)}") from None
+
+    # Running
+
+    def up(self) -> Net:
+        """Starts it, if that has not been done yet."""
+        if self.is_up:
+            return self
+        hosts: dict[str, Sequence[str]] = {"localhost": ["127.0.0.1", "::1"]}
+        hosts.update({name: it.addresses for name, it in self.machines.items() if it.addresses})
+        options = dict(self._options)
+        options["hosts"] = {**hosts, **options.get("hosts", {})}
+        self.node = Node(self.node.name, **options).up()
+        try:
+            self.script(layout(self))
+        except BaseException:
+            self.node.down()
+            raise
+        self.is_up = True
+        return self
+
+    def down(self) -> None:
+        if self.is_up:
+            self.is_up = False
+            self.node.down()
+
+    def script(self, text: str) -> None:
+        """Runs a script of sh on the node, outside of all hosts; for what this class has no word for."""
+        self.node.run("sh", "-e", input=text)
+
+    def partition(self, *hosts: Union[Host, str]) -> None:
+        """Cuts these hosts off from all others, but not from each other. :meth:`heal` ends it."""
+        inside = {it.name if isinstance(it, Host) else it for it in hosts}
+        for link in self.links:
+            names = {host.name for host in link.hosts}
+            if names & inside and names - inside:
+                link.cut(*(host for host in link.hosts if host.name in inside))
+
+    def heal(self) -> None:
+        """Ends what :meth:`partition` and :meth:`Link.cut` have begun."""
+        for link in self.links:
+            link.heal()
+
+    def __enter__(self) -> Net:
+        return self
+
+    def __exit__(self, kind: Any, error: Optional[BaseException], trace: Any) -> None:
+        try:
+            self.down()
+        except Ring3Error:
+            if error is None:
+                raise
+
+    def __repr__(self) -> str:
+        return f"Net({', '.join(self.machines)}; {len(self.links)} links)"
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th>{it.name}</th><td>{it.kind} {it.nat}</td><td>{' '.join(it.addresses)}</td></tr>"
+            for it in self.machines.values()
+        )
+        return f"<table>{rows}</table>"
+
+
+def layout(net: Net) -> str:
+    """The script that makes the namespaces of a network.
+
+    New namespaces have the settings of the node's first one (devconf_inherit_init_net), so that a router costs no
+    program of its own.
+    """
+    first = ["netns add " + name for name, it in net.machines.items() if it.forwards]
+    second = ["netns add " + name for name, it in net.machines.items() if not it.forwards]
+    wires: list[str] = []
+    bridges: list[str] = []
+    for number, link in enumerate(net.links, 1):
+        mtu = f" mtu {link.mtu}" if link.mtu else ""
+        ends = list(zip(link.hosts, link.interfaces))
+        if len(ends) == 2:
+            (a, at), (b, bt) = ends
+            wires.append(f"link add {at} netns {a.name}{mtu} type veth peer name {bt} netns {b.name}{mtu}")
+            continue
+        bridges.append(f"link add br{number}{mtu} type bridge")
+        for place, (host, interface) in enumerate(ends):
+            tap = link.tap(place)
+            wires.append(f"link add {tap}{mtu} type veth peer name {interface} netns {host.name}{mtu}")
+            wires.append(f"link set {tap} up master br{number}")
+        wires.append(f"link set br{number} up")
+    script = "echo 1 >/proc/sys/net/core/devconf_inherit_init_net\n" + _forwarding(net, 1)
+    # Link-local addresses serve at once, not after the second that looking for duplicates takes.
+    for which in ("all", "default"):
+        script += f"echo 0 >/proc/sys/net/ipv6/conf/{which}/accept_dad\n" if net.ipv6 else ""
+    script += _batch("ip", first)
+    script += _forwarding(net, 0)
+    script += _batch("ip", [*second, *bridges, *wires])
+    for host in net.machines.values():
+        script += _batch(f"ip -n {host.name}", _addresses(host) + _routes(net, host))
+        script += "".join(
+            f"ip netns exec {host.name} sysctl -qw {key}='{value}'\n" for key, value in host.sysctls.items()
+        )
+        if host.drops_icmp:
+            script += f"ip netns exec {host.name} nft -f - <<'END'\n{_SILENT}END\n"
+        if host.nat:
+            script += f"ip netns exec {host.name} nft -f - <<'END'\n{_nat_rules(host, net)}END\n"
+    for link in net.links:
+        script += "".join(link._netem(place) for place in range(len(link.hosts)))
+    return script
+
+
+def _forwarding(net: Net, value: int) -> str:
+    """What namespaces that are made from now on inherit."""
+    script = f"echo {value} >/proc/sys/net/ipv4/ip_forward\n"
+    return script + (f"echo {value} >/proc/sys/net/ipv6/conf/all/forwarding\n" if net.ipv6 else "")
+
+
+def _batch(program: str, lines: Sequence[str]) -> str:
+    return f"{program} -batch - <<'END'\n" + "\n".join(lines) + "\nEND\n" if lines else ""
+
+
+def _addresses(host: Host) -> list[str]:
+    lines = ["link set lo up"]
+    for (link, place), number in zip(host.ends, range(len(host.ends))):
+        lines.append(f"link set eth{number} up")
+        for network in link.networks:
+            late = " nodad" if network.version == 6 else ""
+            lines.append(f"addr add {network[place + 1]}/{network.prefixlen} dev eth{number}{late}")
+    return lines
+
+
+def _routes(net: Net, host: Host) -> list[str]:
+    """Routes to all networks that are not its own, by the fewest hops.
+
+    Nobody outside of a NAT has a route to its inside.
+    """
+    routes: list[str] = []
+    known = {id(link) for link, _ in host.ends}
+    # Machines that were come to, with the link they were come to by, and the first hop's machine and link.
+    todo: list[tuple[Host, Link, Host, Link]] = []
+    seen = {host.name}
+
+    def spread(machine: Host, by: Optional[Link], first: Optional[tuple[Host, Link]]) -> None:
+        for link, _ in machine.ends:
+            if machine.nat and by is not None and by is not machine.ends[0][0] and link is machine.ends[0][0]:
+                continue
+            if id(link) not in known and first is not None:
+                known.add(id(link))
+                hop, wire = first
+                gateways = {it.version: it[wire.hosts.index(hop) + 1] for it in wire.networks}
+                for network in link.networks:
+                    if network.version in gateways:
+                        routes.append(f"route add {network} via {gateways[network.version]}")
+            for other in link.hosts:
+                if other.forwards and other.name not in seen:
+                    seen.add(other.name)
+                    todo.append((other, link, *(first or (other, link))))
+
+    spread(host, None, None)
+    while todo:
+        machine, by, hop, wire = todo.pop(0)
+        spread(machine, by, (hop, wire))
+    return routes
+
+
+#: Neither "fragmentation needed" nor "packet too big" is sent or forwarded.
+_SILENT = """table inet silent {
+chain output {
+type filter hook output priority 0;
+icmp type destination-unreachable drop
+icmpv6 type packet-too-big drop
+}
+chain forward {
+type filter hook forward priority 0;
+icmp type destination-unreachable drop
+icmpv6 type packet-too-big drop
+}
+}
+"""
+
+
+def _nat_rules(host: Host, net: Net) -> str:
+    inside = "eth0"
+    masquerade = "masquerade fully-random" if host.nat == "symmetric" else "masquerade"
+    text = ""
+    for family, kind, wanted in (("ip", "ipv4_addr", net.ipv4), ("ip6", "ipv6_addr", net.ipv6)):
+        if not wanted:
+            continue
+        maps = owns = sends = ""
+        if host.nat == "cone":
+            for protocol in ("udp", "tcp"):
+                maps += f"map {protocol}_owner {{ type inet_service : {kind}; flags dynamic, timeout; timeout 5m; }}\n"
+                owns += f'iifname "{inside}" update @{protocol}_owner {{ {protocol} sport : {family} saddr }}\n'
+                sends += f'iifname != "{inside}" dnat to {protocol} dport map @{protocol}_owner\n'
+        # What nobody asked for is dropped before it becomes a connection: else it would take the port of one that
+        # an inside host is about to make.
+        text += f"""table {family} nat {{
+{maps}
+chain forward {{
+type filter hook forward priority 0;
+{owns}}}
+chain input {{
+type filter hook input priority 0;
+iifname != "{inside}" meta l4proto {{ tcp, udp }} ct state new drop
+}}
+chain prerouting {{
+type nat hook prerouting priority dstnat;
+{sends}}}
+chain postrouting {{
+type nat hook postrouting priority srcnat;
+oifname != {{ "{inside}", "lo" }} {masquerade}
+}}
+}}
+"""
+    return text

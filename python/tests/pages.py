@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Fenced blocks of the project's pages."""
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
+
+
+def blocks(page, language):
+    """Blocks of a language, each with the heading that it stands below."""
+    text = (ROOT / page).read_text()
+    found = []
+    for match in _FENCE.finditer(text):
+        headings = re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", text[: match.start()]), re.M)
+        if match[1] == language:
+            found.append((headings[-1] if headings else "", match[2]))
+    return found
+
+
+def block(page, language, heading):
+    """The one block of a language below a heading."""
+    (found,) = [text for under, text in blocks(page, language) if under == heading]
+    return found

@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Networks of hosts on one node: what they promise by name is what packets meet."""
+
+import re
+import subprocess
+
+import pytest
+
+from ring3 import Net, ProgramError, Ring3Error, presets
+
+#: Answers each datagram with the address that it came from; says its own when it listens.
+MIRROR = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", int(sys.argv[1])))
+print("up", flush=True)
+while True:
+    data, who = s.recvfrom(2000)
+    s.sendto(f"{who[0]} {who[1]}".encode(), who)
+"""
+
+#: From one socket to each of the destinations; prints how it is seen there, or "lost".
+ASK = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 5000)); s.settimeout(0.5)
+for word in sys.argv[1:]:
+    host, port = word.split(":")
+    s.sendto(b"?", (host, int(port)))
+    try: print(s.recv(100).decode())
+    except OSError: print("lost")
+"""
+
+
+def ping(host, target, count=1, *more):
+    return host.run("ping", "-c", str(count), "-i", "0.02", "-W", "1", *more, target, check=False)
+
+
+def mapped_ports(net):
+    """The outside ports of one inside socket, towards two ports of the server."""
+    client, server = net["client"], net["server"]
+    with server.start("python3", "-c", MIRROR, "7001") as one, server.start("python3", "-c", MIRROR, "7002") as two:
+        assert one.readline() == two.readline() == "up"
+        said = client.run("python3", "-c", ASK, f"{server.address}:7001", f"{server.address}:7002").stdout.split()
+    gateway = net["gateway"].ends[1][0].networks[0][1]
+    assert said[0] == said[2] == str(gateway)
+    return said[1], said[3]
+
+
+@pytest.mark.ring3("nat-symmetric")
+def test_symmetric(net):
+    one, two = mapped_ports(net)
+    assert one != two and "5000" not in (one, two)
+
+
+@pytest.mark.parametrize("kind", ["cone", "port-restricted"])
+def test_endpoint_independent_mapping(kind):
+    with presets.network(f"nat-{kind}") as net:
+        assert mapped_ports(net) == ("5000", "5000")
+
+
+#: Sends to the server, waits for a word, and prints what has come.
+LISTEN = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 5000))
+s.sendto(b"?", (sys.argv[1], 7001))
+print("up", flush=True)
+sys.stdin.readline()
+s.settimeout(0.5)
+try: print(s.recv(100).decode())
+except OSError: print("nothing")
+"""
+
+
+@pytest.mark.parametrize("kind, comes", [("cone", "hello"), ("port-restricted", "nothing"), ("symmetric", "nothing")])
+def test_filtering(kind, comes):
+    """A stranger's datagram to the port that a socket is mapped to."""
+    with presets.network(f"nat-{kind}") as net:
+        client, server = net["client"], net["server"]
+        gateway = net["gateway"].ends[1][0].networks[0][1]
+        with client.start("python3", "-c", LISTEN, server.address, stdin=subprocess.PIPE) as listening:
+            assert listening.readline() == "up"
+            server.run("python3", "-c", f"""
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.sendto(b"hello", ("{gateway}", 5000))""")
+            listening.inner.stdin.write("now\n")
+            listening.inner.stdin.flush()
+            assert listening.readline() == comes
+
+
+#: Both send to the other's outside address from port 5000, some times; prints whether one came.
+PUNCH = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(("", 5000)); s.settimeout(0.2)
+for turn in range(10):
+    s.sendto(b"punch", (sys.argv[1], 5000))
+    try:
+        s.recv(100); s.sendto(b"punch", (sys.argv[1], 5000)); print("through"); break
+    except OSError: pass
+else: print("blocked")
+"""
+
+
+@pytest.mark.parametrize("kind, word", [("cone", "through"), ("port-restricted", "through"), ("symmetric", "blocked")])
+def test_hole_punching(kind, word):
+    with presets.network(f"peers-{kind}") as net:
+        outside = {name: str(net[name].ends[1][0].networks[0][1]) for name in ("gateway", "gateway2")}
+        with net["client"].start("python3", "-c", PUNCH, outside["gateway2"]) as one:
+            with net["peer"].start("python3", "-c", PUNCH, outside["gateway"]) as two:
+                assert (one.readline(), two.readline()) == (word, word)
+
+
+def test_nobody_outside_comes_in():
+    with presets.network("nat-port-restricted") as net:
+        assert ping(net["client"], "server").ok
+        assert not ping(net["server"], net["client"].address).ok
+
+
+def test_delay_loss_and_change(net):
+    a, b = net.hosts("a", "b")
+    link = net.link(a, b, delay="30ms")
+    reply = ping(a, "b", 3)
+    times = [float(it) for it in re.findall(r"time=([\d.]+)", reply.stdout)]
+    assert len(times) == 3 and min(times) >= 60
+    link.change(loss="50%")
+    lost = int(re.search(r"(\d+)% packet loss", ping(a, "b", 60).stdout)[1])
+    assert 40 <= lost <= 98
+    link.change()
+    assert "time=0." in ping(a, "b").stdout
+    link.cut()
+    assert not ping(a, "b").ok
+    link.heal()
+    assert ping(a, "b").ok
+
+
+@pytest.mark.ring3("partition")
+def test_partition(net):
+    client, server, third = net["client"], net["server"], net["third"]
+    assert ping(client, "server").ok and ping(third, "server").ok
+    net.partition("client")
+    assert not ping(client, "server").ok and not ping(client, "third").ok
+    assert ping(third, "server").ok
+    net.heal()
+    assert ping(client, "server").ok
+
+
+def fetch(net):
+    """Some 100 KB from server to client over TCP; whether they came within 3 s."""
+    serve = "import http.server; print('up', flush=True); http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
+    with net["server"].start("python3", "-c", serve, cwd="/usr/share/common-licenses") as server:
+        assert server.readline() == "up"
+        net["server"].wait("tcp", 8000)
+        got = net["client"].run("curl", "-s", "-m", "3", f"http://{net['server'].address}:8000/GPL-3", check=False)
+        return got.ok and len(got.stdout) > 30_000
+
+
+@pytest.mark.parametrize("name, comes", [("narrow-mtu", True), ("black-hole", False)])
+def test_path_mtu(name, comes):
+    with presets.network(name) as net:
+        # The server finds out by itself where no message tells it: not for this test.
+        net["server"].sysctls["net.ipv4.tcp_mtu_probing"] = 0
+        assert fetch(net) == comes
+
+
+@pytest.mark.parametrize("name", sorted(presets.PRESETS))
+def test_each_preset_connects(name):
+    with presets.network(name) as net:
+        reply = ping(net["client"], "server", 5)
+        assert "1 received" in reply.stdout or reply.ok, reply.stdout
+        if name == "ipv6-only":
+            assert "inet " not in net["client"].run("ip", "addr", "show", "eth0").stdout
+
+
+def test_two_networks_do_not_meet():
+    with presets.network("pair") as one, presets.network("pair") as two:
+        two["server"].run("ip", "link", "set", "eth0", "down")
+        assert ping(one["client"], "server").ok
+        assert not ping(two["client"], "server").ok
+
+
+def test_mistakes(net):
+    with pytest.raises(Ring3Error, match="no kind of NAT `round`"):
+        net.nat("n", "round", inside=["a"])
+    with pytest.raises(Ring3Error, match="nobody inside"):
+        net.nat("n")
+    net.host("a")
+    with pytest.raises(Ring3Error, match="has a host `a` already"):
+        net.host("a")
+    with pytest.raises(Ring3Error, match="no host `b`"):
+        net.link("a", "b")
+    with pytest.raises(Ring3Error, match="no name for a host"):
+        net.host("../a")
+    with pytest.raises(Ring3Error, match="no network `moon`"):
+        presets.lay_out(net, "moon")
+    net["a"].run("true")
+    with pytest.raises(Ring3Error, match="the network is up"):
+        net.host("c")
+    with pytest.raises(ProgramError):
+        net["a"].run("false")
+
+
+def test_wait_says_who_does_not_listen():
+    with presets.network("pair") as net:
+        with pytest.raises(Ring3Error, match="nobody listens on tcp port 80 of host `server`"):
+            net["server"].wait("tcp", 80, timeout=1)

@@ -25,7 +25,11 @@ Keys:
                     services there [default: no]
   pcap=FILE         capture what crosses the port; a capture is continued
 
-A comma within a name or a FILE is written twice."
+A comma within a name or a FILE is written twice.
+
+Names resolve by the host's /etc/resolv.conf. Where that names the host's loopback only, as with
+systemd-resolved (127.0.0.53), a node with a gateway asks the servers that the local resolver
+asks; a resolver that does not say whom needs `--dns ADDRESS`."
     };
 }
 

@@ -11,6 +11,7 @@ use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 use crate::netlink::{Netlink, NodeWire};
 use crate::ports::Port;
+use crate::resolver::{self, Resolver};
 
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
@@ -77,11 +78,35 @@ pub(crate) fn routes(init: &mut Thread, routes: &[Route]) -> Result<()> {
     Ok(())
 }
 
+/// The node's own /etc/resolv.conf; `None`: the host's does.
+fn resolv_conf(config: &NodeConfig, ports: &[Port]) -> Option<String> {
+    if !config.dns.is_empty() {
+        let lines = config.dns.iter().map(|it| format!("nameserver {it}\n"));
+        return Some(lines.collect());
+    }
+    if ports.iter().all(|port| port.gw.is_empty()) {
+        return None;
+    }
+    match resolver::host(resolver::RESOLV_CONF, &resolver::UPSTREAM) {
+        Resolver::Reachable => None,
+        Resolver::Behind(text) => Some(text),
+        Resolver::Hidden(address) => {
+            log::warn!(
+                "node {}: names do not resolve there: the host's resolver is {address}, which \
+                 on the node is the node itself: give it another, as in `--dns 192.0.2.53`",
+                config.name
+            );
+            None
+        }
+    }
+}
+
 /// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs (gate/path.c). Without
 /// names or name servers there are none, and the host's are seen.
-pub(crate) fn names(init: &mut Thread, config: &NodeConfig) -> Result<()> {
+pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> Result<()> {
     let fail = |path: &str| Error::node(format!("write its {path}"));
-    if config.hosts.is_empty() && config.dns.is_empty() {
+    let servers = resolv_conf(config, ports);
+    if config.hosts.is_empty() && servers.is_none() {
         return Ok(());
     }
     init.make_folder(c"/etc").map_err(fail("/etc"))?;
@@ -89,9 +114,8 @@ pub(crate) fn names(init: &mut Thread, config: &NodeConfig) -> Result<()> {
         init.write_file(c"/etc/hosts", hosts(config).as_bytes())
             .map_err(fail("/etc/hosts"))?;
     }
-    if !config.dns.is_empty() {
-        let lines = config.dns.iter().map(|it| format!("nameserver {it}\n"));
-        init.write_file(c"/etc/resolv.conf", lines.collect::<String>().as_bytes())
+    if let Some(text) = servers {
+        init.write_file(c"/etc/resolv.conf", text.as_bytes())
             .map_err(fail("/etc/resolv.conf"))?;
     }
     Ok(())

@@ -52,6 +52,7 @@ mod pcap;
 mod ports;
 mod procs;
 mod region;
+mod resolver;
 mod runtime;
 mod sys;
 mod tickets;

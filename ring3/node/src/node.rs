@@ -164,7 +164,7 @@ impl Node {
             configure::port(&mut self.init, port)?;
         }
         configure::routes(&mut self.init, &self.config.routes)?;
-        configure::names(&mut self.init, &self.config)?;
+        configure::names(&mut self.init, &self.config, &self.ports)?;
         self.port_watch = PortWatch::start(&self.region, &self.ports)?;
         for (key, value) in &self.config.sysctls {
             configure::sysctl(&mut self.init, key, value)?;

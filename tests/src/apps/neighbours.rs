@@ -98,6 +98,26 @@ impl Neighbours {
         })
     }
 
+    /// Who holds the node up, and the connections of its programs, for who has to find out.
+    fn state(&self, far: &Node) -> String {
+        let mut said = String::new();
+        for node in [&self.node, far] {
+            let name = &node.name;
+            let words: [&[&str]; 3] = [
+                &["stat", name],
+                &["exec", name, "--", "ss", "-tnoimp"],
+                &["exec", name, "--", "cat", "/proc/net/softnet_stat", "/proc/net/dev"],
+            ];
+            for argv in words {
+                match exec::run(&mut node::ring3(argv), SHORT) {
+                    Ok(outcome) => said += &format!("{argv:?}:\n{}{}\n", outcome.stdout, outcome.stderr),
+                    Err(why) => said += &format!("{argv:?}: {why}\n"),
+                }
+            }
+        }
+        said
+    }
+
     fn poison(&self) -> Result<(), String> {
         let stat = exec::run(&mut node::ring3(["stat", &self.node.name, "--json"]), SHORT)?;
         let value: serde_json::Value =
@@ -306,7 +326,8 @@ fn kills(load: &Load, options: Options) -> Checked {
         });
         outcome.map_err(|why: String| {
             let poison = neighbours.poison().err().unwrap_or_default();
-            format!("{}: kill {n} of {all}: {why}; {poison}", load.name)
+            let state = neighbours.state(&far);
+            format!("{}: kill {n} of {all}: {why}; {poison}\n{state}", load.name)
         })?;
     }
     if let Some(checker) = neighbours.all.get(3) {

@@ -14,6 +14,7 @@ use std::time::Duration;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("passt_curl".into(), passt_curl),
+        trial("passt_names".into(), passt_names),
         trial("pcap_link".into(), pcap_link),
         trial("pcap_tap".into(), pcap_tap),
         trial("tap_sigio".into(), tap_sigio),
@@ -56,6 +57,75 @@ fn passt_curl() -> Checked {
         lines().any(|l| asks(&l)) && lines().any(|l| answers(&l)),
         || format!("pcap=: {}", lines().take(20).collect::<Vec<_>>().join("\n")),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// A host whose resolver listens on 127.0.0.53 only, as systemd's does: names resolve on the node, by the servers that this one
+/// asks. Without those the node's start says so, and --dns has the last word.
+fn passt_names() -> Checked {
+    for program in ["passt", "python3", "getent", "unshare"] {
+        if let Some(why) = missing(&[program])? {
+            return Ok(Verdict::Ignored(why));
+        }
+    }
+    let folder = Scratch::new()?;
+    let file = folder.file("resolv.conf");
+    std::fs::write(&file, "nameserver 127.0.0.53\noptions edns0 timeout:2\n")
+        .map_err(|e| e.to_string())?;
+    // Both the local resolver and the one that it asks, which is an address of the host's.
+    let resolver = "
+import socket, threading
+def serve(address):
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind((address, 53))
+    while True:
+        query, peer = s.recvfrom(2000)
+        end = query.index(b'\\0', 12) + 5
+        record = b'\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xc0\\0\\2\\x4d'
+        is_a = query[end - 4:end] == b'\\0\\1\\0\\1'
+        head = query[:2] + b'\\x81\\x80\\0\\1' + (b'\\0\\1' if is_a else b'\\0\\0') + b'\\0' * 4
+        s.sendto(head + query[12:end] + (record if is_a else b''), peer)
+threading.Thread(target=serve, args=('198.51.100.2',)).start()
+serve('127.0.0.53')
+";
+    let script = "
+        mount --bind \"$2\" /etc/resolv.conf && mount -t tmpfs none /run || exit 9
+        python3 -c \"$3\" & trap \"kill $!\" EXIT
+        for i in 1 2 3 4 5 6 7 8 9; do getent ahostsv4 a.example.org >/dev/null && break; sleep 0.2; done
+        echo host: $(getent ahostsv4 a.example.org | head -1)
+        echo hidden: $(\"$1\" run --port passt -- true 2>&1)
+        mkdir -p /run/systemd/resolve
+        printf 'nameserver 127.0.0.1\\nnameserver 198.51.100.2\\nsearch b.example\\n' >/run/systemd/resolve/resolv.conf
+        ask='echo node: $(getent ahostsv4 a.example.org | head -1); cat /etc/resolv.conf'
+        \"$1\" run --port passt -- sh -c \"$ask\" || exit 8
+        echo link: $(\"$1\" run -- head -1 /etc/resolv.conf)
+        echo dns: $(\"$1\" run --port passt --dns 192.0.2.1 -- cat /etc/resolv.conf)";
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(crate::paths::ring3())
+        .arg(&file)
+        .arg(resolver);
+    let mut command = node::in_fresh_network(node::DEFAULT_ROUTE, &command);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let (hidden, others): (Vec<&str>, Vec<&str>) = outcome
+        .stdout
+        .lines()
+        .partition(|line| line.starts_with("hidden:"));
+    ensure(
+        hidden.len() == 1 && hidden[0].contains("127.0.0.53") && hidden[0].contains("--dns"),
+        || outcome.report(),
+    )?;
+    let wanted = [
+        "host: 192.0.2.77 STREAM a.example.org",
+        "node: 192.0.2.77 STREAM a.example.org",
+        "nameserver 198.51.100.2",
+        "search b.example",
+        "link: nameserver 127.0.0.53",
+        "dns: nameserver 192.0.2.1",
+    ];
+    ensure(others == wanted, || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

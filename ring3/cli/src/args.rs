@@ -64,6 +64,9 @@ pub enum Verb {
     /// What `connect`, `socks` and `wait` do on the node
     #[command(hide = true, subcommand)]
     OnNode(OnNode),
+    /// The process of a `host` port; its keeper starts it
+    #[command(hide = true)]
+    HostPort,
     /// Show what this host offers and what ring3 will therefore do
     Doctor(Doctor),
     /// Print a completion script for a shell

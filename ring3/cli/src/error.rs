@@ -32,6 +32,9 @@ pub enum Failure {
     Node(#[from] ring3_node::Error),
 
     #[error(transparent)]
+    Relay(#[from] ring3_relay::Error),
+
+    #[error(transparent)]
     Sim(#[from] ring3_sim::Error),
 
     #[error("not from within a node: `ring3 {verb}` needs a process that is on none, such as a shell that `ring3 exec` did not start")]

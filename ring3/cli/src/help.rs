@@ -10,6 +10,7 @@ A port SPEC is KIND[:NAME][,key=value]...
 Kinds:
   link:NAME         shared memory to the node that names the same link
   tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
+  host              what the host's own sockets reach, without any privilege: TCP and UDP
   passt             the internet without privilege, by the program passt
   packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
   xdp:INTERFACE     all that comes to queue 0 of an interface of the host, by AF_XDP
@@ -21,8 +22,8 @@ Keys:
   host=ADDRESS/LEN  tap: address of the host's end
   mtu=BYTES         68 to 65521; xdp: at most 1770
   mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
-  loopback=yes      passt: the gateway's address leads to 127.0.0.1 of the host, and so to its
-                    services there [default: no]
+  loopback=yes      host, passt: the gateway's address leads to the loopback of the host, and so
+                    to its services there [default: no]
   pcap=FILE         capture what crosses the port; a capture is continued
 
 A comma within a name or a FILE is written twice.
@@ -47,7 +48,7 @@ Two nodes, joined by a link:
 
 pub const RUN: &str = "\
 Example:
-  ring3 run --port passt -- curl https://example.org/
+  ring3 run --port host -- curl https://example.org/
 
 A SPEC is KIND[:NAME][,key=value]...: `ring3 run --help` lists the kinds and keys.";
 
@@ -75,7 +76,7 @@ A SPEC is KIND[:NAME][,key=value]...: `ring3 up --help` lists the kinds and keys
 pub const RUN_LONG: &str = concat!(
     "\
 Example:
-  ring3 run --port passt -- curl https://example.org/
+  ring3 run --port host -- curl https://example.org/
 
 Exit status: that of CMD; 128+N if signal N ended it; 125 if ring3 failed, 126 if CMD
 cannot be executed, 127 if it was not found; 2 for a mistake on the command line.

@@ -83,6 +83,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Compose(_)
             | Verb::Doctor(_)
             | Verb::Kunit(_)
+            | Verb::HostPort
             | Verb::Man
             | Verb::Sim(_)
             | Verb::SimStage(_)
@@ -108,6 +109,16 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
     }
 }
 
+/// Standard input is the talk with the keeper.
+fn host_port() -> Result<()> {
+    use std::os::fd::AsFd;
+    let socket = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(Failure::host("hear the keeper"))?;
+    Ok(ring3_relay::host_port(socket)?)
+}
+
 fn dispatch(verb: Verb) -> Result<u8> {
     let done = match verb {
         Verb::Run(args) => return run::run(&args),
@@ -123,6 +134,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Stat(args) => nodes::stat(&args),
         Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
+        Verb::HostPort => host_port(),
         Verb::Sim(args) => return sim::sim(&args),
         Verb::SimStage(args) => return sim::stage(&args),
         Verb::Kunit(args) => kunit::kunit(&args),

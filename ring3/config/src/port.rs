@@ -15,7 +15,7 @@ use crate::error::{ConfigError, PortError};
 use crate::name;
 
 /// The kinds, as a person writes them.
-pub const KINDS: [&str; 5] = ["link", "tap", "passt", "packet", "xdp"];
+pub const KINDS: [&str; 6] = ["link", "tap", "host", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
 pub const KEYS: [&str; 7] = ["addr", "gw", "host", "mtu", "mac", "loopback", "pcap"];
@@ -34,6 +34,8 @@ pub enum PortKind {
     Link { name: String },
     /// A TAP of the host, which is made if it is not there.
     Tap { name: String },
+    /// What the host's own sockets reach, without privilege: a process of the keeper's relays.
+    Host,
     /// The internet, without privilege, by the program `passt`.
     Passt,
     /// An interface of the host, raw.
@@ -48,6 +50,7 @@ impl PortKind {
         match self {
             PortKind::Link { .. } => "link",
             PortKind::Tap { .. } => "tap",
+            PortKind::Host => "host",
             PortKind::Passt => "passt",
             PortKind::Packet { .. } => "packet",
             PortKind::Xdp { .. } => "xdp",
@@ -59,7 +62,7 @@ impl PortKind {
         match self {
             PortKind::Link { name } | PortKind::Tap { name } => Some(name),
             PortKind::Packet { ifname } | PortKind::Xdp { ifname } => Some(ifname),
-            PortKind::Passt => None,
+            PortKind::Host | PortKind::Passt => None,
         }
     }
 
@@ -68,6 +71,13 @@ impl PortKind {
             name.filter(|name| !name.is_empty())
                 .map(str::to_owned)
                 .ok_or(PortError::NeedsName { kind, example })
+        };
+        let without_name = |kind, port| match name {
+            None => Ok(port),
+            Some(name) => Err(PortError::TakesNoName {
+                kind,
+                name: name.to_owned(),
+            }),
         };
         match kind {
             "link" => {
@@ -90,13 +100,8 @@ impl PortKind {
                 name::interface(&ifname)?;
                 Ok(PortKind::Xdp { ifname })
             }
-            "passt" => match name {
-                None => Ok(PortKind::Passt),
-                Some(name) => Err(PortError::TakesNoName {
-                    kind: "passt",
-                    name: name.to_owned(),
-                }),
-            },
+            "host" => without_name("host", PortKind::Host),
+            "passt" => without_name("passt", PortKind::Passt),
             other => Err(PortError::UnknownKind(other.to_owned())),
         }
     }
@@ -123,7 +128,7 @@ pub struct PortSpec {
     pub host: Vec<IpNet>,
     pub mtu: Option<u32>,
     pub mac: Option<[u8; 6]>,
-    /// passt: whether the gateway's address leads to the loopback of the host.
+    /// host, passt: whether the gateway's address leads to the loopback of the host.
     pub loopback: Option<bool>,
     /// Where to capture what crosses the port.
     pub pcap: Option<PathBuf>,
@@ -154,10 +159,10 @@ impl PortSpec {
                 kind,
             });
         }
-        if self.loopback.is_some() && kind != "passt" {
+        if self.loopback.is_some() && !matches!(kind, "host" | "passt") {
             return Err(PortError::Only {
                 key: "loopback",
-                of: "passt",
+                of: "host and passt",
                 kind,
             });
         }
@@ -179,8 +184,8 @@ impl PortSpec {
         if let Some(both) = self.host.iter().find(|net| ours(net.addr())) {
             return Err(PortError::SameBothEnds(both.addr().to_string()));
         }
-        // passt tells a node without addr= its address later, by DHCP's means.
-        let learns = self.kind == PortKind::Passt && self.addrs.is_empty();
+        // These have addresses of their own for a node without addr=.
+        let learns = matches!(self.kind, PortKind::Host | PortKind::Passt) && self.addrs.is_empty();
         let reachable = |gw: &IpAddr| {
             self.addrs.iter().any(|net| net.contains(gw))
                 || matches!(gw, IpAddr::V6(v6) if v6.is_unicast_link_local())

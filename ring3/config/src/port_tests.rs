@@ -35,6 +35,7 @@ fn every_key() {
 
 #[test]
 fn every_kind() {
+    assert_eq!(port("host").kind, PortKind::Host);
     assert_eq!(port("passt").kind, PortKind::Passt);
     assert_eq!(port("link:ab").kind, PortKind::Link { name: "ab".into() });
     assert_eq!(
@@ -54,6 +55,7 @@ fn every_kind() {
 #[test]
 fn prints_what_it_parses() {
     for spec in [
+        "host,loopback=yes",
         "passt",
         "passt,loopback=yes",
         "passt,loopback=no",
@@ -70,7 +72,7 @@ fn prints_what_it_parses() {
 fn names_what_there_is() {
     assert_eq!(
         error("tun:x"),
-        "port `tun:x`: unknown kind `tun`; the kinds are link, tap, passt, packet, xdp"
+        "port `tun:x`: unknown kind `tun`; the kinds are link, tap, host, passt, packet, xdp"
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),

@@ -38,8 +38,10 @@ impl SockAddr {
         SockAddr { bytes, len: 20 }
     }
 
+    /// Bytes of the largest.
+    pub const MAX: usize = 28;
+
     /// `sockaddr_in` or `sockaddr_in6`.
-    #[cfg(test)]
     pub fn inet(address: std::net::SocketAddr) -> SockAddr {
         let mut bytes = [0; 28];
         bytes[2..4].copy_from_slice(&address.port().to_be_bytes());
@@ -125,6 +127,12 @@ impl Thread {
     pub fn bind(&mut self, fd: i32, address: &SockAddr) -> Result<()> {
         let at = address.bytes.as_ptr() as u64;
         self.linux(libc::SYS_bind, [fd as u64, at, address.len as u64, 0, 0, 0])?;
+        Ok(())
+    }
+
+    pub fn connect(&mut self, fd: i32, to: &SockAddr) -> Result<()> {
+        let at = to.bytes.as_ptr() as u64;
+        self.linux(libc::SYS_connect, [fd as u64, at, to.len as u64, 0, 0, 0])?;
         Ok(())
     }
 
@@ -243,12 +251,6 @@ impl Thread {
 /// What only tests do.
 #[cfg(test)]
 impl Thread {
-    pub fn connect(&mut self, fd: i32, to: &SockAddr) -> Result<()> {
-        let at = to.bytes.as_ptr() as u64;
-        self.linux(libc::SYS_connect, [fd as u64, at, to.len as u64, 0, 0, 0])?;
-        Ok(())
-    }
-
     /// A clock of the node, in nanoseconds.
     pub fn clock(&mut self, clock: libc::clockid_t) -> Result<u64> {
         let mut time = [0u64; 2];

@@ -84,6 +84,20 @@ fn resolv_conf(config: &NodeConfig, ports: &[Port]) -> Option<String> {
         let lines = config.dns.iter().map(|it| format!("nameserver {it}\n"));
         return Some(lines.collect());
     }
+    // A host port's gateway asks the host's resolvers; the rest of what the host's file says holds on the node, too.
+    if let Some(gateway) = ports.iter().find_map(Port::name_server) {
+        let rest = std::fs::read_to_string(resolver::RESOLV_CONF).unwrap_or_default();
+        let rest = rest.lines().filter(|line| {
+            ["search ", "domain ", "options "]
+                .iter()
+                .any(|it| line.starts_with(it))
+        });
+        let lines = rest.map(|line| format!("{line}\n"));
+        return Some(format!(
+            "nameserver {gateway}\n{}",
+            lines.collect::<String>()
+        ));
+    }
     if ports.iter().all(|port| port.gw.is_empty()) {
         return None;
     }

@@ -141,6 +141,8 @@ pub enum Error {
     PasstMissing,
     #[error("passt did not start: {why}")]
     PasstFailed { why: String },
+    #[error("the host port did not start: {why}")]
+    HostPortFailed { why: String },
     #[error("no interface `{ifname}` on the host: `ip link` lists those there are")]
     PacketNoInterface { ifname: String },
     #[error("not permitted to open a packet port on `{ifname}`: run as root or with CAP_NET_RAW")]

@@ -14,6 +14,7 @@
 //! | [`elf`], [`load`], [`region`] | the image as a file, as memory, and the words of it that we use |
 //! | [`image`], [`calls`] | entering the kernel, and calls on the node as typed functions |
 //! | [`configure`], [`netlink`] | addresses, routes, sysctls |
+//! | [`inside`], [`task`], [`nft`] | a node that its keeper uses itself: a gateway's |
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
@@ -24,7 +25,7 @@
 //! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
-//! region, sys, vcpu, window, xsk. Locks: there are none in this process but the host's on files (see
+//! region, sys, task, vcpu, window, xsk. Locks: there are none in this process but the host's on files (see
 //! runtime and ports/link); what is shared with other threads and processes are the region's
 //! atomic words.
 #![deny(unsafe_code)]
@@ -44,9 +45,11 @@ mod fault;
 pub mod fuzz;
 mod handle;
 mod image;
+pub mod inside;
 mod join;
 mod load;
 mod netlink;
+mod nft;
 mod node;
 mod pcap;
 mod ports;
@@ -55,6 +58,7 @@ mod region;
 mod resolver;
 mod runtime;
 mod sys;
+pub mod task;
 mod tickets;
 mod undertaker;
 mod vcpu;
@@ -67,4 +71,5 @@ mod tests;
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
 pub use handle::{raise_descriptor_limit, NodeHandle};
+pub use ports::host::{Plan, Talk};
 pub use runtime::Folder;

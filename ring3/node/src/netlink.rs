@@ -174,6 +174,19 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::NewRoute(route), flags)
     }
 
+    /// Every address of `any`'s family that no other route has is this node's own: `ip route add local default dev lo`.
+    pub fn local_default_add(&mut self, ifindex: u32, any: IpAddr) -> Result<()> {
+        let mut route = RouteMessage::default();
+        route.header.address_family = family(any);
+        route.header.table = libc::RT_TABLE_MAIN;
+        route.header.protocol = RouteProtocol::Static;
+        route.header.kind = RouteType::Local;
+        route.header.scope = RouteScope::Host;
+        route.attributes.push(RouteAttribute::Oif(ifindex));
+        let flags = NLM_F_CREATE | NLM_F_EXCL;
+        self.change(RouteNetlinkMessage::NewRoute(route), flags)
+    }
+
     /// Adds a route to one neighbour, as [`Netlink::default_route_add`].
     pub fn host_route_add(&mut self, ifindex: u32, to: IpAddr, window: u32) -> Result<()> {
         let to_it = RouteAttribute::Destination(to.into());

@@ -39,6 +39,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ipnet::IpNet;
 use ring3_abi::RING3_UP;
 use ring3_config::NodeConfig;
 
@@ -48,6 +49,7 @@ use crate::error::{Error, Result};
 use crate::farewell::Farewell;
 use crate::fault::{self, Guard};
 use crate::image::Thread;
+use crate::ports::given::GivenLink;
 use crate::ports::{OpenPort, Port};
 use crate::procs::{Deaths, Graves};
 use crate::region::{Params, Region};
@@ -206,7 +208,7 @@ impl Node {
     }
 
     /// A task of the node for a thread of this process.
-    fn own_thread(&mut self) -> Result<Thread> {
+    pub fn own_thread(&mut self) -> Result<Thread> {
         let block = self
             .init
             .spawn(std::process::id() as i32)
@@ -216,6 +218,18 @@ impl Node {
             port.publish_fd(&self.region, thread.proc());
         }
         Ok(thread)
+    }
+
+    /// A gateway's one port: its end of the link that the keeper of the program's node made.
+    pub fn add_given(&mut self, link: GivenLink, addrs: Vec<IpNet>) -> Result<()> {
+        let port = Port::add_given(link, addrs, &mut self.init)?;
+        configure::port(&mut self.init, &port)?;
+        self.ports.push(port);
+        Ok(())
+    }
+
+    pub fn init_thread(&mut self) -> &mut Thread {
+        &mut self.init
     }
 
     pub fn region(&self) -> &Arc<Region> {

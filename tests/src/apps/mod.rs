@@ -14,6 +14,7 @@
 //! | [`clients`] | static programs, shells, names, captures |
 //! | [`ssh`] | OpenSSH |
 //! | [`passing`] | descriptors between processes |
+//! | [`gateways`] | the `host` port |
 //! | [`ports`] | passt, and captures |
 //! | [`interfaces`] | ports that are an interface of the host |
 //! | [`inspect`] | looking in from a second process |
@@ -46,6 +47,7 @@ mod faults;
 mod fork_storm;
 mod frames;
 mod fuzz;
+mod gateways;
 mod inspect;
 mod interfaces;
 mod kills;
@@ -110,6 +112,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
         all.extend(scenario::trials(scenarios));
     }
     all.extend(ports::trials());
+    all.extend(gateways::trials());
     all.extend(interfaces::trials());
     all.extend(passing::trials());
     all.extend(inspect::trials());

@@ -116,13 +116,19 @@ fn give(caller: &OwnedFd, memory: &File) {
     if !socket_peercred(caller).is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
         return;
     }
+    // Who has gone meanwhile needs it no more.
+    let _ = send(caller, b"m", memory);
+}
+
+/// One message with the memory.
+pub(super) fn send(to: &OwnedFd, message: &[u8], memory: &File) -> rustix::io::Result<()> {
     let fds = [memory.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-    // Who has gone meanwhile needs it no more.
-    let _ = rustix::net::sendmsg(caller, &[IoSlice::new(b"m")], &mut ancillary, flags);
+    rustix::net::sendmsg(to, &[IoSlice::new(message)], &mut ancillary, flags)?;
+    Ok(())
 }
 
 /// The memory, from the end that listens at `path`; or why not.
@@ -142,13 +148,17 @@ fn receive(address: &SocketAddrUnix) -> rustix::io::Result<File> {
         set_socket_timeout(&socket, timeout, Some(PATIENCE))?;
     }
     rustix::net::connect(&socket, address)?;
+    take(&socket, &mut [0]).map(|(_, memory)| memory)
+}
+
+/// One message with the memory: how many bytes it has.
+pub(super) fn take(socket: &OwnedFd, message: &mut [u8]) -> rustix::io::Result<(usize, File)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
-    let mut byte = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
-    rustix::net::recvmsg(
-        &socket,
-        &mut [IoSliceMut::new(&mut byte)],
+    let got = rustix::net::recvmsg(
+        socket,
+        &mut [IoSliceMut::new(message)],
         &mut ancillary,
         flags,
     )?;
@@ -157,7 +167,7 @@ fn receive(address: &SocketAddrUnix) -> rustix::io::Result<File> {
         _ => None,
     });
     match memory {
-        Some(memory) if is_safe(&memory) => Ok(memory.into()),
+        Some(memory) if is_safe(&memory) => Ok((got.bytes, memory.into())),
         Some(_) => Err(Errno::BADMSG),
         None => Err(Errno::CONNRESET),
     }

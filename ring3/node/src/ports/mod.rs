@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's ports: the host's half of each, and telling the node of it.
 
+pub(crate) mod given;
 mod handover;
+pub mod host;
 pub(crate) mod link;
 mod packet;
 pub(crate) mod passt;
@@ -20,6 +22,8 @@ use crate::image::Thread;
 use crate::region::Region;
 use crate::runtime::Folder;
 
+use given::GivenLink;
+use host::HostPort;
 use link::Link;
 use packet::Packet;
 use passt::Passt;
@@ -33,6 +37,9 @@ const IFNAME_MAX: usize = 15;
 #[derive(Debug)]
 enum Host {
     Link(Link),
+    /// A gateway's own end.
+    Given(GivenLink),
+    Relay(HostPort),
     Tap(Tap),
     Passt(Passt),
     Packet(Packet),
@@ -61,6 +68,17 @@ impl OpenPort {
             PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
             PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
             PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
+            PortKind::Host => {
+                let (ends, gateways) = host::plan(&addrs, &gw);
+                (addrs, gw) = (ends.addrs, ends.gw);
+                let plan = host::Plan {
+                    node: node.to_owned(),
+                    addrs: addrs.clone(),
+                    gateways,
+                    loopback: spec.loopback == Some(true),
+                };
+                (Host::Relay(HostPort::start(&plan)?), "host0")
+            }
             PortKind::Passt => {
                 let plan = passt::plan(&addrs, &gw);
                 let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);
@@ -96,7 +114,7 @@ impl Port {
     /// Makes the interface on the node, down and without address.
     pub fn add(index: usize, open: OpenPort, taken: &[Port], init: &mut Thread) -> Result<Port> {
         let kind = open.spec.kind.kind();
-        let mut port = Port {
+        let port = Port {
             index,
             ifname: interface_name(&open.wanted, kind, taken),
             spec: open.spec,
@@ -105,16 +123,46 @@ impl Port {
             gw: open.gw,
             host: open.host,
         };
+        port.add_to_node(init)
+    }
+
+    /// A gateway's end of the link with its node.
+    pub fn add_given(link: GivenLink, addrs: Vec<IpNet>, init: &mut Thread) -> Result<Port> {
+        let kind = PortKind::Link {
+            name: "node".into(),
+        };
+        let port = Port {
+            index: 0,
+            ifname: interface_name("node", "link", &[]),
+            spec: PortSpec::new(kind),
+            ifindex: 0,
+            addrs,
+            gw: Vec::new(),
+            host: Host::Given(link),
+        };
+        port.add_to_node(init)
+    }
+
+    fn add_to_node(mut self, init: &mut Thread) -> Result<Port> {
         let region = init.region().clone();
-        let config = port.config(&region)?;
-        port.publish_fd(&region, region.init_proc());
-        port.ifindex = init
+        let config = self.config(&region)?;
+        self.publish_fd(&region, region.init_proc());
+        self.ifindex = init
             .port_add(&config)
-            .map_err(Error::node(format!("make interface {}", port.ifname)))?;
-        if let Host::Xdp(xdp) = &mut port.host {
+            .map_err(Error::node(format!("make interface {}", self.ifname)))?;
+        if let Host::Xdp(xdp) = &mut self.host {
             xdp.attach()?;
         }
-        Ok(port)
+        Ok(self)
+    }
+
+    /// The memory of a link with a gateway.
+    fn given(&self) -> Option<&GivenLink> {
+        match &self.host {
+            Host::Given(link) => Some(link),
+            Host::Relay(port) => Some(port.link()),
+            _ => None,
+        }
     }
 
     fn config(&self, region: &Region) -> Result<ring3_port_config> {
@@ -126,16 +174,20 @@ impl Port {
             ..Default::default()
         };
         config.name[..self.ifname.len()].copy_from_slice(self.ifname.as_bytes());
+        let shared = match &self.host {
+            Host::Link(link) => Some((link.side(), link.memory())),
+            _ => self.given().map(|link| (link.side(), link.memory())),
+        };
+        if let Some((side, memory)) = shared {
+            config.side = side;
+            config.window = region.map_link(self.index, memory)?;
+            config.flags = RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO;
+        }
         match &self.host {
-            Host::Link(link) => {
-                config.side = link.side();
-                config.window = region.map_link(self.index, link.memory())?;
-                config.flags = RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO;
-            }
             Host::Tap(tap) => config.flags = tap.flags(),
             Host::Packet(packet) => config.flags = packet.flags(),
             Host::Xdp(xdp) => config.window = region.map_xdp(self.index, xdp.fd())?,
-            Host::Passt(_) => {}
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) | Host::Passt(_) => {}
         }
         Ok(config)
     }
@@ -143,7 +195,7 @@ impl Port {
     /// RING3_PORT_LINK and its like.
     pub fn kind(&self) -> u32 {
         match self.host {
-            Host::Link(_) => RING3_PORT_LINK,
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) => RING3_PORT_LINK,
             Host::Tap(_) => RING3_PORT_TAP,
             Host::Passt(_) => RING3_PORT_PASST,
             Host::Packet(_) => RING3_PORT_PACKET,
@@ -155,10 +207,20 @@ impl Port {
     pub fn join_fd(&self) -> BorrowedFd<'_> {
         match &self.host {
             Host::Link(link) => link.fd(),
+            Host::Given(link) => link.fd(),
+            Host::Relay(port) => port.link().fd(),
             Host::Tap(tap) => tap.fd(),
             Host::Passt(passt) => passt.fd(),
             Host::Packet(packet) => packet.fd(),
             Host::Xdp(xdp) => xdp.fd(),
+        }
+    }
+
+    /// The gateway of a `host` port answers for the host's resolvers.
+    pub fn name_server(&self) -> Option<IpAddr> {
+        match &self.host {
+            Host::Relay(_) => self.gw.first().copied(),
+            _ => None,
         }
     }
 
@@ -173,7 +235,7 @@ impl Port {
     /// The descriptor whose readiness is the port's interrupt; links have doorbells.
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
         match self.host {
-            Host::Link(_) => None,
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) => None,
             _ => Some(self.join_fd()),
         }
     }
@@ -187,7 +249,10 @@ impl Port {
 
     /// Whether the port is about to have a carrier: a link has one when its far end is up.
     pub fn expects_carrier(&self) -> bool {
-        matches!(&self.host, Host::Link(link) if link.far_end_is_up())
+        match &self.host {
+            Host::Link(link) => link.far_end_is_up(),
+            _ => self.given().is_some_and(GivenLink::far_end_is_up),
+        }
     }
 
     /// The TAP was made by this node.
@@ -195,9 +260,10 @@ impl Port {
         matches!(&self.host, Host::Tap(tap) if tap.made())
     }
 
-    /// passt's process.
+    /// passt's process, or the gateway.
     pub fn pid(&self) -> Option<i32> {
         match &self.host {
+            Host::Relay(port) => port.pid(),
             Host::Passt(passt) => Some(passt.pid()),
             _ => None,
         }

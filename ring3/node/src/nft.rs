@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The rules of a gateway, as nftables' netlink messages (<linux/netfilter/nf_tables.h>).
+//!
+//! ```text
+//! table inet gateway {
+//!     chain prerouting {
+//!         type filter hook prerouting priority mangle
+//!         meta l4proto tcp tproxy to :RELAY
+//!         meta l4proto udp tproxy to :RELAY
+//!     }
+//! }
+//! ```
+
+use crate::calls::SockAddr;
+use crate::error::Errno;
+use crate::image::Thread;
+
+type Result<T> = std::result::Result<T, Errno>;
+
+const TABLE: &str = "gateway";
+const CHAIN: &str = "prerouting";
+
+const SUBSYSTEM: u16 = 10; // NFNL_SUBSYS_NFTABLES
+const BATCH_BEGIN: u16 = 16;
+const BATCH_END: u16 = 17;
+const NEWTABLE: u16 = SUBSYSTEM << 8;
+const NEWCHAIN: u16 = SUBSYSTEM << 8 | 3;
+const NEWRULE: u16 = SUBSYSTEM << 8 | 6;
+const NFPROTO_INET: u8 = 1;
+const HOOK_PREROUTING: u32 = 0;
+/// NF_IP_PRI_MANGLE
+const PRIORITY: i32 = -150;
+
+const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
+const ACK: u16 = libc::NLM_F_ACK as u16;
+const CREATE: u16 = libc::NLM_F_CREATE as u16;
+const APPEND: u16 = libc::NLM_F_APPEND as u16;
+const NESTED: u16 = libc::NLA_F_NESTED as u16;
+const HEADER: usize = 16;
+const ERROR: u16 = libc::NLMSG_ERROR as u16;
+/// The first register of 16 bytes.
+const REG_1: u32 = 1;
+const META_L4PROTO: u32 = 16;
+const CMP_EQ: u32 = 0;
+
+/// An attribute with its padding.
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = 4 + value.len();
+    let mut bytes = Vec::with_capacity(len.next_multiple_of(4));
+    bytes.extend((len as u16).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(value);
+    bytes.resize(len.next_multiple_of(4), 0);
+    bytes
+}
+
+fn nested(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+    attribute(kind | NESTED, &parts.concat())
+}
+
+fn word(kind: u16, value: u32) -> Vec<u8> {
+    attribute(kind, &value.to_be_bytes())
+}
+
+fn text(kind: u16, value: &str) -> Vec<u8> {
+    attribute(kind, &[value.as_bytes(), &[0]].concat())
+}
+
+fn expression(name: &str, parts: &[Vec<u8>]) -> Vec<u8> {
+    // NFTA_LIST_ELEM: NFTA_EXPR_NAME, NFTA_EXPR_DATA
+    nested(1, &[text(1, name), nested(2, parts)])
+}
+
+/// Values are in NFTA_DATA_VALUE.
+fn data(kind: u16, value: &[u8]) -> Vec<u8> {
+    nested(kind, &[attribute(1, value)])
+}
+
+fn message(kind: u16, flags: u16, family: u8, sequence: u32, parts: &[Vec<u8>]) -> Vec<u8> {
+    let body = parts.concat();
+    // nfgenmsg: family, version, resource
+    let resource = match kind {
+        BATCH_BEGIN | BATCH_END => SUBSYSTEM.to_be_bytes(),
+        _ => [0, 0],
+    };
+    let len = HEADER + 4 + body.len();
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend((len as u32).to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend((REQUEST | flags).to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend([family, 0]);
+    bytes.extend(resource);
+    bytes.extend(body);
+    bytes
+}
+
+fn rule(sequence: u32, expressions: &[Vec<u8>]) -> Vec<u8> {
+    let parts = [text(1, TABLE), text(2, CHAIN), nested(4, expressions)];
+    message(
+        NEWRULE,
+        CREATE | APPEND | ACK,
+        NFPROTO_INET,
+        sequence,
+        &parts,
+    )
+}
+
+fn is_protocol(protocol: u8) -> [Vec<u8>; 2] {
+    [
+        expression("meta", &[word(2, META_L4PROTO), word(1, REG_1)]),
+        expression(
+            "cmp",
+            &[word(1, REG_1), word(2, CMP_EQ), data(3, &[protocol])],
+        ),
+    ]
+}
+
+/// `meta l4proto PROTOCOL tproxy to :PORT`
+fn transparent(sequence: u32, protocol: u8, port: u16) -> Vec<u8> {
+    let [load, compare] = is_protocol(protocol);
+    let value = expression("immediate", &[word(1, REG_1), data(2, &port.to_be_bytes())]);
+    let proxy = expression("tproxy", &[word(1, 0), word(3, REG_1)]);
+    rule(sequence, &[load, compare, value, proxy])
+}
+
+/// The messages, and how many of them are acknowledged.
+fn rules(port: u16) -> (Vec<u8>, usize) {
+    let table = [text(1, TABLE)];
+    let hook = nested(4, &[word(1, HOOK_PREROUTING), word(2, PRIORITY as u32)]);
+    let chain = [text(1, TABLE), text(3, CHAIN), hook, text(7, "filter")];
+    let parts = [
+        message(BATCH_BEGIN, 0, 0, 0, &[]),
+        message(NEWTABLE, CREATE | ACK, NFPROTO_INET, 1, &table),
+        message(NEWCHAIN, CREATE | ACK, NFPROTO_INET, 2, &chain),
+        transparent(3, libc::IPPROTO_TCP as u8, port),
+        transparent(4, libc::IPPROTO_UDP as u8, port),
+        message(BATCH_END, 0, 0, 5, &[]),
+    ];
+    (parts.concat(), parts.len() - 2)
+}
+
+/// Every TCP connection and UDP datagram goes to the transparent sockets on `port`.
+pub(crate) fn to_relay(init: &mut Thread, port: u16) -> Result<()> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    let fd = init.socket(libc::AF_NETLINK, kind, libc::NETLINK_NETFILTER)?;
+    let (batch, count) = rules(port);
+    let done = init
+        .send_to(fd, &batch, &SockAddr::netlink())
+        .and_then(|_| acknowledged(init, fd, count));
+    init.close(fd).and(done)
+}
+
+fn acknowledged(init: &mut Thread, fd: i32, mut count: usize) -> Result<()> {
+    let mut answer = [0; 4096];
+    while count > 0 {
+        let len = init.recv(fd, &mut answer, 0)?;
+        let mut rest = &answer[..len.min(answer.len())];
+        while let Some(head) = rest.get(..HEADER + 4) {
+            let len = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]) as usize;
+            if u16::from_ne_bytes([head[4], head[5]]) == ERROR {
+                let code = i32::from_ne_bytes([head[16], head[17], head[18], head[19]]);
+                if code != 0 {
+                    return Err(Errno(-code));
+                }
+                count = count.saturating_sub(1);
+            }
+            rest = rest
+                .get(len.max(HEADER).next_multiple_of(4)..)
+                .unwrap_or_default();
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: the `host` port, the keeper's half
+//!
+//! The keeper starts a process, the gateway (`ring3 host-port`), and makes a link with it:
+//!
+//! ```text
+//! program's node ── link ── gateway's node ── relay ── the host's sockets
+//! └── keeper ──┘            └───────── gateway ─────────┘
+//! ```
+//!
+//! The gateway keeps a node of its own, whose Linux ends the program's connections, whatever their destination; the relay
+//! joins each with a socket of the host. So a packet of the program's meets one process that can be confined.
+//!
+//! The two speak over a socket pair, a message each:
+//!
+//! ```text
+//! keeper  -> gateway   the plan (JSON) with the link's memory
+//! gateway -> keeper    "+": it serves; "-" and words: it does not
+//! ```
+//!
+//! The gateway ends when the keeper's end of the socket is closed. When the gateway ends first, the thread `ring3-host`
+//! takes the link's far end down: the interface loses its carrier, and programs see an unreachable network.
+
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ipnet::IpNet;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+use serde::{Deserialize, Serialize};
+
+use crate::drivers::Driver;
+use crate::error::{Error, Result};
+use crate::sys;
+use crate::window::LinkMemory;
+
+use super::given::{self, GivenLink};
+use super::{handover, passt};
+
+/// The hidden verb of the command that becomes the gateway.
+const VERB: &str = "host-port";
+/// A gateway boots in 30 ms on an idle machine.
+const START_PATIENCE: Timespec = Timespec {
+    tv_sec: 20,
+    tv_nsec: 0,
+};
+/// A plan or an answer is shorter.
+const MESSAGE_MAX: usize = 64 << 10;
+const SERVES: u8 = b'+';
+const FAILED: u8 = b'-';
+
+/// What a gateway is told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The node's name and its port's, for messages.
+    pub node: String,
+    /// Addresses of the node, and of the gateway on the link.
+    pub addrs: Vec<IpNet>,
+    pub gateways: Vec<IpNet>,
+    /// The gateway's address leads to the host's loopback.
+    pub loopback: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct HostPort {
+    link: GivenLink,
+    child: Option<Child>,
+    /// Closing it ends the gateway.
+    talk: Option<OwnedFd>,
+    watch: Option<Driver>,
+    leaving: Arc<AtomicBool>,
+}
+
+/// Addresses of the node's end, and the gateway's with the prefix of the network they are in.
+pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> (passt::Plan, Vec<IpNet>) {
+    let ends = passt::plan(addrs, gw);
+    let network = |gw: &IpAddr| {
+        let net = ends.addrs.iter().find(|net| net.contains(gw));
+        let prefix = net.map_or(64, IpNet::prefix_len);
+        IpNet::new(*gw, prefix).ok()
+    };
+    let gateways = ends.gw.iter().filter_map(network).collect();
+    (ends, gateways)
+}
+
+impl HostPort {
+    /// Starts the gateway, and returns once it serves.
+    pub fn start(plan: &Plan) -> Result<HostPort> {
+        let link = GivenLink::make(&plan.node)?;
+        let (talk, theirs) = rustix::net::socketpair(
+            AddressFamily::UNIX,
+            SocketType::SEQPACKET,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(Error::host("make a socket pair"))?;
+        let exe = std::env::current_exe().map_err(Error::io("find where ring3 is"))?;
+        let mut command = Command::new(exe);
+        // What is typed is for the program. Our threads block all signals; the gateway is to have those sent to it.
+        command.arg(VERB).process_group(0);
+        sys::block_none_in(&mut command);
+        let child = command
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .spawn()
+            .map_err(Error::io("start the host port's process"))?;
+        // It has their end of the socket: as long as that is open here, its end is not seen.
+        drop(command);
+        let mut port = HostPort {
+            link,
+            child: Some(child),
+            talk: Some(talk),
+            watch: None,
+            leaving: Arc::default(),
+        };
+        port.introduce(plan)?;
+        port.watch = Some(port.watch_over(&plan.node)?);
+        Ok(port)
+    }
+
+    fn introduce(&self, plan: &Plan) -> Result<()> {
+        let failed = |why: String| Error::HostPortFailed { why };
+        let Some(talk) = &self.talk else {
+            return Err(failed("it is gone".into()));
+        };
+        let text = serde_json::to_vec(plan).map_err(|why| failed(why.to_string()))?;
+        handover::send(talk, &text, self.link.memory())
+            .map_err(|why| failed(format!("it does not listen: {why}")))?;
+        let mut fds = [PollFd::new(talk, PollFlags::IN)];
+        match poll(&mut fds, Some(&START_PATIENCE)) {
+            Ok(0) => return Err(failed("it says nothing for 20 s".into())),
+            Ok(_) => {}
+            Err(why) => return Err(Error::host("wait for the host port's process")(why)),
+        }
+        let mut answer = vec![0; MESSAGE_MAX];
+        let got = rustix::net::recv(talk, &mut answer[..], RecvFlags::DONTWAIT);
+        let len = got.map_or(0, |(len, _)| len);
+        match answer[..len].split_first() {
+            Some((&SERVES, _)) => Ok(()),
+            Some((_, words)) => Err(failed(String::from_utf8_lossy(words).into_owned())),
+            None => Err(failed("it ended without a word".into())),
+        }
+    }
+
+    /// When the gateway ends, so does the link's far end.
+    fn watch_over(&self, node: &str) -> Result<Driver> {
+        let copy = |fd: &OwnedFd| fd.try_clone().map_err(Error::io("copy a descriptor"));
+        let Some(talk) = self.talk.as_ref().map(copy).transpose()? else {
+            return Err(Error::HostPortFailed {
+                why: "it is gone".into(),
+            });
+        };
+        let window = LinkMemory::map(self.link.memory())?;
+        let (leaving, node) = (self.leaving.clone(), node.to_owned());
+        Driver::start("ring3-host", move || {
+            let mut fds = [PollFd::new(&talk, PollFlags::IN)];
+            while poll(&mut fds, None).is_err() {}
+            window.leave(given::GATEWAY);
+            if !leaving.load(Ordering::Acquire) {
+                log::error!(
+                    "node {node}: its host port's process has ended: the port is down; `ring3 down` and start the node again"
+                );
+            }
+        })
+    }
+
+    pub fn link(&self) -> &GivenLink {
+        &self.link
+    }
+
+    pub fn pid(&self) -> Option<i32> {
+        self.child.as_ref().map(|child| child.id() as i32)
+    }
+}
+
+impl Drop for HostPort {
+    fn drop(&mut self) {
+        self.leaving.store(true, Ordering::Release);
+        // The gateway sees the end, closes its node and ends; the watch sees that.
+        if let Some(talk) = self.talk.take() {
+            let _ = rustix::net::shutdown(&talk, rustix::net::Shutdown::Both);
+        }
+        if let Some(mut child) = self.child.take() {
+            end(&mut child);
+        }
+        self.watch.take().map(Driver::end);
+    }
+}
+
+/// How long a gateway may take to take its node down.
+const END_TURN: Duration = Duration::from_millis(2);
+const END_TURNS: u32 = 500;
+
+fn end(child: &mut Child) {
+    for _ in 0..END_TURNS {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(END_TURN);
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// The gateway's end of the talk.
+#[derive(Debug)]
+pub struct Talk(OwnedFd);
+
+impl Talk {
+    /// Over the descriptor that the keeper left: the plan, and the link's end.
+    pub(crate) fn hear(socket: OwnedFd) -> Result<(Talk, Plan, GivenLink)> {
+        let failed = |why: String| Error::HostPortFailed { why };
+        let mut message = vec![0; MESSAGE_MAX];
+        let (len, memory) = handover::take(&socket, &mut message)
+            .map_err(|why| failed(format!("no keeper gave it a link ({why})")))?;
+        let plan =
+            serde_json::from_slice(&message[..len]).map_err(|why| failed(why.to_string()))?;
+        Ok((Talk(socket), plan, GivenLink::take(memory)?))
+    }
+
+    /// Tells the keeper how it went.
+    pub fn answer(&self, outcome: Result<(), &str>) {
+        let message = match outcome {
+            Ok(()) => vec![SERVES],
+            Err(words) => [&[FAILED], words.as_bytes()].concat(),
+        };
+        // A keeper that is gone is seen by the end of the socket.
+        let _ = rustix::net::send(&self.0, &message, rustix::net::SendFlags::NOSIGNAL);
+    }
+}
+
+/// Readable when the keeper is gone.
+impl AsFd for Talk {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gateway_is_on_the_node_s_network() {
+        let (ends, gateways) = plan(&["192.0.2.7/25".parse().unwrap()], &[]);
+        assert_eq!(ends.gw, ["192.0.2.1".parse::<IpAddr>().unwrap()]);
+        assert_eq!(gateways, ["192.0.2.1/25".parse::<IpNet>().unwrap()]);
+        let (_, gateways) = plan(&[], &[]);
+        assert_eq!(gateways.len(), 2);
+    }
+}

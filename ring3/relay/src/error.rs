@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What ends a relay.
+
+use ring3_node::Errno;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error(transparent)]
+    Inside(#[from] ring3_node::Error),
+    #[error("the gateway's kernel refused to {what}: {why}")]
+    Node { what: &'static str, why: Errno },
+    #[error("cannot {what}: {why}")]
+    Host { what: &'static str, why: Errno },
+    #[error("the relay's thread panicked")]
+    Panicked,
+}
+
+impl Error {
+    /// A call on the node failed: `what` completes "refused to ...".
+    pub(crate) fn node(what: &'static str) -> impl Fn(Errno) -> Error {
+        move |why| Error::Node { what, why }
+    }
+
+    /// A host call failed: `what` completes "cannot ...".
+    pub(crate) fn host<E: Into<Errno>>(what: &'static str) -> impl Fn(E) -> Error {
+        move |why| Error::Host {
+            what,
+            why: why.into(),
+        }
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: datagrams
+//!
+//! A flow is a source on the node and a destination. Its first datagram comes to the socket that takes all; the relay then
+//! makes two sockets. The one on the node is bound to the destination and connected to the source, so that the node's
+//! kernel brings it the flow's other datagrams, and answers come in the destination's name. The one on the
+//! host is connected too, at a port that the host chose: it hears the destination alone, and no two flows share it.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use ring3_node::task::{Fd, Task};
+use ring3_node::Errno;
+use rustix::net::{RecvFlags, SendFlags};
+
+use crate::slab::Side;
+use crate::stream::Next;
+use crate::tuning::{DATAGRAMS, FLOW_IDLE, FLOW_IDLE_ANSWERED};
+
+#[derive(Debug)]
+pub struct Flow {
+    pub node: Fd,
+    pub host: OwnedFd,
+    /// Source and destination, as the node sees them.
+    pub ends: (SocketAddr, SocketAddr),
+    last: Instant,
+    answered: bool,
+}
+
+impl Flow {
+    pub fn new(node: Fd, host: OwnedFd, ends: (SocketAddr, SocketAddr)) -> Flow {
+        Flow {
+            node,
+            host,
+            ends,
+            last: Instant::now(),
+            answered: false,
+        }
+    }
+
+    pub fn is_idle(&self, now: Instant) -> bool {
+        let limit = match self.answered {
+            true => FLOW_IDLE_ANSWERED,
+            false => FLOW_IDLE,
+        };
+        now.duration_since(self.last) > limit
+    }
+
+    /// To the host. What its queue does not take is lost, as on any wire.
+    pub fn send_out(&mut self, data: &[u8]) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        // An ICMP error of an earlier datagram is reported once, and this one not sent.
+        if rustix::net::send(&self.host, data, flags).is_err() {
+            let _ = rustix::net::send(&self.host, data, flags);
+        }
+    }
+
+    /// Passes on what came from one side.
+    pub fn pump(&mut self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Next {
+        self.last = Instant::now();
+        for _ in 0..DATAGRAMS {
+            match from {
+                Side::Node => match task.recv(self.node, chunk) {
+                    Ok(len) => self.send_out(&chunk[..len]),
+                    Err(Errno(libc::EAGAIN)) => return Next::Wait,
+                    Err(_) => {}
+                },
+                Side::Host => {
+                    match rustix::net::recv(&self.host, &mut *chunk, RecvFlags::DONTWAIT) {
+                        Ok((len, _)) => {
+                            self.answered = true;
+                            let _ = task.send(self.node, &chunk[..len]);
+                        }
+                        Err(rustix::io::Errno::AGAIN) => return Next::Wait,
+                        Err(_) => {}
+                    }
+                }
+            }
+        }
+        Next::Again
+    }
+
+    pub fn end(self, task: &mut Task) {
+        let _ = task.close(self.node);
+    }
+}

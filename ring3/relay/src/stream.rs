@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: one connection
+//!
+//! Each way has one state:
+//!
+//! ```text
+//! reads      nothing is left over: bytes go from one socket to the other          -> left over, ended
+//! left over  what the other socket did not take; nothing more is read until it did -> reads
+//! ended      the one side has said its last byte; when nothing is left over, the other hears it (shutdown) -> closed
+//! closed     over. Both ways closed: the connection is over
+//! ```
+//!
+//! So what the relay holds of a way is one chunk at most, and a receiver that does not read stops the sender by TCP's own window.
+//! A reset or another error of one side resets the other (SO_LINGER 0).
+
+use std::os::fd::OwnedFd;
+
+use ring3_node::task::{Fd, Task};
+use ring3_node::Errno;
+use rustix::net::{sockopt, RecvFlags, SendFlags, Shutdown};
+
+use crate::slab::Side;
+use crate::tuning::TURNS;
+
+/// What to do with the connection next.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing, until something happens.
+    Wait,
+    /// There is more to do: others first.
+    Again,
+    /// Both ways are over.
+    End,
+    /// One side has failed.
+    Reset,
+}
+
+/// What a socket is known to be ready for, since the last edge.
+#[derive(Debug, Default, Clone, Copy)]
+struct Ready {
+    read: bool,
+    write: bool,
+}
+
+#[derive(Debug, Default)]
+struct Way {
+    left: Vec<u8>,
+    /// How much of `left` has been sent.
+    sent: usize,
+    ended: bool,
+    closed: bool,
+}
+
+#[derive(Debug)]
+pub struct Stream {
+    pub node: Fd,
+    pub host: OwnedFd,
+    /// The side whose connect() has not been answered yet.
+    pub waits_for: Option<Side>,
+    ready: [Ready; 2],
+    /// By the side that they come from.
+    ways: [Way; 2],
+}
+
+impl Stream {
+    pub fn new(node: Fd, host: OwnedFd, waits_for: Option<Side>) -> Stream {
+        Stream {
+            node,
+            host,
+            waits_for,
+            ready: [Ready::default(); 2],
+            ways: Default::default(),
+        }
+    }
+
+    /// Takes an event of one side in.
+    pub fn on_event(&mut self, task: &mut Task, side: Side, events: u32) -> Result<(), Errno> {
+        let has = |bits: i32| events & bits as u32 != 0;
+        let over = has(libc::EPOLLHUP | libc::EPOLLERR);
+        let ready = &mut self.ready[side as usize];
+        ready.read |= over || has(libc::EPOLLIN | libc::EPOLLRDHUP);
+        ready.write |= over || has(libc::EPOLLOUT);
+        if has(libc::EPOLLERR) {
+            let error = match side {
+                Side::Node => task.take_error(self.node)?,
+                Side::Host => match sockopt::socket_error(&self.host)? {
+                    Ok(()) => 0,
+                    Err(why) => why.raw_os_error(),
+                },
+            };
+            if error != 0 {
+                return Err(Errno(error));
+            }
+        }
+        if self.waits_for == Some(side) && has(libc::EPOLLOUT) {
+            self.waits_for = None;
+        }
+        Ok(())
+    }
+
+    /// Passes on what there is.
+    pub fn pump(&mut self, task: &mut Task, chunk: &mut [u8]) -> Next {
+        if self.waits_for.is_some() {
+            return Next::Wait;
+        }
+        let mut next = Next::Wait;
+        for side in [Side::Node, Side::Host] {
+            match self.one_way(task, side, chunk) {
+                Ok(true) => next = Next::Again,
+                Ok(false) => {}
+                Err(_) => return Next::Reset,
+            }
+        }
+        if self.ways.iter().all(|way| way.closed) {
+            return Next::End;
+        }
+        next
+    }
+
+    /// True: there is more.
+    fn one_way(&mut self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Result<bool, Errno> {
+        let (way, to) = (from as usize, from.other());
+        for _ in 0..TURNS {
+            if self.ways[way].closed {
+                return Ok(false);
+            }
+            if !self.ways[way].left.is_empty() {
+                self.send_left(task, from)?;
+                if !self.ways[way].left.is_empty() {
+                    return Ok(false);
+                }
+            }
+            if self.ways[way].ended {
+                self.ways[way].closed = true;
+                self.shut_down(task, to)?;
+                return Ok(false);
+            }
+            if !self.ready[way].read || !self.ready[to as usize].write {
+                return Ok(false);
+            }
+            let len = match self.recv(task, from, chunk) {
+                Ok(0) => {
+                    self.ways[way].ended = true;
+                    continue;
+                }
+                Ok(len) => len,
+                Err(Errno(libc::EAGAIN)) => {
+                    self.ready[way].read = false;
+                    return Ok(false);
+                }
+                Err(why) => return Err(why),
+            };
+            let sent = self.send(task, to, &chunk[..len])?;
+            if sent < len {
+                self.ways[way].left = chunk[sent..len].to_vec();
+                self.ways[way].sent = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    fn send_left(&mut self, task: &mut Task, from: Side) -> Result<(), Errno> {
+        let to = from.other();
+        if !self.ready[to as usize].write {
+            return Ok(());
+        }
+        let mut way = std::mem::take(&mut self.ways[from as usize]);
+        let sent = self.send(task, to, &way.left[way.sent..]);
+        way.sent += *sent.as_ref().unwrap_or(&0);
+        if way.sent == way.left.len() {
+            way.left = Vec::new();
+        }
+        self.ways[from as usize] = way;
+        sent.map(drop)
+    }
+
+    fn recv(&self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Result<usize, Errno> {
+        match from {
+            Side::Node => task.recv(self.node, chunk),
+            Side::Host => Ok(rustix::net::recv(&self.host, chunk, RecvFlags::DONTWAIT)?.0),
+        }
+    }
+
+    /// How much of it was taken; with less than all the side is not ready any more.
+    fn send(&mut self, task: &mut Task, to: Side, data: &[u8]) -> Result<usize, Errno> {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let sent = match to {
+            Side::Node => task.send(self.node, data),
+            Side::Host => rustix::net::send(&self.host, data, flags).map_err(Errno::from),
+        };
+        let sent = match sent {
+            Err(Errno(libc::EAGAIN)) => 0,
+            sent => sent?,
+        };
+        if sent < data.len() {
+            self.ready[to as usize].write = false;
+        }
+        Ok(sent)
+    }
+
+    fn shut_down(&self, task: &mut Task, to: Side) -> Result<(), Errno> {
+        match to {
+            Side::Node => task.shut_down_writing(self.node),
+            Side::Host => Ok(rustix::net::shutdown(&self.host, Shutdown::Write)?),
+        }
+    }
+
+    /// Both sides hear a reset.
+    pub fn reset(self, task: &mut Task) {
+        // Whatever fails here has gone already.
+        let _ = task.reset_at_close(self.node);
+        let _ = task.close(self.node);
+        let at_once = Some(std::time::Duration::ZERO);
+        let _ = sockopt::set_socket_linger(&self.host, at_once);
+    }
+
+    pub fn end(self, task: &mut Task) {
+        let _ = task.close(self.node);
+    }
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Sizes and times of the relay.
+
+use std::time::Duration;
+
+/// Bytes of one read: what a receive queue typically holds of a fast stream, and more than any datagram.
+pub const CHUNK: usize = 256 << 10;
+/// Chunks that one connection may pass on before others have their turn.
+pub const TURNS: usize = 4;
+/// Datagrams that one socket may pass on before others have their turn.
+pub const DATAGRAMS: usize = 64;
+/// Events of one look at a set.
+pub const EVENTS: usize = 256;
+/// Connections that may wait to be accepted; net.core.somaxconn is the limit.
+pub const BACKLOG: i32 = 4096;
+/// A flow without an answer ends after so long without a datagram (nf_conntrack_udp_timeout).
+pub const FLOW_IDLE: Duration = Duration::from_secs(30);
+/// One that has been answered (nf_conntrack_udp_timeout_stream).
+pub const FLOW_IDLE_ANSWERED: Duration = Duration::from_secs(120);
+/// How often idle flows are looked for.
+pub const SWEEP: Duration = Duration::from_secs(5);
+/// Flows at one time; beyond it a datagram of a new one is dropped. Each has a descriptor on either side.
+pub const FLOWS_MAX: usize = 16384;

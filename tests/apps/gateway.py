@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a `host` port has to carry across: `gateway.py serve ADDRESS...` on the host, `gateway.py ask ADDRESS` anywhere.
+
+`ask` prints a line for each question, the same wherever it runs.
+"""
+
+import errno
+import hashlib
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+
+SUM, GIVE, RESET, HEAR, HEARD, NOBODY, ECHO, DEAF = range(7001, 7009)
+SIZE = 10_000_000
+PATIENCE = 20
+BYTES = bytes(i * i * 7 % 251 for i in range(65536)) * (SIZE // 65536 + 1)
+
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def reset(sock):
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+def read_all(sock):
+    parts = hashlib.sha256()
+    count = 0
+    while data := sock.recv(1 << 16):
+        parts.update(data)
+        count += len(data)
+    return f"{count} {parts.hexdigest()[:16]}"
+
+
+class Server:
+    def __init__(self):
+        self.heard = {}
+        self.deaf = []
+
+    def sum(self, sock, _):
+        sock.sendall(read_all(sock).encode())
+
+    def give(self, sock, _):
+        sock.sendall(BYTES[:SIZE])
+
+    def reset(self, sock, _):
+        sock.recv(1)
+        reset(sock)
+
+    def hear(self, sock, _):
+        name = sock.recv(8)
+        try:
+            sock.recv(1)
+            self.heard[name] = b"an end"
+        except OSError as why:
+            self.heard[name] = errno.errorcode[why.errno].encode()
+
+    def tell(self, sock, _):
+        name = sock.recv(8)
+        end = time.time() + PATIENCE
+        while name not in self.heard and time.time() < end:
+            time.sleep(0.01)
+        sock.sendall(self.heard.get(name, b"nothing"))
+
+    def listen(self, address, port, answer):
+        sock = socket.create_server((address, port), family=family(address), backlog=512)
+        threading.Thread(target=self.accept, args=(sock, answer), daemon=True).start()
+
+    def accept(self, listener, answer):
+        while True:
+            sock, peer = listener.accept()
+            if answer is None:
+                self.deaf.append(sock)
+                continue
+            threading.Thread(target=self.attend, args=(sock, peer, answer), daemon=True).start()
+
+    def attend(self, sock, peer, answer):
+        with sock:
+            try:
+                answer(sock, peer)
+            except OSError:
+                pass
+
+    def echo(self, address):
+        sock = socket.socket(family(address), socket.SOCK_DGRAM)
+        sock.bind((address, ECHO))
+        while True:
+            data, peer = sock.recvfrom(65536)
+            sock.sendto(data, peer)
+
+    def serve(self, addresses):
+        for address in addresses:
+            self.listen(address, SUM, self.sum)
+            self.listen(address, GIVE, self.give)
+            self.listen(address, RESET, self.reset)
+            self.listen(address, HEAR, self.hear)
+            self.listen(address, HEARD, self.tell)
+            self.listen(address, DEAF, None)
+            threading.Thread(target=self.echo, args=(address,), daemon=True).start()
+        print("ready", flush=True)
+        sys.stdin.read()
+
+
+class Client:
+    def __init__(self, address):
+        self.address = address
+
+    def connect(self, port):
+        sock = socket.socket(family(self.address), socket.SOCK_STREAM)
+        sock.settimeout(PATIENCE)
+        sock.connect((self.address, port))
+        return sock
+
+    def up(self):
+        """All bytes arrive; the server hears the end, and its answer comes after it."""
+        with self.connect(SUM) as sock:
+            sock.sendall(BYTES[:SIZE])
+            sock.shutdown(socket.SHUT_WR)
+            return sock.recv(100).decode()
+
+    def down(self):
+        with self.connect(GIVE) as sock:
+            return read_all(sock)
+
+    def is_reset(self):
+        with self.connect(RESET) as sock:
+            sock.sendall(b"x")
+            return f"{sock.recv(1)}"
+
+    def resets(self):
+        name = os.urandom(8)
+        sock = self.connect(HEAR)
+        sock.sendall(name)
+        time.sleep(0.2)
+        reset(sock)
+        with self.connect(HEARD) as sock:
+            sock.sendall(name)
+            return sock.recv(100).decode()
+
+    def refused(self):
+        self.connect(NOBODY)
+        return "connected"
+
+    def echo(self):
+        """A hundred datagrams of different lengths, from two sockets."""
+        socks = [socket.socket(family(self.address), socket.SOCK_DGRAM) for _ in range(2)]
+        missing = 0
+        for sock in socks:
+            sock.settimeout(PATIENCE)
+            sock.connect((self.address, ECHO))
+        for i in range(100):
+            for mine, sock in enumerate(socks):
+                data = bytes([mine]) + BYTES[: i * 90]
+                sock.send(data)
+                missing += sock.recv(65536) != data
+        return f"{missing} missing"
+
+    def pushes_back(self):
+        """Who sends to one that does not read is stopped."""
+        sock = self.connect(DEAF)
+        sock.setblocking(False)
+        sent, since = 0, time.time()
+        while time.time() - since < 1 and sent < 400 << 20:
+            try:
+                sent += sock.send(BYTES)
+                since = time.time()
+            except BlockingIOError:
+                time.sleep(0.01)
+        return "stopped" if sent < 100 << 20 else "not stopped"
+
+    def ask(self):
+        for name in ["up", "down", "is_reset", "resets", "echo", "pushes_back"]:
+            try:
+                said = getattr(self, name)()
+            except OSError as why:
+                said = errno.errorcode.get(why.errno, str(why))
+            print(f"{name}: {said}", flush=True)
+
+
+if sys.argv[1] == "serve":
+    Server().serve(sys.argv[2:])
+else:
+    Client(sys.argv[2]).ask()

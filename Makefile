@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all package install uninstall deb image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all package install uninstall deb wheel image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -77,6 +77,9 @@ uninstall: ## remove what make install has installed
 deb: package ## build/package/*.deb: a Debian package
 	@tools/package deb
 
+wheel: package ## build/package/*.whl: a Python wheel with the command, and the Python package
+	@tools/package wheel
+
 demo: ## the demonstration
 	@tools/setup build demo
 	@$(MAKE) --no-print-directory all
@@ -140,7 +143,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd ring3 && cargo clippy --quiet --workspace --all-targets -- -D warnings
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run .ci/packages; do bash -n $$script || exit 1; done
 	@for script in bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

@@ -148,6 +148,11 @@ class Node(Place):
         """Takes it down with its programs; returns when its process is gone."""
         ask("down", self.name)
 
+    def begin_down(self) -> subprocess.Popen[str]:
+        """The same without waiting: the command that does it, whose status tells how it went."""
+        line = [_command.command(), "down", self.name]
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
     def __enter__(self) -> Node:
         return self.up()
 

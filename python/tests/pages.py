@@ -23,3 +23,17 @@ def block(page, language, heading):
     """The one block of a language below a heading."""
     (found,) = [text for under, text in blocks(page, language) if under == heading]
     return found
+
+
+_MARK = re.compile(r"<!-- (network|not run: [^>]*?) -->\n+$")
+
+
+def shell_blocks(page):
+    """Blocks to be pasted into a shell: heading, text, and what the comment in front of them says."""
+    text = (ROOT / page).read_text()
+    for match in _FENCE.finditer(text):
+        if match[1] == "sh":
+            before = text[: match.start()]
+            heading = (re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", before), re.M) or [""])[-1]
+            mark = _MARK.search(before)
+            yield heading, match[2], mark[1] if mark else ""

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Each block of shell commands in the pages that people paste from is pasted, as it stands there.
+
+It comes by standard input: a command that reads what was not meant for it makes the rest disappear, as in a terminal.
+A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``.
+"""
+
+import os
+import socket
+import subprocess
+import tempfile
+
+import pytest
+from pages import ROOT, shell_blocks
+
+#: Pages whose blocks stand for themselves.
+APART = ["README.md", "docs/recipes.md", "docs/troubleshooting.md"]
+#: Pages that are one session from top to bottom.
+WHOLE = ["docs/reach-a-node.md"]
+#: Pages whose blocks other tests run.
+ELSEWHERE = ["docs/testing.md"]
+END = "pasted-to-the-end"
+
+
+def cases():
+    for page in APART:
+        for number, (heading, text, mark) in enumerate(shell_blocks(page)):
+            yield pytest.param(text, mark, id=f"{page}:{heading or 'top'}:{number}".replace(" ", "_"))
+    for page in WHOLE:
+        text = "".join(text for _, text, mark in shell_blocks(page) if not mark)
+        yield pytest.param(text, "", id=page)
+
+
+def is_connected():
+    try:
+        socket.create_connection(("deb.debian.org", 443), 3).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("text, mark", cases())
+def test_block(text, mark, tmp_path):
+    if mark.startswith("not run"):
+        pytest.skip(mark)
+    if mark == "network" and not is_connected():
+        pytest.skip("no internet from here")
+    path = f"{ROOT}/bin:{ROOT}/tools:/usr/sbin:/sbin:{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as runtime:
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": path, "HOME": runtime}
+        where = ROOT if "$PWD/bin" in text else tmp_path
+        with tempfile.TemporaryFile("w+") as said:
+            # The output is a file: what a block leaves in the background does not hold the test up.
+            shell = subprocess.run(["bash", "-e", "-o", "pipefail", "-s"], input=f"{text}\necho {END}\n", cwd=where, env=env,
+                                   stdout=said, stderr=said, text=True, timeout=150)
+            said.seek(0)
+            output = said.read()
+        left = subprocess.run(["ring3", "ls"], env=env, capture_output=True, text=True).stdout.splitlines()[1:]
+        subprocess.run(["ring3", "down", "--all"], env=env)
+    assert shell.returncode == 0, output
+    assert output.endswith(END + "\n"), output
+    assert left == [], left
+    if where == tmp_path:
+        assert os.listdir(tmp_path) == []
+
+
+def test_no_page_is_forgotten():
+    """A page with commands is in one of the lists above, or says itself that it is for who works on ring3."""
+    known = {*APART, *WHOLE, *ELSEWHERE, "docs/sim.md", "CONTRIBUTING.md"}
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
+    found = {str(it.relative_to(ROOT)) for it in pages if "```sh\n" in it.read_text()}
+    assert found <= known, found - known
+
+
+@pytest.mark.parametrize("file", sorted(ROOT.glob("examples/compose/*.toml")), ids=lambda it: it.name)
+def test_example(file, tmp_path):
+    """The commands in an example's head."""
+    lines = [line[1:].strip() for line in file.read_text().splitlines() if line.startswith("#   ring3 ")]
+    assert lines[0].startswith("ring3 compose up ") and lines[-1].startswith("ring3 compose down ")
+    path = f"{ROOT}/bin:{os.environ['PATH']}"
+    with tempfile.TemporaryDirectory() as runtime:
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": path}
+        done = subprocess.run(["bash", "-es"], input="\n".join(lines), cwd=ROOT, env=env, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+        assert subprocess.run(["ring3", "ls"], env=env, capture_output=True, text=True).stdout.count("\n") == 1

@@ -114,6 +114,10 @@ static bool keeper_is_gone(void)
  * The thread's call is in other hands. One that polled until now stays awake for a moment even
  * where the vCPU is free: who took it over had something to do, as the other end of what
  * we wait for has just before it answers.
+ *
+ * A request of the thread's own is served by the task that it resumes as the driver (ring3_service()). Where the owner before died
+ * during a hand-off, that task may hand the vCPU over once more at once, and has not served it: then nobody knows of the call, and the
+ * thread has to drive again.
  */
 static int wait_for_it(struct ring3_thread *tb, enum waits how)
 {
@@ -136,9 +140,10 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 		}
 		if (w & RING3_WORD_DONE) {
 			r3_word_clear(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+			r3t_request(tb) = 0;
 			return 0;
 		}
-		if ((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) && !vcpu_is_handed(tb)) {
+		if (((w & (RING3_WORD_SIGNAL | RING3_WORD_COME)) || r3t_request(tb)) && !vcpu_is_handed(tb)) {
 			enum acquired got = vcpu_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
 
 			if (got == POISONED)
@@ -152,6 +157,7 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			 */
 			if (host_load(&tb->word) & RING3_WORD_DONE) {
 				r3_word_clear(&tb->word, RING3_WORD_DONE | RING3_WORD_COME | RING3_WORD_OFFERED);
+				r3t_request(tb) = 0;
 				return ring3_host_leave(tb);
 			}
 			if (w & RING3_WORD_SIGNAL)

@@ -61,7 +61,7 @@ command: ## bin/ring3: the command
 	@mkdir -p bin
 	@cd ring3 && cargo build --release --quiet -p ring3
 	@install -m 755 build/cargo/release/ring3 bin/ring3.new && mv bin/ring3.new bin/ring3
-	@install -m 755 tools/ring3-test bin/ring3-test
+	@install -m 755 tools/ring3-test tools/ring3-extcap bin/
 
 PREFIX ?= /usr/local
 package: gate image ## build/package/ring3: the command as one static file, for install and deb

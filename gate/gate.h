@@ -266,6 +266,13 @@ char *strchr(const char *s, int c);
 char *strrchr(const char *s, int c);
 /* Decimal or 0x number in s; end points behind it. */
 u64 gate_strtou(const char *s, int base, const char **end);
+
+/* own.c */
+enum own_file {
+	OWN_MAPS,
+	OWN_STATUS,
+};
+long own_open(enum own_file file);		/* a descriptor, or an error */
 /* snprintf with %s %c %d %u %x %lx %ld %lu %p %%; returns the length written. */
 int gate_format(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

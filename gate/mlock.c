@@ -73,7 +73,7 @@ long do_mlockall(struct gate_regs *r)
 
 	if (!(flags & MCL_CURRENT) || (flags & ~(u64)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)))
 		return gate_host_regs(r);
-	m.fd = host_syscall3(__NR_openat, AT_FDCWD, (long)"/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	m.fd = own_open(OWN_MAPS);
 	if (m.fd < 0)			/* no /proc here: all of it, the node's too */
 		return gate_host_regs(r);
 	if (flags & MCL_FUTURE)

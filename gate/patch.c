@@ -88,8 +88,7 @@ static bool trap_byte(u8 b)
 static void read_ranges(void)
 {
 	static char buf[16384] GATE_TABLE;
-	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)"/proc/self/maps",
-				O_RDONLY | O_CLOEXEC, 0);
+	long fd = own_open(OWN_MAPS);
 	long n, len = 0;
 
 	range_count = 0;

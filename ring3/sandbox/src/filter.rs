@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The list as seccomp filters. Each filter has one action for what it names, so there are two: the first lets
-//! through what is allowed and says `ENOSYS` to all else, the second says `EPERM` to what is refused. Where both say
-//! something, the host takes the later one's error.
+//! The list as seccomp filters. Each filter has one action for what it names, so there are three: the first lets
+//! through what is allowed and says `ENOSYS` to all else, the second says `EPERM` to what is refused, the third has
+//! the warden asked. Where two say something, the host takes an error before a question, and the later one's error.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,21 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
-use crate::list::{Check, ALLOWED, CHECKED, REFUSED};
+use crate::list::{Check, ALLOWED, ASKED, CHECKED, REFUSED};
 use crate::Error;
+
+/// <linux/seccomp.h>
+const RET_TRACE: u32 = 0x7ff0_0000;
+const RET_USER_NOTIF: u32 = 0x7fc0_0000;
+/// <linux/bpf_common.h>: BPF_RET | BPF_K.
+const RETURN: u16 = 0x06;
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The filters, in the order in which they are to be set.
 pub(crate) fn programs() -> Result<[BpfProgram; 2], Error> {
     let mut pass: Rules = ALLOWED.iter().map(|call| (call.nr, Vec::new())).collect();
+    pass.insert(ASKED.nr, Vec::new());
     for checked in CHECKED {
         let rules: Result<_, Error> = checked.when.iter().map(|all| rule(all)).collect();
         pass.insert(checked.call.nr, rules?);
@@ -31,6 +38,18 @@ pub(crate) fn programs() -> Result<[BpfProgram; 2], Error> {
         program(pass, error(libc::ENOSYS), SeccompAction::Allow)?,
         program(refuse, SeccompAction::Allow, error(libc::EPERM))?,
     ])
+}
+
+/// The filter that has the warden asked. The crate has no such action, so its like is replaced.
+pub(crate) fn question() -> Result<BpfProgram, Error> {
+    let rules = Rules::from([(ASKED.nr, Vec::new())]);
+    let mut program = program(rules, SeccompAction::Allow, SeccompAction::Trace(0))?;
+    for step in &mut program {
+        if step.code == RETURN && step.k == RET_TRACE {
+            step.k = RET_USER_NOTIF;
+        }
+    }
+    Ok(program)
 }
 
 fn program(rules: Rules, other: SeccompAction, named: SeccompAction) -> Result<BpfProgram, Error> {

@@ -9,13 +9,15 @@
 //! What the wall does not hide: metadata of files whose path is known (Landlock has no right for `stat`), and the
 //! process numbers of the host.
 //!
-//! `ring3 run` does not use this crate yet: a keeper opens its ports and sockets in the runtime folder, which a
-//! confined one must be given from outside.
-#![forbid(unsafe_code)]
+//! Outside there is a *warden*, which never maps the node's memory: it opens the ports, answers the few calls that
+//! need somebody outside ([`notify`]), and ends what is left.
+#![deny(unsafe_code)]
 
 mod filter;
 pub mod list;
+pub mod notify;
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -45,21 +47,67 @@ pub enum Error {
     Partial,
     #[error("{}: no such path to let a sandbox see: leave it out", .0.display())]
     NoPath(PathBuf),
+    #[error("cannot give up capabilities: {0}")]
+    Capabilities(rustix::io::Errno),
     #[error("cannot make the seccomp filter: {0}")]
     Filter(#[from] seccompiler::BackendError),
     #[error("cannot set the seccomp filter: {0}")]
     Seccomp(#[from] seccompiler::Error),
+    #[error("cannot set the seccomp filter that asks the warden: {0}")]
+    Listen(std::io::Error),
 }
 
 /// Confines the calling thread, and all threads and processes that it starts from now on, for ever. An error may
-/// leave it confined in part: then it must end.
-pub fn confine(files: &Files) -> Result<(), Error> {
+/// leave it confined in part: then it must end. The descriptor is for the warden: [`notify::serve`]. Where nobody
+/// serves it, what asks waits, and when it is closed everywhere, the answer is `ENOSYS`.
+pub fn confine(files: &Files) -> Result<OwnedFd, Error> {
     let filters = filter::programs()?;
+    let question = filter::question()?;
+    drop_capabilities().map_err(Error::Capabilities)?;
     restrict_files(files)?;
     for filter in &filters {
         seccompiler::apply_filter(filter)?;
     }
-    Ok(())
+    notify::listen(&question).map_err(Error::Listen)
+}
+
+/// Keeps the calling thread and all that it starts from sending signals to, and tracing, whoever is outside. What it
+/// starts and encloses once more can't send any to it in turn.
+pub fn enclose() -> Result<(), Error> {
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .scope(Scope::from_all(LEAST_ABI))?
+        .create()?
+        .restrict_self()?;
+    match status.ruleset {
+        RulesetStatus::FullyEnforced if status.no_new_privs => Ok(()),
+        _ => Err(Error::Partial),
+    }
+}
+
+/// Gives up every capability for good. Only root has any.
+fn drop_capabilities() -> rustix::io::Result<()> {
+    use rustix::thread::{
+        clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
+        CapabilitySet, CapabilitySets,
+    };
+    clear_ambient_capability_set()?;
+    for capability in CapabilitySet::all().iter() {
+        match remove_capability_from_bounding_set(capability) {
+            // Not root's, so there is nothing that an exec could bring.
+            Ok(()) | Err(rustix::io::Errno::PERM | rustix::io::Errno::INVAL) => {}
+            Err(why) => return Err(why),
+        }
+    }
+    let none = CapabilitySet::empty();
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: none,
+            permitted: none,
+            inheritable: none,
+        },
+    )
 }
 
 /// Also sets no_new_privs.

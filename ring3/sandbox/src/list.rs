@@ -2,7 +2,7 @@
 //! The one list of host calls that a confined process may make. The filter is made from it; tests look that
 //! every host call of the gate's source is named here, and that no call is named twice.
 //!
-//! A call of [`REFUSED`] fails with `EPERM`. One of [`CHECKED`] whose arguments are others, and a call that is
+//! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`ASKED`]. One of [`CHECKED`] whose arguments are others, and a call that is
 //! not named here, fail with `ENOSYS`, as on a kernel that has not got it.
 
 use Check::{Clear, Is, IsNot, Null};
@@ -314,7 +314,6 @@ pub const CHECKED: &[Checked] = &[
 #[rustfmt::skip]
 pub const REFUSED: &[Refused] = &[
     Refused { call: call!("connect", SYS_connect), why: "Landlock does not judge unix sockets by path, so any server of this user could be reached" },
-    Refused { call: call!("clone3", SYS_clone3), why: "its flags lie in memory, where no filter can look: the C library falls back to clone()" },
     Refused { call: call!("io_uring_setup", SYS_io_uring_setup), why: "a ring makes calls that no filter sees" },
     Refused { call: call!("io_uring_enter", SYS_io_uring_enter), why: "see io_uring_setup" },
     Refused { call: call!("io_uring_register", SYS_io_uring_register), why: "see io_uring_setup" },
@@ -400,6 +399,18 @@ pub const REFUSED: &[Refused] = &[
     Refused { call: call!("setgroups", SYS_setgroups), why: "groups are the user's" },
 ];
 
+/// What is said to be missing though the host has it (`ENOSYS`), and why.
+pub const ABSENT: &[Refused] = &[Refused {
+    call: call!("clone3", SYS_clone3),
+    why: "its flags lie in memory, where no filter can look: the C library falls back to clone()",
+}];
+
+/// Asks the warden. The host has had nothing else under this number since Linux 5.1. The argument is an index of
+/// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.
+pub const ASKED: Call = call!("uselib", SYS_uselib);
+/// The gate has these in the same order: `gate/own.c`.
+pub const OWN_FILES: [&str; 2] = ["maps", "status"];
+
 /// The list as a page for people: docs/host-calls.md.
 pub fn page() -> String {
     let mut page = String::from(
@@ -413,6 +424,22 @@ pub fn page() -> String {
     page += &names.join(" ");
     page += "\n\n## Allowed with some arguments\n\nOther arguments get `ENOSYS`.\n\n| call | what may be asked |\n| --- | --- |\n";
     for it in CHECKED {
+        page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
+    page += "\n## Answered by the warden\n\n";
+    page += &format!(
+        "`{}(n)` gives the caller a descriptor of a file of its own folder in /proc: {}.\n",
+        ASKED.name,
+        OWN_FILES
+            .iter()
+            .enumerate()
+            .map(|(n, file)| format!("{n} is `{file}`"))
+            .collect::<Vec<_>>()
+            .join(", ")
+    );
+    page +=
+        "\n## Absent\n\nThe host has these, but says `ENOSYS`.\n\n| call | why |\n| --- | --- |\n";
+    for it in ABSENT {
         page += &format!("| `{}` | {} |\n", it.call.name, it.why);
     }
     page += "\n## Refused\n\nThese get `EPERM`. A call that is not on this page gets `ENOSYS`.\n\n| call | why |\n| --- | --- |\n";

@@ -8,7 +8,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ring3_sandbox::list::{ALLOWED, CHECKED, REFUSED};
+use ring3_sandbox::list::{ABSENT, ALLOWED, ASKED, CHECKED, REFUSED};
 use ring3_sandbox::{confine, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
 use rustix::thread::sched_setaffinity;
@@ -21,7 +21,7 @@ fn inside<T: Send>(write: &Path, attack: impl FnOnce() -> T + Send) -> T {
     };
     std::thread::scope(|scope| {
         let body = || {
-            confine(&files).unwrap();
+            drop(confine(&files).unwrap());
             attack()
         };
         scope.spawn(body).join().unwrap()
@@ -141,8 +141,12 @@ fn a_path_that_is_not_there_is_an_error() {
 fn names() -> Vec<&'static str> {
     let allowed = ALLOWED.iter().map(|call| call.name);
     let checked = CHECKED.iter().map(|checked| checked.call.name);
-    let refused = REFUSED.iter().map(|refused| refused.call.name);
-    allowed.chain(checked).chain(refused).collect()
+    let refused = REFUSED
+        .iter()
+        .chain(ABSENT)
+        .map(|refused| refused.call.name);
+    let asked = [ASKED.name];
+    allowed.chain(checked).chain(refused).chain(asked).collect()
 }
 
 #[test]

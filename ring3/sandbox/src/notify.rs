@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: calls that the warden makes for a confined process. Unsafe leaf.
+//!
+//! Landlock's rules are for files that are there when a process confines itself, so none can let a process see its
+//! own folder in /proc. A call of [`crate::list::ASKED`] stops its thread until the warden, outside, has answered.
+//! The warden opens the file itself and puts the descriptor into the asking process. What it goes by are the call's
+//! number and argument, which the host has copied: nothing that the process can change meanwhile. The process number
+//! is checked after the file is open, by [`valid`]: until then it may have become another's.
+#![allow(unsafe_code)]
+
+use std::fs::File;
+use std::io::{Error, Result};
+use std::mem::zeroed;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use seccompiler::BpfProgram;
+
+use crate::list::OWN_FILES;
+
+/// `_IOWR('!', 0, struct seccomp_notif)` and its like, <linux/seccomp.h>.
+const RECV: libc::Ioctl = 0xc050_2100;
+const SEND: libc::Ioctl = 0xc018_2101;
+const ID_VALID: libc::Ioctl = 0x4008_2102;
+const ADDFD: libc::Ioctl = 0x4018_2103;
+
+/// Sets a filter for the calling thread, whose notifications come out of the descriptor.
+pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
+    let program = libc::sock_fprog {
+        len: filter.len() as u16,
+        filter: filter.as_ptr().cast_mut().cast(),
+    };
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // SAFETY: `program` and the filter it points to outlive the call, which only reads them; sock_filter of both
+    // crates is the kernel's.
+    let fd = unsafe {
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        libc::syscall(libc::SYS_seccomp, set, flags, &raw const program)
+    };
+    match fd {
+        // SAFETY: the call just made this descriptor; nobody else has it.
+        0.. => Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) }),
+        _ => Err(Error::last_os_error()),
+    }
+}
+
+/// Answers until no process is left that could ask.
+pub fn serve(listener: &OwnedFd) -> Result<()> {
+    loop {
+        // SAFETY: all fields are integers; the kernel wants zeroes.
+        let mut asked: libc::seccomp_notif = unsafe { zeroed() };
+        match ioctl(listener, RECV, &raw mut asked) {
+            Ok(_) => {}
+            Err(why) if why.raw_os_error() == Some(libc::EINTR) => continue,
+            // The last process has gone, or the one that asked has.
+            Err(why) if why.raw_os_error() == Some(libc::ENOENT) => match is_over(listener) {
+                true => return Ok(()),
+                false => continue,
+            },
+            Err(why) => return Err(why),
+        }
+        let done = open(&asked).and_then(|file| {
+            valid(listener, asked.id)?;
+            give(listener, asked.id, &file)
+        });
+        if let Err(why) = done {
+            // Where it has gone meanwhile, there is nobody to hear this.
+            let _ = refuse(listener, asked.id, why.raw_os_error().unwrap_or(libc::EIO));
+        }
+    }
+}
+
+fn open(asked: &libc::seccomp_notif) -> Result<File> {
+    let file = OWN_FILES.get(asked.data.args[0] as usize);
+    let Some(file) = file.filter(|_| asked.pid != 0) else {
+        return Err(Error::from_raw_os_error(libc::ENOSYS));
+    };
+    File::open(format!("/proc/{}/{file}", asked.pid))
+}
+
+/// Whether the thread that asked still waits for this answer.
+fn valid(listener: &OwnedFd, id: u64) -> Result<()> {
+    ioctl(listener, ID_VALID, &raw const id).map(drop)
+}
+
+/// Ends the call with a descriptor of this file.
+fn give(listener: &OwnedFd, id: u64, file: &File) -> Result<()> {
+    let add = libc::seccomp_notif_addfd {
+        id,
+        flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
+        srcfd: file.as_raw_fd() as u32,
+        newfd: 0,
+        newfd_flags: libc::O_CLOEXEC as u32,
+    };
+    ioctl(listener, ADDFD, &raw const add).map(drop)
+}
+
+fn refuse(listener: &OwnedFd, id: u64, errno: i32) -> Result<()> {
+    let answer = libc::seccomp_notif_resp {
+        id,
+        val: 0,
+        error: -errno,
+        flags: 0,
+    };
+    ioctl(listener, SEND, &raw const answer).map(drop)
+}
+
+fn is_over(listener: &OwnedFd) -> bool {
+    let mut fd = libc::pollfd {
+        fd: listener.as_raw_fd(),
+        events: libc::POLLIN,
+        revents: 0,
+    };
+    // SAFETY: one pollfd, which the call writes.
+    let ready = unsafe { libc::poll(&raw mut fd, 1, 0) };
+    ready > 0 && fd.revents & libc::POLLHUP != 0
+}
+
+/// T is the structure that `request` names; the callers above pair them.
+fn ioctl<T>(listener: &OwnedFd, request: libc::Ioctl, argument: *const T) -> Result<libc::c_int> {
+    // SAFETY: the argument is a pointer to the structure of this request, alive during the call.
+    let done = unsafe { libc::ioctl(listener.as_raw_fd(), request, argument) };
+    match done {
+        0.. => Ok(done),
+        _ => Err(Error::last_os_error()),
+    }
+}

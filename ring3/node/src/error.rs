@@ -99,6 +99,11 @@ pub enum Error {
     #[error("cannot {what}: {why}")]
     Host { what: String, why: Errno },
 
+    #[error("a sandboxed node can't have that: {why}")]
+    NotConfined { why: &'static str },
+    #[error("the sandbox's warden said nothing of use: {why}")]
+    Outside { why: String },
+
     #[error("link `{link}` has two ends and both are taken, by node `{first}` and node `{second}`: choose another name or take one of them down")]
     LinkTaken {
         link: String,

@@ -14,7 +14,9 @@ use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 use crate::drivers::{event_fd, ring};
 use crate::error::{Error, Result};
 use crate::fault;
-use crate::node::Node;
+use crate::join::Caller;
+use crate::node::{Guests, Node, Place};
+use crate::outside::Given;
 use crate::region::Region;
 use crate::runtime::Folder;
 use crate::sys;
@@ -50,6 +52,8 @@ pub struct NodeHandle {
     ended: Arc<OwnedFd>,
     failed: Arc<OwnedFd>,
     thread: Option<JoinHandle<Result<()>>>,
+    /// Of a confined node: announces who joins.
+    announce: Option<(mpsc::Sender<Caller>, Arc<OwnedFd>)>,
 }
 
 impl NodeHandle {
@@ -62,20 +66,44 @@ impl NodeHandle {
 
     /// The same in a runtime folder that is known already.
     pub fn start_in(config: NodeConfig, folder: &Folder) -> Result<NodeHandle> {
-        NodeHandle::begin(config, folder, &[])
+        NodeHandle::begin(config, Place::Folder(folder.clone()), &[])
     }
 
     /// As [`NodeHandle::start`], until one of `give_up` is readable or broken: then [`Error::GivenUp`]. What the
     /// start waits for may hold its thread up; whoever gives up is to end this process.
     pub fn start_unless(config: NodeConfig, give_up: &[BorrowedFd<'_>]) -> Result<NodeHandle> {
-        NodeHandle::begin(config, &Folder::open()?, give_up)
+        NodeHandle::begin(config, Place::Folder(Folder::open()?), give_up)
     }
 
-    fn begin(
+    /// The same for a process that is confined (outside.rs). Nobody finds the node, and each program is announced by
+    /// [`NodeHandle::admit`].
+    pub fn start_confined(
         config: NodeConfig,
-        folder: &Folder,
+        given: Given,
         give_up: &[BorrowedFd<'_>],
     ) -> Result<NodeHandle> {
+        let (announce, queue) = mpsc::channel();
+        let bell = Arc::new(event_fd()?);
+        let guests = Guests {
+            queue,
+            bell: bell.clone(),
+        };
+        let mut node = NodeHandle::begin(config, Place::Confined(given, guests), give_up)?;
+        node.announce = Some((announce, bell));
+        Ok(node)
+    }
+
+    /// Lets a child of this process join, which has the other end of this SOCK_SEQPACKET pair. Only a confined node
+    /// needs to be told.
+    pub fn admit(&self, socket: OwnedFd, pid: i32) {
+        if let Some((announce, bell)) = &self.announce {
+            // If the node has ended, the child sees its end of the pair closed.
+            let _ = announce.send(Caller::child(socket, pid));
+            ring(bell);
+        }
+    }
+
+    fn begin(config: NodeConfig, place: Place, give_up: &[BorrowedFd<'_>]) -> Result<NodeHandle> {
         let name = config.name.clone();
         let grace = config.grace;
         let stop = Arc::new(event_fd()?);
@@ -83,12 +111,16 @@ impl NodeHandle {
         let failed = Arc::new(event_fd()?);
         let is_up = Arc::new(event_fd()?);
         let (tell, told) = mpsc::channel();
+        let join = match &place {
+            Place::Folder(folder) => folder.join_path(&name),
+            Place::Confined(..) => PathBuf::new(),
+        };
         let body = {
-            let (folder, stop, ended) = (folder.clone(), stop.clone(), ended.clone());
+            let (stop, ended) = (stop.clone(), ended.clone());
             let (is_up, failed) = (is_up.clone(), failed.clone());
             move || {
                 let _bell = RingAtEnd(ended);
-                keep(config, &folder, &stop, &failed, |region| {
+                keep(config, place, &stop, &failed, |region| {
                     let _ = tell.send(region);
                     ring(&is_up);
                 })
@@ -119,7 +151,7 @@ impl NodeHandle {
             }));
         };
         Ok(NodeHandle {
-            join: folder.join_path(&name),
+            join,
             name,
             grace,
             region,
@@ -127,6 +159,7 @@ impl NodeHandle {
             ended,
             failed,
             thread: Some(thread),
+            announce: None,
         })
     }
 
@@ -134,7 +167,7 @@ impl NodeHandle {
         &self.name
     }
 
-    /// What to put into the environment variable `RING3_NODE` for a program to join.
+    /// What to put into the environment variable `RING3_NODE` for a program to join; empty where the node is confined.
     pub fn join_path(&self) -> &Path {
         &self.join
     }
@@ -245,14 +278,14 @@ impl Drop for RingAtEnd {
 /// The life of the thread that is the node's pid 1.
 fn keep(
     config: NodeConfig,
-    folder: &Folder,
+    place: Place,
     stop: &Arc<OwnedFd>,
     failed: &Arc<OwnedFd>,
     up: impl FnOnce(Arc<Region>),
 ) -> Result<()> {
     fault::prepare_thread();
     sys::exact_timers();
-    let mut node = Node::start(config, folder)?;
+    let mut node = Node::start(config, place)?;
     let sockets = node.listen(stop)?;
     up(node.region().clone());
     node.serve(&sockets, stop, failed)

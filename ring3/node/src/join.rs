@@ -31,9 +31,20 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Caller {
     socket: OwnedFd,
     since: Instant,
+    /// Known already where it is our own child.
+    pid: Option<i32>,
 }
 
 impl Caller {
+    /// Process `pid`, a child of ours, has the other end of this socket.
+    pub fn child(socket: OwnedFd, pid: i32) -> Caller {
+        Caller {
+            socket,
+            since: Instant::now(),
+            pid: Some(pid),
+        }
+    }
+
     /// How long its request is still waited for.
     pub fn time_left(&self) -> Duration {
         PATIENCE.saturating_sub(self.since.elapsed())
@@ -66,6 +77,7 @@ pub(crate) fn accept(listener: &OwnedFd) -> Option<Result<Caller>> {
         Ok(socket) => Some(Ok(Caller {
             socket,
             since: Instant::now(),
+            pid: None,
         })),
         Err(rustix::io::Errno::AGAIN) => None,
         Err(why) => Some(Err(Error::host("take a program into the node")(why))),
@@ -106,18 +118,18 @@ type Refusal = (i32, String);
 fn admit(caller: &Caller, init: &mut Thread) -> Option<Result<(i32, u64), Refusal>> {
     let fail = |errno: rustix::io::Errno| (-errno.raw_os_error(), errno.to_string());
     let mut bytes = [0; size_of::<ring3_join_request>() + 1];
-    let peer = match socket_peercred(&caller.socket) {
-        Ok(peer) => peer,
-        Err(why) => return Some(Err(fail(why))),
+    let (uid, pid) = match (caller.pid, socket_peercred(&caller.socket)) {
+        (Some(pid), _) => (rustix::process::geteuid(), pid),
+        (None, Ok(peer)) => (peer.uid, peer.pid.as_raw_nonzero().get()),
+        (None, Err(why)) => return Some(Err(fail(why))),
     };
     // Another user is not waited for; but what lies there unread would cost the asker our answer.
     let got = rustix::net::recv(&caller.socket, &mut bytes[..], RecvFlags::DONTWAIT);
-    if peer.uid != rustix::process::geteuid() {
-        let uid = peer.uid.as_raw();
+    if uid != rustix::process::geteuid() {
+        let uid = uid.as_raw();
         let why = format!("user {uid} is not this node's user");
         return Some(Err((-libc::EPERM, why)));
     }
-    let pid = peer.pid.as_raw_nonzero().get();
     match got {
         Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|who| match who {
             Joiner::Program => make_task(init, pid),

@@ -15,6 +15,7 @@
 //! | [`image`], [`calls`] | entering the kernel, and calls on the node as typed functions |
 //! | [`configure`], [`netlink`] | addresses, routes, sysctls |
 //! | [`inside`], [`task`], [`nft`] | a node that its keeper uses itself: a gateway's |
+//! | [`outside`] | what a confined keeper gets from its warden |
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
 //! | [`join`], [`procs`], [`vcpu`] | letting programs in, noticing their deaths, and what they had in hand |
@@ -51,6 +52,7 @@ mod load;
 mod netlink;
 mod nft;
 mod node;
+pub mod outside;
 mod pcap;
 mod ports;
 mod procs;

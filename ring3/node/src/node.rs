@@ -33,6 +33,8 @@ mod answer;
 mod last_words;
 mod serve;
 
+pub(crate) use serve::Guests;
+
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -49,6 +51,7 @@ use crate::error::{Error, Result};
 use crate::farewell::Farewell;
 use crate::fault::{self, Guard};
 use crate::image::Thread;
+use crate::outside::Given;
 use crate::ports::given::GivenLink;
 use crate::ports::{OpenPort, Port};
 use crate::procs::{Deaths, Graves};
@@ -58,19 +61,37 @@ use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
 use crate::{configure, pcap};
 
+/// Where a node stands on the host.
+pub(crate) enum Place {
+    /// In a runtime folder, where others find it.
+    Folder(Folder),
+    /// Nowhere: what it needs was given, and who joins is announced.
+    Confined(Given, Guests),
+}
+
+impl From<&Folder> for Place {
+    fn from(folder: &Folder) -> Place {
+        Place::Folder(folder.clone())
+    }
+}
+
 /// How long a node may take to end in good order.
 const ORDERLY_END: Duration = Duration::from_secs(2);
 /// A node that runs. Dropping it takes it down and cleans up.
 #[derive(Debug)]
 pub(crate) struct Node {
     config: NodeConfig,
-    runtime: Folder,
+    /// None: it is confined.
+    runtime: Option<Folder>,
     /// Given back last, by drop().
     folder: Option<NodeFolder>,
     region: Arc<Region>,
     init: Thread,
     guard: Option<Guard>,
     ports: Vec<Port>,
+    /// Of a confined node: opened outside, not added yet.
+    given: Vec<OpenPort>,
+    guests: Option<Guests>,
     keep: Option<Driver>,
     keep_others: Vec<Driver>,
     port_watch: Option<PortWatch>,
@@ -91,9 +112,15 @@ pub(crate) struct Node {
 
 impl Node {
     /// Boots the node and makes it complete but for its sockets.
-    pub fn start(config: NodeConfig, runtime: &Folder) -> Result<Node> {
-        let folder = NodeFolder::claim(runtime, &config.name)?;
-        let image = Image::open(config.image.as_deref(), config.cpus)?;
+    pub fn start(config: NodeConfig, place: impl Into<Place>) -> Result<Node> {
+        let (runtime, folder, image, given, guests) = match place.into() {
+            Place::Folder(runtime) => {
+                let folder = NodeFolder::claim(&runtime, &config.name)?;
+                let image = Image::open(config.image.as_deref(), config.cpus)?;
+                (Some(runtime), Some(folder), image, Vec::new(), None)
+            }
+            Place::Confined(given, guests) => (None, None, given.image, given.ports, Some(guests)),
+        };
         let mut cmdline = config.cmdline.clone();
         if config.cpus > 1 {
             cmdline.push_str(&format!(" ring3_cpus={}", config.cpus));
@@ -110,14 +137,17 @@ impl Node {
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.
         let undertaker = Undertaker::start(&region, config.grace)?;
-        let (deaths, graves) = Deaths::start(&region, &runtime.join_path(&config.name))?;
+        let join = runtime.as_ref().map(|it| it.join_path(&config.name));
+        let (deaths, graves) = Deaths::start(&region, join.as_deref())?;
         let mut node = Node {
             init: Thread::init(&region),
             guard: Some(fault::guard(&region)?),
-            runtime: runtime.clone(),
-            folder: Some(folder),
+            runtime,
+            folder,
             region,
             ports: Vec::new(),
+            given,
+            guests,
             keep: None,
             keep_others: Vec::new(),
             port_watch: None,
@@ -185,8 +215,14 @@ impl Node {
     /// Makes the interfaces, down. All of them before any thread of ours gets a task: a task
     /// knows the descriptors of the ports that there were when it was made.
     fn add_ports(&mut self) -> Result<()> {
+        let mut given = std::mem::take(&mut self.given).into_iter();
         for (index, spec) in self.config.ports.iter().enumerate() {
-            let open = OpenPort::open(spec, &self.config.name, &self.runtime)?;
+            let open = match &self.runtime {
+                Some(runtime) => OpenPort::open(spec, &self.config.name, runtime)?,
+                None => given.next().ok_or_else(|| Error::Outside {
+                    why: format!("port {index} is missing"),
+                })?,
+            };
             let port = Port::add(index, open, &self.ports, &mut self.init)?;
             self.ports.push(port);
         }

@@ -79,14 +79,14 @@ pub(crate) struct Graves {
 }
 
 impl Deaths {
-    /// `join`: the path of the node's socket.
-    pub fn start(region: &Arc<Region>, join: &Path) -> Result<(Deaths, Graves)> {
+    /// `join`: the path of the node's socket, for an adopter.
+    pub fn start(region: &Arc<Region>, join: Option<&Path>) -> Result<(Deaths, Graves)> {
         let stop = Arc::new(event_fd()?);
         let changed = Arc::new(event_fd()?);
         let bell = Arc::new(event_fd()?);
         let (tell, queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, bell.clone())?;
-        watch.join = Some(join.to_owned());
+        watch.join = join.map(Path::to_owned);
         watch.add(&stop, STOP)?;
         watch.add(&changed, CHANGED)?;
         let driver = Driver::start("ring3-deaths", {

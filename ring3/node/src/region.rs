@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
-use std::fs::File;
 use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -548,7 +547,7 @@ impl Region {
     }
 
     /// Maps a link's memory into port `port`'s window and returns its address.
-    pub fn map_link(&self, port: usize, link: &File) -> Result<u64> {
+    pub fn map_link(&self, port: usize, link: BorrowedFd<'_>) -> Result<u64> {
         let window = self.window(port);
         // SAFETY: the window is part of the slot that create() reserved and is port's own.
         unsafe {

@@ -5,7 +5,7 @@
 //! kernel uses the link: it is there before a region is and after it has gone.
 #![allow(unsafe_code)]
 
-use std::fs::File;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
 use ring3_abi::*;
@@ -22,7 +22,7 @@ pub(crate) struct LinkMemory(*mut ring3_link);
 unsafe impl Send for LinkMemory {}
 
 impl LinkMemory {
-    pub fn map(file: &File) -> Result<LinkMemory> {
+    pub fn map(file: impl AsFd) -> Result<LinkMemory> {
         // SAFETY: a new mapping where the kernel finds room.
         let at = unsafe {
             mmap(

@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::time::Duration;
 
 use rustix::event::epoll;
@@ -33,6 +33,7 @@ const ASK: u64 = 3;
 const DEATH: u64 = 4;
 const TICKETS: u64 = 5;
 const CALLER: u64 = 6;
+const GUEST: u64 = 7;
 
 /// Who says nothing gives way to those who come.
 const CALLERS_MAX: usize = 64;
@@ -40,24 +41,38 @@ const CALLERS_MAX: usize = 64;
 /// The node's sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
-    join: OwnedFd,
-    asks: Asks,
+    join: Option<OwnedFd>,
+    asks: Option<Asks>,
     /// Ends with this value.
-    _control: ControlServer,
+    _control: Option<ControlServer>,
+}
+
+/// Programs that this process has started on its confined node; `bell` is rung for each.
+#[derive(Debug)]
+pub(crate) struct Guests {
+    pub queue: mpsc::Receiver<Caller>,
+    pub bell: Arc<OwnedFd>,
 }
 
 impl Node {
     /// Opens the sockets: from here on programs may join. `down` rings `stop`.
     pub fn listen(&self, stop: &Arc<OwnedFd>) -> Result<Sockets> {
         let name = &self.config.name;
+        let Some(runtime) = &self.runtime else {
+            return Ok(Sockets {
+                join: None,
+                asks: None,
+                _control: None,
+            });
+        };
         let (control, asks) = ControlServer::start(
-            &self.runtime.control_path(name),
+            &runtime.control_path(name),
             Facts {
                 name: name.clone(),
-                folder: self.runtime.clone(),
+                folder: runtime.clone(),
                 region: self.region.clone(),
                 ports: self.ports.iter().map(port_status).collect(),
-                join: self.runtime.join_path(name),
+                join: runtime.join_path(name),
                 started: self.started,
                 grace: self.config.grace,
                 leaving: self.leaving.clone(),
@@ -65,9 +80,9 @@ impl Node {
             stop,
         )?;
         Ok(Sockets {
-            join: join::listen(&self.runtime.join_path(name))?,
-            asks,
-            _control: control,
+            join: Some(join::listen(&runtime.join_path(name))?),
+            asks: Some(asks),
+            _control: Some(control),
         })
     }
 
@@ -87,8 +102,12 @@ impl Node {
         add(stop, STOP)?;
         add(&self.over, OVER)?;
         add(&self.graves.bell, DEATH)?;
-        add(&sockets.join, JOIN)?;
-        add(&sockets.asks.bell, ASK)?;
+        sockets.join.iter().try_for_each(|join| add(join, JOIN))?;
+        let asks = sockets.asks.as_ref();
+        asks.iter().try_for_each(|asks| add(&asks.bell, ASK))?;
+        let guests = self.guests.take();
+        let doors = guests.iter();
+        doors.into_iter().try_for_each(|it| add(&it.bell, GUEST))?;
         add(self.tickets.events(), TICKETS)?;
         let mut poison_said = false;
         let mut callers: Vec<Caller> = Vec::new();
@@ -108,8 +127,14 @@ impl Node {
                 match event.data.u64() {
                     STOP => return Ok(()),
                     OVER => drop(was_rung(&self.over)),
-                    JOIN => self.take_callers(&sockets.join, &mut callers, &set),
-                    ASK => self.answer(&sockets.asks),
+                    JOIN => sockets
+                        .join
+                        .iter()
+                        .for_each(|join| self.take_callers(join, &mut callers, &set)),
+                    ASK => asks.iter().for_each(|asks| self.answer(asks)),
+                    GUEST => guests
+                        .iter()
+                        .for_each(|it| self.take_guests(it, &mut callers, &set)),
                     // Below, with those whose time is over.
                     CALLER => {}
                     TICKETS => self.note(|node| node.tickets.look(&mut node.init)),
@@ -132,6 +157,20 @@ impl Node {
         }
     }
 
+    /// Serves the programs that this process has started.
+    fn take_guests(
+        &mut self,
+        guests: &Guests,
+        callers: &mut Vec<Caller>,
+        set: &impl std::os::fd::AsFd,
+    ) {
+        while was_rung(&guests.bell) {
+            while let Ok(caller) = guests.queue.try_recv() {
+                self.take_caller(caller, callers, set);
+            }
+        }
+    }
+
     /// Serves all who wait to join. Who has not asked yet is put with the other `callers`, so that
     /// nobody has to wait for it.
     fn take_callers(
@@ -150,17 +189,27 @@ impl Node {
                     return;
                 }
             };
-            if self.let_in(&caller) {
-                continue;
-            }
-            if callers.len() == CALLERS_MAX {
-                callers.remove(0);
-            }
-            let data = epoll::EventData::new_u64(CALLER);
-            match epoll::add(set, &caller, data, epoll::EventFlags::IN) {
-                Ok(()) => callers.push(caller),
-                Err(why) => log::warn!("node {}: {why}", self.config.name),
-            }
+            self.take_caller(caller, callers, set);
+        }
+    }
+
+    /// Serves it now, or when it has asked.
+    fn take_caller(
+        &mut self,
+        caller: Caller,
+        callers: &mut Vec<Caller>,
+        set: &impl std::os::fd::AsFd,
+    ) {
+        if self.let_in(&caller) {
+            return;
+        }
+        if callers.len() == CALLERS_MAX {
+            callers.remove(0);
+        }
+        let data = epoll::EventData::new_u64(CALLER);
+        match epoll::add(set, &caller, data, epoll::EventFlags::IN) {
+            Ok(()) => callers.push(caller),
+            Err(why) => log::warn!("node {}: {why}", self.config.name),
         }
     }
 

@@ -141,10 +141,6 @@ impl Link {
         self.window.far_end_is_up(self.side)
     }
 
-    pub fn memory(&self) -> &File {
-        &self.memory
-    }
-
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }

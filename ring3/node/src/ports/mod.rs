@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's ports: the host's half of each, and telling the node of it.
 
+mod foreign;
 pub(crate) mod given;
 mod handover;
 pub mod host;
@@ -11,7 +12,7 @@ mod tap;
 mod xdp;
 
 use std::net::IpAddr;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use ipnet::IpNet;
 use ring3_abi::*;
@@ -22,6 +23,8 @@ use crate::image::Thread;
 use crate::region::Region;
 use crate::runtime::Folder;
 
+pub(crate) use foreign::Facts;
+use foreign::Foreign;
 use given::GivenLink;
 use host::HostPort;
 use link::Link;
@@ -44,6 +47,100 @@ enum Host {
     Passt(Passt),
     Packet(Packet),
     Xdp(Xdp),
+    Foreign(Foreign),
+}
+
+impl Host {
+    /// RING3_PORT_LINK and its like.
+    fn kind(&self) -> u32 {
+        match self {
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) => RING3_PORT_LINK,
+            Host::Tap(_) => RING3_PORT_TAP,
+            Host::Passt(_) => RING3_PORT_PASST,
+            Host::Packet(_) => RING3_PORT_PACKET,
+            Host::Xdp(_) => RING3_PORT_XDP,
+            Host::Foreign(port) => port.facts.kind,
+        }
+    }
+
+    /// What the far side takes: RING3_PORT_CSUM and its like.
+    fn flags(&self) -> u32 {
+        match self {
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) => {
+                RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO
+            }
+            Host::Tap(tap) => tap.flags(),
+            Host::Packet(packet) => packet.flags(),
+            Host::Xdp(_) | Host::Passt(_) => 0,
+            Host::Foreign(port) => port.facts.flags,
+        }
+    }
+
+    /// A link's memory or the port's descriptor.
+    fn fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Host::Link(link) => link.fd(),
+            Host::Given(link) => link.fd(),
+            Host::Relay(port) => port.link().fd(),
+            Host::Tap(tap) => tap.fd(),
+            Host::Passt(passt) => passt.fd(),
+            Host::Packet(packet) => packet.fd(),
+            Host::Xdp(xdp) => xdp.fd(),
+            Host::Foreign(port) => port.fd(),
+        }
+    }
+
+    /// The memory of a link with a gateway.
+    fn given(&self) -> Option<&GivenLink> {
+        match self {
+            Host::Given(link) => Some(link),
+            Host::Relay(port) => Some(port.link()),
+            _ => None,
+        }
+    }
+
+    /// Which end of a link this is.
+    fn side(&self) -> u32 {
+        match self {
+            Host::Link(link) => link.side(),
+            Host::Foreign(port) => port.facts.side,
+            _ => self.given().map_or(0, GivenLink::side),
+        }
+    }
+
+    fn window(&self) -> Option<u32> {
+        match self {
+            Host::Passt(passt) => passt.window(),
+            Host::Foreign(port) => port.facts.window,
+            _ => None,
+        }
+    }
+
+    fn made(&self) -> bool {
+        match self {
+            Host::Tap(tap) => tap.made(),
+            Host::Foreign(port) => port.facts.made,
+            _ => false,
+        }
+    }
+
+    fn pid(&self) -> Option<i32> {
+        match self {
+            Host::Relay(port) => port.pid(),
+            Host::Passt(passt) => Some(passt.pid()),
+            Host::Foreign(port) => port.facts.pid,
+            _ => None,
+        }
+    }
+
+    /// Its gateway answers for the host's resolvers.
+    fn has_names(&self) -> bool {
+        match self {
+            Host::Relay(_) => true,
+            Host::Foreign(port) => port.facts.names,
+            _ => false,
+        }
+    }
 }
 
 /// A port whose host's half is open, and which no node has yet. Making one needs what the host gives to its user;
@@ -93,6 +190,46 @@ impl OpenPort {
             gw,
             host,
         })
+    }
+
+    /// One that was opened outside, as its facts say.
+    pub fn foreign(spec: &PortSpec, facts: Facts, fd: OwnedFd) -> Result<OpenPort> {
+        let wrong = |word: &String| Error::Outside {
+            why: format!("{word} is no address"),
+        };
+        let addrs = facts.addrs.iter();
+        let gw = facts.gw.iter();
+        Ok(OpenPort {
+            spec: spec.clone(),
+            wanted: facts.wanted.clone(),
+            addrs: addrs
+                .map(|word| word.parse().map_err(|_| wrong(word)))
+                .collect::<Result<_>>()?,
+            gw: gw
+                .map(|word| word.parse().map_err(|_| wrong(word)))
+                .collect::<Result<_>>()?,
+            host: Host::Foreign(Foreign::new(facts, fd)?),
+        })
+    }
+
+    /// For the one who is to add it elsewhere; its descriptor is [`OpenPort::fd`].
+    pub fn facts(&self) -> Facts {
+        Facts {
+            wanted: self.wanted.clone(),
+            addrs: self.addrs.iter().map(ToString::to_string).collect(),
+            gw: self.gw.iter().map(ToString::to_string).collect(),
+            kind: self.host.kind(),
+            flags: self.host.flags(),
+            side: self.host.side(),
+            window: self.host.window(),
+            made: self.host.made(),
+            pid: self.host.pid(),
+            names: self.host.has_names(),
+        }
+    }
+
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.host.fd()
     }
 }
 
@@ -156,15 +293,6 @@ impl Port {
         Ok(self)
     }
 
-    /// The memory of a link with a gateway.
-    fn given(&self) -> Option<&GivenLink> {
-        match &self.host {
-            Host::Given(link) => Some(link),
-            Host::Relay(port) => Some(port.link()),
-            _ => None,
-        }
-    }
-
     fn config(&self, region: &Region) -> Result<ring3_port_config> {
         let mut config = ring3_port_config {
             index: self.index as u32,
@@ -174,70 +302,42 @@ impl Port {
             ..Default::default()
         };
         config.name[..self.ifname.len()].copy_from_slice(self.ifname.as_bytes());
-        let shared = match &self.host {
-            Host::Link(link) => Some((link.side(), link.memory())),
-            _ => self.given().map(|link| (link.side(), link.memory())),
-        };
-        if let Some((side, memory)) = shared {
-            config.side = side;
-            config.window = region.map_link(self.index, memory)?;
-            config.flags = RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO;
+        match self.kind() {
+            RING3_PORT_LINK => {
+                config.side = self.host.side();
+                config.window = region.map_link(self.index, self.host.fd())?;
+            }
+            RING3_PORT_XDP => config.window = region.map_xdp(self.index, self.host.fd())?,
+            _ => {}
         }
-        match &self.host {
-            Host::Tap(tap) => config.flags = tap.flags(),
-            Host::Packet(packet) => config.flags = packet.flags(),
-            Host::Xdp(xdp) => config.window = region.map_xdp(self.index, xdp.fd())?,
-            Host::Link(_) | Host::Given(_) | Host::Relay(_) | Host::Passt(_) => {}
-        }
+        config.flags = self.host.flags();
         Ok(config)
     }
 
     /// RING3_PORT_LINK and its like.
     pub fn kind(&self) -> u32 {
-        match self.host {
-            Host::Link(_) | Host::Given(_) | Host::Relay(_) => RING3_PORT_LINK,
-            Host::Tap(_) => RING3_PORT_TAP,
-            Host::Passt(_) => RING3_PORT_PASST,
-            Host::Packet(_) => RING3_PORT_PACKET,
-            Host::Xdp(_) => RING3_PORT_XDP,
-        }
+        self.host.kind()
     }
 
     /// What a program that joins gets: a link's memory or the port's descriptor.
     pub fn join_fd(&self) -> BorrowedFd<'_> {
-        match &self.host {
-            Host::Link(link) => link.fd(),
-            Host::Given(link) => link.fd(),
-            Host::Relay(port) => port.link().fd(),
-            Host::Tap(tap) => tap.fd(),
-            Host::Passt(passt) => passt.fd(),
-            Host::Packet(packet) => packet.fd(),
-            Host::Xdp(xdp) => xdp.fd(),
-        }
+        self.host.fd()
     }
 
     /// The gateway of a `host` port answers for the host's resolvers.
     pub fn name_server(&self) -> Option<IpAddr> {
-        match &self.host {
-            Host::Relay(_) => self.gw.first().copied(),
-            _ => None,
-        }
+        let gateway = self.gw.first().copied();
+        gateway.filter(|_| self.host.has_names())
     }
 
     /// Bytes a TCP peer may send at once, where the port can queue little.
     pub fn window(&self) -> Option<u32> {
-        match &self.host {
-            Host::Passt(passt) => passt.window(),
-            _ => None,
-        }
+        self.host.window()
     }
 
     /// The descriptor whose readiness is the port's interrupt; links have doorbells.
     pub fn event_fd(&self) -> Option<BorrowedFd<'_>> {
-        match self.host {
-            Host::Link(_) | Host::Given(_) | Host::Relay(_) => None,
-            _ => Some(self.join_fd()),
-        }
+        (self.kind() != RING3_PORT_LINK).then(|| self.join_fd())
     }
 
     /// Tells the image this port's descriptor in this process.
@@ -251,22 +351,19 @@ impl Port {
     pub fn expects_carrier(&self) -> bool {
         match &self.host {
             Host::Link(link) => link.far_end_is_up(),
-            _ => self.given().is_some_and(GivenLink::far_end_is_up),
+            Host::Foreign(port) => port.far_end_is_up(),
+            host => host.given().is_some_and(GivenLink::far_end_is_up),
         }
     }
 
     /// The TAP was made by this node.
     pub fn made(&self) -> bool {
-        matches!(&self.host, Host::Tap(tap) if tap.made())
+        self.host.made()
     }
 
     /// passt's process, or the gateway.
     pub fn pid(&self) -> Option<i32> {
-        match &self.host {
-            Host::Relay(port) => port.pid(),
-            Host::Passt(passt) => Some(passt.pid()),
-            _ => None,
-        }
+        self.host.pid()
     }
 }
 

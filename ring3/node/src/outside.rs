@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: a node whose keeper is confined
+//!
+//! A keeper maps its node's memory, which a hostile program can write to: so it may have been taken over, and must
+//! not be able to do more than the program. What needs the host's user is therefore done by another process, the
+//! warden, which never maps that memory:
+//!
+//! ```text
+//! warden                                   keeper, its child, confined from its first act on
+//! Outside::claim    the name, for others
+//! Outside::open     ports, one after the other
+//! Outside::send     ── one message: facts and descriptors ──▶  Given::receive, Given::start
+//! ```
+//!
+//! Nothing goes the other way. A confined node has no sockets in the runtime folder: each program that joins is a
+//! child of the keeper, which gives it one end of a pair ([`crate::NodeHandle::admit`]).
+
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use ring3_abi::RING3_PORTS_MAX;
+use ring3_config::{NodeConfig, PortKind};
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags,
+};
+
+use crate::elf::Image;
+use crate::error::{Error, Result};
+use crate::ports::OpenPort;
+use crate::runtime::{Folder, NodeFolder};
+
+/// More than the facts of all ports take.
+const MESSAGE_MAX: usize = 64 << 10;
+
+/// What a confined node has outside. Dropping it gives that back to the host.
+#[derive(Debug)]
+pub struct Outside {
+    ports: Vec<OpenPort>,
+    /// Given back last.
+    _folder: NodeFolder,
+}
+
+impl Outside {
+    /// Takes the node's name and refuses what a confined node cannot have.
+    pub fn claim(config: &NodeConfig, folder: &Folder) -> Result<Outside> {
+        for port in &config.ports {
+            let why = match (&port.kind, &port.pcap) {
+                (PortKind::Xdp { .. }, _) => {
+                    "an xdp port needs rights of the host's: use tap, packet, passt or link"
+                }
+                (_, Some(_)) => "a capture would be the program's to forge: capture at the other end of the port",
+                _ => continue,
+            };
+            return Err(Error::NotConfined { why });
+        }
+        Ok(Outside {
+            ports: Vec::new(),
+            _folder: NodeFolder::claim(folder, &config.name)?,
+        })
+    }
+
+    /// Opens the ports.
+    pub fn open(&mut self, config: &NodeConfig, folder: &Folder) -> Result<()> {
+        for spec in &config.ports {
+            self.ports.push(OpenPort::open(spec, &config.name, folder)?);
+        }
+        Ok(())
+    }
+
+    /// Gives the keeper what it needs, over a SOCK_SEQPACKET socket.
+    pub fn send(&self, to: &OwnedFd) -> Result<()> {
+        let fail = || Error::host("give a confined node its ports");
+        let facts: Vec<_> = self.ports.iter().map(OpenPort::facts).collect();
+        let bytes = serde_json::to_vec(&facts).map_err(|why| Error::Outside {
+            why: why.to_string(),
+        })?;
+        let fds: Vec<BorrowedFd<'_>> = self.ports.iter().map(OpenPort::fd).collect();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(RING3_PORTS_MAX))];
+        let mut ancillary = SendAncillaryBuffer::new(&mut space);
+        if !fds.is_empty() {
+            ancillary.push(SendAncillaryMessage::ScmRights(&fds));
+        }
+        let bytes = [IoSlice::new(&bytes)];
+        rustix::net::sendmsg(to, &bytes, &mut ancillary, SendFlags::NOSIGNAL).map_err(fail())?;
+        Ok(())
+    }
+}
+
+/// What a confined keeper starts its node with.
+#[derive(Debug)]
+pub struct Given {
+    pub(crate) image: Image,
+    pub(crate) ports: Vec<OpenPort>,
+}
+
+impl Given {
+    /// Opens the kernel's image. The rest comes by [`Given::receive`].
+    pub fn new(config: &NodeConfig) -> Result<Given> {
+        Ok(Given {
+            image: Image::open(config.image.as_deref(), config.cpus)?,
+            ports: Vec::new(),
+        })
+    }
+
+    /// Waits for what the warden sends.
+    pub fn receive(&mut self, config: &NodeConfig, from: &OwnedFd) -> Result<()> {
+        let fail = || Error::host("get a confined node's ports");
+        let mut bytes = vec![0; MESSAGE_MAX];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(RING3_PORTS_MAX))];
+        let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let flags = RecvFlags::CMSG_CLOEXEC;
+        let got = rustix::net::recvmsg(from, &mut parts, &mut ancillary, flags).map_err(fail())?;
+        // The warden has ended: it has said why.
+        if got.bytes == 0 {
+            return Err(Error::GivenUp);
+        }
+        let wrong = |why: String| Error::Outside { why };
+        let facts: Vec<_> =
+            serde_json::from_slice(&bytes[..got.bytes]).map_err(|why| wrong(why.to_string()))?;
+        let fds: Vec<OwnedFd> = ancillary
+            .drain()
+            .filter_map(|message| match message {
+                RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+                _ => None,
+            })
+            .flatten()
+            .collect();
+        if facts.len() != config.ports.len() || fds.len() != facts.len() {
+            return Err(wrong(format!(
+                "{} descriptors for {} ports",
+                fds.len(),
+                config.ports.len()
+            )));
+        }
+        for ((spec, facts), fd) in config.ports.iter().zip(facts).zip(fds) {
+            self.ports.push(OpenPort::foreign(spec, facts, fd)?);
+        }
+        Ok(())
+    }
+}
+
+/// The name of a descriptor by which a program joins a confined node: a value of `RING3_NODE`.
+pub fn join_by(fd: impl AsFd) -> PathBuf {
+    use std::os::fd::AsRawFd;
+    Path::new(&format!("fd:{}", fd.as_fd().as_raw_fd())).to_owned()
+}

@@ -130,9 +130,28 @@ pub struct Run {
     pub name: Option<String>,
     #[command(flatten)]
     pub node: NodeArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// What a program that nobody trusts may do.
+#[derive(Debug, Default, Args)]
+pub struct SandboxArgs {
+    /// Confine the program and its node: no network of the host's, no files but the system's programs and libraries
+    #[arg(long)]
+    pub sandbox: bool,
+    /// Let a sandbox read and execute what is at and below this path; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
+    pub ro: Vec<PathBuf>,
+    /// Let a sandbox also write, make and remove there; may be repeated
+    #[arg(long, value_name = "PATH", requires = "sandbox", value_hint = ValueHint::AnyPath)]
+    pub rw: Vec<PathBuf>,
+    /// Give a sandbox an empty folder of its own, which TMPDIR names and which goes with it
+    #[arg(long, requires = "sandbox")]
+    pub tmp: bool,
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,15 @@ pub enum Failure {
     Relay(#[from] ring3_relay::Error),
 
     #[error(transparent)]
+    Sandbox(#[from] ring3_sandbox::Error),
+
+    #[error("{}: cannot be shown to the sandbox: {why}", path.display())]
+    SandboxPath { path: PathBuf, why: Errno },
+
+    #[error("the sandbox's processes are not confined: the host lets them send signals outside")]
+    NotEnclosed,
+
+    #[error(transparent)]
     Sim(#[from] ring3_sim::Error),
 
     #[error("not from within a node: `ring3 {verb}` needs a process that is on none, such as a shell that `ring3 exec` did not start")]

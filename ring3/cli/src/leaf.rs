@@ -109,6 +109,23 @@ pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, 
     unsafe { command.pre_exec(hook) };
 }
 
+/// Leaves a descriptor to what `command` becomes.
+pub fn keep_open(command: &mut Command, fd: &std::os::fd::OwnedFd) {
+    use std::os::fd::{AsRawFd, BorrowedFd};
+    let fd = fd.as_raw_fd();
+    let hook = move || {
+        // SAFETY: the caller has the descriptor until the command has been spawned.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        nix::fcntl::fcntl(
+            fd,
+            nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()),
+        )?;
+        Ok(())
+    };
+    // SAFETY: the hook makes one system call, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// The same without the death: the node's end is the program's.
 pub fn prepare_listed(command: &mut Command, mask: SigSet, descriptors: (rlim_t, rlim_t)) {
     prepare_exec(command);
@@ -331,4 +348,11 @@ pub fn has_io_uring() -> bool {
     let result = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1u32, std::ptr::null::<u8>()) };
     let errno = std::io::Error::last_os_error().raw_os_error();
     result < 0 && errno == Some(libc::EFAULT)
+}
+
+/// A descriptor that a message has just brought, as a value that closes it.
+pub fn own(fd: std::os::fd::RawFd) -> std::os::fd::OwnedFd {
+    use std::os::fd::FromRawFd;
+    // SAFETY: the host has just made this descriptor, and the caller has nobody else use it.
+    unsafe { std::os::fd::OwnedFd::from_raw_fd(fd) }
 }

@@ -7,6 +7,7 @@
 //! | [`node_args`] | from what was typed to a node's configuration |
 //! | [`program`] | the program to run, and the gate in front of it |
 //! | [`run`], [`up`] | a node for one program; a node that stays |
+//! | [`sandbox`] | the same for a program that nobody trusts |
 //! | [`compose`] | the nodes of one file |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
@@ -36,6 +37,7 @@ mod nodes;
 mod program;
 mod reach;
 mod run;
+mod sandbox;
 mod say;
 mod signals;
 mod sim;
@@ -121,6 +123,7 @@ fn host_port() -> Result<()> {
 
 fn dispatch(verb: Verb) -> Result<u8> {
     let done = match verb {
+        Verb::Run(args) if args.sandbox.sandbox => return sandbox::run(&args),
         Verb::Run(args) => return run::run(&args),
         Verb::Exec(args) => return Err(run::exec(&args)),
         Verb::Up(args) => up::up(&args),

@@ -52,6 +52,36 @@ impl Program {
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 
+    /// The same on a confined node, which it joins by this end of a pair.
+    pub fn spawn_confined(
+        &self,
+        end: &OwnedFd,
+        mask: SigSet,
+        descriptors: (u64, u64),
+    ) -> Result<Child> {
+        let mut command = self.command(&ring3_node::outside::join_by(end));
+        leaf::keep_open(&mut command, end);
+        leaf::prepare_child(&mut command, mask, descriptors);
+        command.spawn().map_err(|why| self.cannot_start(why))
+    }
+
+    /// The gate's file.
+    pub fn gate(&self) -> &Path {
+        &self.gate
+    }
+
+    /// The program's file, as execvp(3) would find it.
+    pub fn file(&self) -> Option<PathBuf> {
+        let name = &self.args[0];
+        if name.as_bytes().contains(&b'/') {
+            return Some(name.into());
+        }
+        let search = std::env::var_os("PATH")?;
+        std::env::split_paths(&search)
+            .map(|folder| folder.join(name))
+            .find(|path| executable(path).is_ok())
+    }
+
     /// Starts it as one of the node's own programs, which reads nothing and whose output is ours.
     pub fn spawn_listed(
         &self,

@@ -88,16 +88,29 @@ impl Watch {
     /// Waits until the program ends, passing signals on to it.
     pub fn wait(&self, child: &mut Child) -> Result<ExitStatus> {
         let pid = Pid::from_raw(child.id() as i32);
-        loop {
-            let ended = child
-                .try_wait()
-                .map_err(Failure::host("wait for the program"))?;
-            if let Some(status) = ended {
-                return Ok(status);
-            }
+        let pass_on = |signal| {
+            // It may be gone already; the next turn sees that.
+            let _ = kill(pid, signal);
+        };
+        let ended = || {
             if has_stopped(pid) {
                 stop_with(pid);
-                continue;
+            }
+            let ended = child.try_wait();
+            ended.map_err(Failure::host("wait for the program"))
+        };
+        self.wait_until(ended, pass_on)
+    }
+
+    /// The same where the caller knows what has `ended` and whom to pass signals on to.
+    pub fn wait_until<T>(
+        &self,
+        mut ended: impl FnMut() -> Result<Option<T>>,
+        pass_on: impl Fn(Signal),
+    ) -> Result<T> {
+        loop {
+            if let Some(result) = ended()? {
+                return Ok(result);
             }
             let info = match self.fd.read_signal() {
                 Ok(Some(info)) => info,
@@ -107,8 +120,7 @@ impl Watch {
             let signal = Signal::try_from(info.ssi_signo as i32).ok();
             match signal {
                 Some(signal) if FORWARDED.contains(&signal) && !has_reached_all(signal, &info) => {
-                    // It may be gone already; the next turn sees that.
-                    let _ = kill(pid, signal);
+                    pass_on(signal);
                 }
                 _ => {}
             }

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a sandbox sees of the host's files.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use ring3_sandbox::Files;
+
+use crate::args::SandboxArgs;
+use crate::error::{Failure, Result};
+use crate::program::Program;
+
+/// Programs and libraries, as far as they are there.
+const SYSTEM: [&str; 8] = [
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/gnu/store",
+];
+/// Of /etc, what libraries and interpreters ask for; nothing there is a secret.
+const SETTINGS: [&str; 30] = [
+    "/etc/alternatives",
+    "/etc/bash.bashrc",
+    "/etc/ca-certificates",
+    "/etc/ca-certificates.conf",
+    "/etc/debian_version",
+    "/etc/fonts",
+    "/etc/gai.conf",
+    "/etc/group",
+    "/etc/host.conf",
+    "/etc/hosts",
+    "/etc/inputrc",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/locale.alias",
+    "/etc/locale.conf",
+    "/etc/localtime",
+    "/etc/magic",
+    "/etc/mime.types",
+    "/etc/networks",
+    "/etc/nsswitch.conf",
+    "/etc/os-release",
+    "/etc/passwd",
+    "/etc/pki/tls",
+    "/etc/profile",
+    "/etc/protocols",
+    "/etc/resolv.conf",
+    "/etc/services",
+    "/etc/ssl/certs",
+    "/etc/ssl/openssl.cnf",
+];
+/// Devices without state.
+const DEVICES: [&str; 5] = [
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+];
+
+/// What the sandbox sees, and its own folder.
+#[derive(Debug)]
+pub struct View {
+    pub files: Files,
+    pub tmp: Option<Tmp>,
+}
+
+/// A folder that goes with this value.
+#[derive(Debug)]
+pub struct Tmp(PathBuf);
+
+impl Tmp {
+    fn make() -> Result<Tmp> {
+        let path = std::env::temp_dir().join(format!("ring3-sandbox-{}", std::process::id()));
+        std::fs::DirBuilder::new()
+            .mode(0o700)
+            .create(&path)
+            .map_err(Failure::host(format!("make {}", path.display())))?;
+        Ok(Tmp(path))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// It is another process's to remove.
+    pub fn leave(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Tmp {
+    fn drop(&mut self) {
+        // Nobody of the sandbox is left to put links in the way, and removing follows none.
+        if let Err(why) = std::fs::remove_dir_all(&self.0) {
+            log::warn!("{} stays: {why}", self.0.display());
+        }
+    }
+}
+
+/// What `args` let it see, beside what each sandbox does.
+pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
+    let mut files = Files::default();
+    let there = |path: &&str| Path::new(path).exists();
+    let system = SYSTEM.iter().chain(&SETTINGS).copied().filter(there);
+    files.read.extend(system.map(PathBuf::from));
+    let devices = DEVICES.iter().copied().filter(there);
+    files.write.extend(devices.map(PathBuf::from));
+    files.read.push(program.gate().to_owned());
+    files.read.extend(program.file());
+    for path in &args.ro {
+        files.read.push(existing(path)?);
+    }
+    for path in &args.rw {
+        files.write.push(existing(path)?);
+    }
+    let tmp = args.tmp.then(Tmp::make).transpose()?;
+    files
+        .write
+        .extend(tmp.iter().map(|tmp| tmp.path().to_owned()));
+    Ok(View { files, tmp })
+}
+
+fn existing(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|why| Failure::SandboxPath {
+        path: path.to_owned(),
+        why: why.into(),
+    })
+}

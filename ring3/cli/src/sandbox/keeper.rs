@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The confined process that keeps the node, and starts the program as its child.
+
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::sys::prctl;
+use nix::sys::resource::{getrlimit, Resource};
+use nix::sys::signal::Signal;
+use nix::sys::socket::{
+    sendmsg, socketpair, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType,
+};
+use ring3_config::NodeConfig;
+use ring3_node::outside::Given;
+use ring3_node::{raise_descriptor_limit, NodeHandle};
+
+use super::files::View;
+use crate::error::{Failure, Result};
+use crate::program::Program;
+use crate::say;
+use crate::signals::{shell_status, Watch};
+
+/// ring3's own failure, as in error.rs.
+const OWN_FAILURE: i32 = 125;
+
+/// The keeper's life; its status. `warden` is the socket to that.
+pub fn run(config: NodeConfig, program: &Program, view: View, warden: &OwnedFd) -> i32 {
+    match keep(config, program, view, warden) {
+        Ok(status) => status.into(),
+        // The warden has said why.
+        Err(Failure::Node(ring3_node::Error::GivenUp)) => OWN_FAILURE,
+        Err(failure) => {
+            say::complain(failure);
+            OWN_FAILURE
+        }
+    }
+}
+
+fn keep(config: NodeConfig, program: &Program, view: View, warden: &OwnedFd) -> Result<u8> {
+    let fail = |what: &str| {
+        let what = what.to_owned();
+        move |why: nix::Error| Failure::host(what)(why.into())
+    };
+    prctl::set_pdeathsig(Signal::SIGKILL).map_err(fail("watch the reaper"))?;
+    let mut given = Given::new(&config)?;
+    if let Some(tmp) = view.tmp {
+        std::env::set_var("TMPDIR", tmp.path());
+        tmp.leave();
+    }
+    let questions = ring3_sandbox::confine(&view.files)?;
+    // From here on nothing is done that the program might not do as well.
+    report(warden, &questions).map_err(fail("report to the warden"))?;
+    drop(questions);
+    given.receive(&config, warden)?;
+
+    let watch = Watch::start()?;
+    let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
+        .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
+    raise_descriptor_limit();
+    let node = NodeHandle::start_confined(config, given, &[watch.ending()]);
+    if let Some(status) = watch.is_to_end() {
+        return Ok(status);
+    }
+    let node = node?;
+    let (ours, theirs) = socketpair(
+        AddressFamily::Unix,
+        SockType::SeqPacket,
+        None,
+        SockFlag::SOCK_CLOEXEC,
+    )
+    .map_err(fail("make a socket pair"))?;
+    let mut child = program.spawn_confined(&theirs, watch.mask_before(), descriptors)?;
+    drop(theirs);
+    node.admit(ours, child.id() as i32);
+    let status = shell_status(watch.wait(&mut child)?);
+    match node.down() {
+        Err(error) if status != 0 => {
+            say::complain(error);
+            Ok(status)
+        }
+        down => down.map(|()| status).map_err(Failure::from),
+    }
+}
+
+/// Tells the warden that this process is confined, and gives it the questions' descriptor.
+fn report(warden: &OwnedFd, questions: &OwnedFd) -> nix::Result<()> {
+    let pid = std::process::id().to_ne_bytes();
+    let fds = [questions.as_fd().as_raw_fd()];
+    let rights = [ControlMessage::ScmRights(&fds)];
+    sendmsg::<()>(
+        warden.as_raw_fd(),
+        &[std::io::IoSlice::new(&pid)],
+        &rights,
+        MsgFlags::MSG_NOSIGNAL,
+        None,
+    )?;
+    Ok(())
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: `ring3 run --sandbox`
+//!
+//! Three processes stand between the user and a program that nobody trusts:
+//!
+//! ```text
+//! warden    this command. Not confined. Opens the ports, answers the few calls that need somebody outside, passes
+//!  │        signals on. It maps nothing of the node and takes no word of the keeper's once a program runs
+//! reaper    in a domain of its own: it can signal all below it and nobody else. When the keeper has ended, or the
+//!  │        warden, it kills all that is left at once, by kill(-1)
+//! keeper    in a domain below that, which can't reach the reaper; with the list of host calls, before it has made
+//!  │        anything of the node. Programs are its children and inherit both domains and the list
+//! programs
+//! ```
+//!
+//! The program can overwrite its node's memory and so take the keeper over. Then it can do what the keeper could:
+//! what the list and the rules for files let it.
+//!
+//! ```text
+//! keeper → warden    one message when it is confined: its number, and the descriptor of the questions it may ask
+//! warden → keeper    one message: the ports
+//! ```
+
+mod files;
+mod keeper;
+mod reaper;
+mod warden;
+
+pub use warden::run;

@@ -222,8 +222,10 @@ pub fn link_port(end: &LinkEnd, peer: &LinkEnd, peer_mac: &str) -> Vec<String> {
     for net in &end.addresses {
         lines.push(format!("addr add {net} dev {dev}{}", nodad(&net.addr())));
     }
-    for net in &peer.addresses {
-        let address = net.addr();
+    // Where this end has no IPv6 address, its host may have none at all: IPv6 is off there.
+    let has = |ip6| end.addresses.iter().any(|net| net.addr().is_ipv6() == ip6);
+    let known = peer.addresses.iter().map(IpNet::addr);
+    for address in known.filter(|address| has(address.is_ipv6())) {
         lines.push(format!(
             "neigh replace {address} lladdr {peer_mac} dev {dev} nud permanent"
         ));

@@ -187,3 +187,19 @@ events: [{at: 1500 ms, run: sh, on: a}]
         .collect();
     assert_eq!(times, [1000, 1500, 2000, 5000]);
 }
+
+/// A host without an IPv6 address has IPv6 off, and the kernel takes no neighbour there.
+#[test]
+fn an_end_without_ipv6_knows_no_neighbour_of_it() {
+    let plan = of("
+general: {stop_time: 1 s}
+hosts: {a: {}, b: {}}
+links: [{between: [a, b], addresses: [10.0.0.1/24, [10.0.0.2/24, \"fd00::2/64\"]]}]
+");
+    assert!(has(&space(&plan, "a").ip, "neigh replace 10.0.0.2 "));
+    assert!(!has(&space(&plan, "a").ip, "neigh replace fd00::2 "));
+    assert!(has(
+        &space(&plan, "b").ip,
+        "addr add fd00::2/64 dev eth0 nodad"
+    ));
+}

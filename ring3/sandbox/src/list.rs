@@ -93,7 +93,6 @@ pub const ALLOWED: &[Call] = &[
     call!("dup", SYS_dup),
     call!("dup2", SYS_dup2),
     call!("dup3", SYS_dup3),
-    call!("fcntl", SYS_fcntl),
     call!("flock", SYS_flock),
     call!("fsync", SYS_fsync),
     call!("fdatasync", SYS_fdatasync),
@@ -134,11 +133,7 @@ pub const ALLOWED: &[Call] = &[
     call!("unlink", SYS_unlink),
     call!("unlinkat", SYS_unlinkat),
     call!("umask", SYS_umask),
-    call!("getxattr", SYS_getxattr),
-    call!("lgetxattr", SYS_lgetxattr),
     call!("fgetxattr", SYS_fgetxattr),
-    call!("listxattr", SYS_listxattr),
-    call!("llistxattr", SYS_llistxattr),
     call!("flistxattr", SYS_flistxattr),
     call!("sendfile", SYS_sendfile),
     call!("splice", SYS_splice),
@@ -283,7 +278,6 @@ pub const ALLOWED: &[Call] = &[
     call!("accept", SYS_accept),
     call!("accept4", SYS_accept4),
     call!("listen", SYS_listen),
-    call!("bind", SYS_bind),
     call!("getsockname", SYS_getsockname),
     call!("getpeername", SYS_getpeername),
     call!("getsockopt", SYS_getsockopt),
@@ -303,7 +297,8 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("socket", SYS_socket), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("socketpair", SYS_socketpair), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
-    Checked { call: call!("ioctl", SYS_ioctl), why: "no input in the name of others into a terminal", when: &[&[IsNot(1, libc::TIOCSTI as u32), IsNot(1, 0x541c /* TIOCLINUX */)]] },
+    Checked { call: call!("ioctl", SYS_ioctl), why: "no input in the name of others into a terminal", when: &[&[IsNot(1, libc::TIOCSTI as u32), IsNot(1, 0x541c /* TIOCLINUX */), IsNot(1, libc::TIOCSETD as u32), IsNot(1, libc::TIOCCONS as u32)]] },
+    Checked { call: call!("fcntl", SYS_fcntl), why: "no leases and no notices of directories: they hold up, and tell of, who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32)]] },
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
@@ -314,6 +309,7 @@ pub const CHECKED: &[Checked] = &[
 #[rustfmt::skip]
 pub const REFUSED: &[Refused] = &[
     Refused { call: call!("connect", SYS_connect), why: "Landlock does not judge unix sockets by path, so any server of this user could be reached" },
+    Refused { call: call!("bind", SYS_bind), why: "an abstract name is the whole host's: a server of somebody else's could be imitated" },
     Refused { call: call!("io_uring_setup", SYS_io_uring_setup), why: "a ring makes calls that no filter sees" },
     Refused { call: call!("io_uring_enter", SYS_io_uring_enter), why: "see io_uring_setup" },
     Refused { call: call!("io_uring_register", SYS_io_uring_register), why: "see io_uring_setup" },
@@ -400,10 +396,14 @@ pub const REFUSED: &[Refused] = &[
 ];
 
 /// What is said to be missing though the host has it (`ENOSYS`), and why.
-pub const ABSENT: &[Refused] = &[Refused {
-    call: call!("clone3", SYS_clone3),
-    why: "its flags lie in memory, where no filter can look: the C library falls back to clone()",
-}];
+#[rustfmt::skip]
+pub const ABSENT: &[Refused] = &[
+    Refused { call: call!("clone3", SYS_clone3), why: "its flags lie in memory, where no filter can look: the C library falls back to clone()" },
+    Refused { call: call!("getxattr", SYS_getxattr), why: "Landlock does not judge it: it would tell attributes of files that may not be read" },
+    Refused { call: call!("lgetxattr", SYS_lgetxattr), why: "see getxattr" },
+    Refused { call: call!("listxattr", SYS_listxattr), why: "see getxattr" },
+    Refused { call: call!("llistxattr", SYS_llistxattr), why: "see getxattr" },
+];
 
 /// Asks the warden. The host has had nothing else under this number since Linux 5.1. The argument is an index of
 /// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.

@@ -87,10 +87,17 @@ impl Tmp {
     pub fn path(&self) -> &Path {
         &self.0
     }
+}
 
-    /// It is another process's to remove.
-    pub fn leave(self) {
-        std::mem::forget(self);
+impl View {
+    /// For a process that is not to remove the folder.
+    pub fn lent(self) -> (Files, Option<PathBuf>) {
+        let path = self.tmp.map(|tmp| {
+            let path = tmp.0.clone();
+            std::mem::forget(tmp);
+            path
+        });
+        (self.files, path)
     }
 }
 

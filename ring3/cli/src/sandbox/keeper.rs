@@ -2,9 +2,10 @@
 //! The confined process that keeps the node, and starts the program as its child.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::path::PathBuf;
 
 use nix::sys::prctl;
-use nix::sys::resource::{getrlimit, Resource};
+use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
     sendmsg, socketpair, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType,
@@ -12,8 +13,8 @@ use nix::sys::socket::{
 use ring3_config::NodeConfig;
 use ring3_node::outside::Given;
 use ring3_node::{raise_descriptor_limit, NodeHandle};
+use ring3_sandbox::Files;
 
-use super::files::View;
 use crate::error::{Failure, Result};
 use crate::program::Program;
 use crate::say;
@@ -22,9 +23,12 @@ use crate::signals::{shell_status, Watch};
 /// ring3's own failure, as in error.rs.
 const OWN_FAILURE: i32 = 125;
 
+/// Files, and the folder for temporary ones.
+type Sees = (Files, Option<PathBuf>);
+
 /// The keeper's life; its status. `warden` is the socket to that.
-pub fn run(config: NodeConfig, program: &Program, view: View, warden: &OwnedFd) -> i32 {
-    match keep(config, program, view, warden) {
+pub fn run(config: NodeConfig, program: &Program, sees: Sees, warden: &OwnedFd) -> i32 {
+    match keep(config, program, sees, warden) {
         Ok(status) => status.into(),
         // The warden has said why.
         Err(Failure::Node(ring3_node::Error::GivenUp)) => OWN_FAILURE,
@@ -35,18 +39,19 @@ pub fn run(config: NodeConfig, program: &Program, view: View, warden: &OwnedFd) 
     }
 }
 
-fn keep(config: NodeConfig, program: &Program, view: View, warden: &OwnedFd) -> Result<u8> {
+fn keep(config: NodeConfig, program: &Program, (files, tmp): Sees, warden: &OwnedFd) -> Result<u8> {
     let fail = |what: &str| {
         let what = what.to_owned();
         move |why: nix::Error| Failure::host(what)(why.into())
     };
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(fail("watch the reaper"))?;
     let mut given = Given::new(&config)?;
-    if let Some(tmp) = view.tmp {
-        std::env::set_var("TMPDIR", tmp.path());
-        tmp.leave();
+    if let Some(tmp) = tmp {
+        std::env::set_var("TMPDIR", tmp);
     }
-    let questions = ring3_sandbox::confine(&view.files)?;
+    // A host's handler of core files reads what a hostile program writes.
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fail("forbid core files"))?;
+    let questions = ring3_sandbox::confine(&files)?;
     // From here on nothing is done that the program might not do as well.
     report(warden, &questions).map_err(fail("report to the warden"))?;
     drop(questions);

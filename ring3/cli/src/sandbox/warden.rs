@@ -49,7 +49,8 @@ pub fn run(args: &args::Run) -> Result<u8> {
     // While there is one thread, and nothing is open that is not meant for the sandbox.
     let Some(reaper) = leaf::fork_child().map_err(fail("start a process"))? else {
         leaf::close_all_but(theirs.as_fd());
-        let status = reaper::run(move || keeper::run(config, &program, view, &theirs));
+        let sees = view.lent();
+        let status = reaper::run(move || keeper::run(config, &program, sees, &theirs));
         std::process::exit(status.unwrap_or_else(|failure| {
             say::complain(failure);
             125

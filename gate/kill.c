@@ -104,12 +104,18 @@ static struct ring3_vcpu *vcpu_next(const struct ring3_vcpu *vcpu)
 	return (struct ring3_vcpu *)READ_ONCE(vcpu->next);
 }
 
+static void vcpu_wake_one(struct ring3_vcpu *vcpu)
+{
+	__atomic_fetch_add(&vcpu->wakes, 1, __ATOMIC_SEQ_CST);
+	host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
+}
+
 static void vcpu_give(struct ring3_vcpu *vcpu)
 {
 	u32 *kick = &vcpu->kick, pending = READ_ONCE(vcpu->pending);
 
 	if (r3_release(&vcpu->owner))
-		host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
+		vcpu_wake_one(vcpu);
 	/* What another vCPU or ring3-ports asked of this one was left to us, who do not drive. */
 	if (vcpu == gate.region->vcpu) {
 		kick = &gate.region->kick;
@@ -121,9 +127,43 @@ static void vcpu_give(struct ring3_vcpu *vcpu)
 	host_syscall3(__NR_futex, (long)kick, FUTEX_WAKE, 1);
 }
 
+/* Nothing says any more that a thread sleeps on the owner word. */
+static bool vcpu_forgot(struct ring3_vcpu *vcpu)
+{
+	u32 pending = __atomic_load_n(&gate.region->pending, __ATOMIC_SEQ_CST);
+
+	return !(pending & RING3_IRQ_SLEEPER) && !r3_owner_waits(__atomic_load_n(&vcpu->owner, __ATOMIC_SEQ_CST));
+}
+
+/*
+ * The owner word is `o`: sleeps until it is let go, as vcpu_announce() in the image does. The fast path's store may take
+ * WAITERS away, so SLEEPER says it too, and a store that is on its way is waited for.
+ */
+static void vcpu_sleep(struct ring3_vcpu *vcpu, u32 o)
+{
+	struct __kernel_timespec turn = { .tv_nsec = KILL_TURN_NS };
+	u32 wakes = __atomic_load_n(&vcpu->wakes, __ATOMIC_SEQ_CST);
+	int i;
+
+	if (!r3_owner_waits(o) && !r3_say_waiting(&vcpu->owner, o))
+		return;
+	o |= RING3_OWNER_WAITERS;
+	/* Several vCPUs are let go by a locked instruction, which sees WAITERS. */
+	if (!vcpu_next(gate.region->vcpu))
+		__atomic_fetch_or(&gate.region->pending, RING3_IRQ_SLEEPER, __ATOMIC_SEQ_CST);
+	for (i = 0; i < KILL_DRAIN_TURNS; i++) {
+		__builtin_ia32_pause();
+		if (__atomic_load_n(&vcpu->owner, __ATOMIC_SEQ_CST) != o)
+			return;
+	}
+	if (host_syscall4(__NR_futex, (long)&vcpu->owner, FUTEX_WAIT, o, (long)&turn) == -ETIMEDOUT &&
+	    vcpu_forgot(vcpu) && __atomic_load_n(&vcpu->wakes, __ATOMIC_SEQ_CST) == wakes)
+		__atomic_fetch_add(&gate.region->late, 1, __ATOMIC_SEQ_CST);
+}
+
 static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turns)
 {
-	struct __kernel_timespec turn = { .tv_nsec = KILL_TURN_NS }, poller = { .tv_nsec = KILL_POLLER_NS };
+	struct __kernel_timespec poller = { .tv_nsec = KILL_POLLER_NS };
 	u32 waiters = 0, o;
 	int i;
 
@@ -137,12 +177,10 @@ static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turn
 			continue;
 		}
 		waiters = RING3_OWNER_WAITERS;
-		if (!(o & waiters) && !r3_say_waiting(&vcpu->owner, o))
-			continue;
-		host_syscall4(__NR_futex, (long)&vcpu->owner, FUTEX_WAIT, o | waiters, (long)&turn);
+		vcpu_sleep(vcpu, o);
 	}
 	/* We may have been woken in another's place. */
-	host_syscall3(__NR_futex, (long)&vcpu->owner, FUTEX_WAKE, 1);
+	vcpu_wake_one(vcpu);
 	return false;
 }
 

@@ -30,6 +30,7 @@
  */
 #define KILL_TAKE_TURNS		200
 #define KILL_TURN_NS		1000000
+#define KILL_DRAIN_TURNS	16		/* of pause: DRAIN_TURNS in kernel/arch/ring3/vcpu/tuning.h */
 #define KILL_TAKE_SEVERAL	4
 /* Nanoseconds between two looks at a poller, which wakes nobody. From region->spin_ns, 50 us as a rule: twice that. */
 #define KILL_POLLER_NS		100000

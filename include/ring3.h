@@ -66,7 +66,7 @@ typedef uint64_t r3_a64;
 #include "ring3_stat.h"
 
 #define RING3_MAGIC		0x3367006e69676572ULL	/* "region" "g3" */
-#define RING3_ABI		7u
+#define RING3_ABI		8u
 
 #include "ring3_space.h"
 
@@ -89,6 +89,12 @@ enum ring3_state {
 /* region->pending: interrupts. Set with an atomic OR by anyone, then kicked. */
 #define RING3_IRQ_TIMER		(1u << 0)
 #define RING3_IRQ_WORK		(1u << 1)	/* generic: come and look */
+/*
+ * A thread waits for the vCPU. The owner lets go at the next switch, and as it goes home it wakes the
+ * one that sleeps, or lets the one that is awake go first.
+ */
+#define RING3_IRQ_SLEEPER	(1u << 4)	/* on the owner word, or is about to sleep there */
+#define RING3_IRQ_WAITER	(1u << 5)	/* awake; a hint */
 #define RING3_IRQ_PORT(n)	(1u << (8 + (n)))	/* port n has input or room */
 
 /* thread->word: what a waiting thread is waiting for. Bits, atomic. */
@@ -98,9 +104,10 @@ enum ring3_state {
 #define RING3_WORD_OFFERED	(1u << 3)	/* the vCPU is being handed to you: BATON will follow */
 
 /* region->vcpu.owner: 0 free, else host tid | flags. */
-#define RING3_OWNER_WAITERS	0x80000000u	/* someone sleeps on the word */
+#define RING3_OWNER_WAITERS	0x80000000u	/* a thread sleeps on the word, or is about to: who releases wakes one */
 #define RING3_OWNER_POLLING	0x40000000u	/* holder only polls: may be taken over */
-#define RING3_OWNER_TID		0x3fffffffu
+#define RING3_OWNER_OWES	0x20000000u	/* holder has put off wake-ups: no release by the fast path */
+#define RING3_OWNER_TID		0x1fffffffu	/* Linux's go up to 0x3fffff */
 
 /*
  * Calls that only ring3 has; same convention as a system call. Every other number is x86-64 Linux's own. All numbers
@@ -301,6 +308,7 @@ struct ring3_vcpu {
 	r3_u32 polled;		/* what the way out of a call has to do: R3_EXIT_*. W: the holder */
 	r3_a32 pending;		/* RING3_IRQ_* for this vCPU. smp only: up has region->pending. W: all */
 	r3_a32 kick;		/* futex word on which KEEP(n) sleeps, n > 0; vCPU 0 has region->kick. W: all */
+	r3_a32 wakes;		/* counts wake-ups of threads that sleep on `owner'. W: who wakes one; R: who slept (region->late) */
 	r3_u64 next;		/* address of the node's next vCPU, 0: none. W: boot */
 	r3_u64 task;		/* smp: struct task_struct * that is current. W: __switch_to() */
 	r3_u64 image;		/* smp: the image's struct ring3_cpu of this vCPU. W: boot */
@@ -373,6 +381,7 @@ struct ring3_region {
 	struct ring3_thread driver_thread[4];	/* task-less: [0] KEEP, [1] port epoll, [2..3] KEEP of vCPU 1 and 2 */
 	struct ring3_proc init_proc;		/* the keeper's process */
 	r3_a64 stat[RING3_STAT_COUNTS];		/* W: gates; R: the keeper. ring3_stat.h */
+	r3_a64 late;		/* waits that only their time limit ended. W: image, gate/kill.c; R: the keeper. ring3_stat.h */
 	r3_u64 site[RING3_SITES];		/* W, R: gates. ring3_sites.h */
 #define RING3_PROCS_MAX		16384	/* 1.5 MiB, of which the host gives the pages that were in use */
 	struct ring3_proc procs[RING3_PROCS_MAX];

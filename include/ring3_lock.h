@@ -50,13 +50,13 @@ static inline _Bool r3_owner_waits(r3_u32 o)
 	return (o & RING3_OWNER_WAITERS) != 0;
 }
 
-/* Nothing happened but that somebody began to wait, or was woken. */
+/* Nothing happened but that somebody began to wait, or was woken, or has to be. */
 static inline _Bool r3_owner_same(r3_u32 o, r3_u32 was)
 {
 	return ((o ^ was) & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == 0;
 }
 
-/* Taken, or handed to this thread. Waiters stay known. */
+/* Taken, or handed to this thread. Waiters stay known; what was owed has been sent, or is by the thread that hands over. */
 static inline r3_u32 r3_owner_taken(r3_u32 o, r3_u32 tid, r3_u32 waiters)
 {
 	return tid | waiters | (o & RING3_OWNER_WAITERS);
@@ -146,10 +146,16 @@ static inline _Bool r3_say_waiting(r3_a32 *owner, r3_u32 o)
 	return r3_step(owner, o, o | RING3_OWNER_WAITERS);
 }
 
-/* W: the owner, so that its release is not by the fast path. True: WAITERS was there before. */
-static inline _Bool r3_keep_waiters(r3_a32 *owner)
+/* W: the owner, which was told that a thread sleeps on the word. */
+static inline void r3_keep_waiters(r3_a32 *owner)
 {
-	return r3_owner_waits(__atomic_fetch_or(owner, RING3_OWNER_WAITERS, __ATOMIC_SEQ_CST));
+	__atomic_fetch_or(owner, RING3_OWNER_WAITERS, __ATOMIC_SEQ_CST);
+}
+
+/* W: the owner, which has put off wake-ups. It sends them when it lets go, and does not do so by the fast path. */
+static inline void r3_owe(r3_a32 *owner)
+{
+	__atomic_fetch_or(owner, RING3_OWNER_OWES, __ATOMIC_SEQ_CST);
 }
 
 /* W: the owner for another thread, in a hand-off; the adopter for itself, when the owner is dead. */

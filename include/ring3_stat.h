@@ -7,6 +7,10 @@
  * adds them to the node's, region->stat[]. So the
  * node's counts lack what live threads have made since then, and what killed ones had.
  *
+ * region->late is apart: how many waits ended by their time limit although a wake-up was due. The thread slept for the vCPU,
+ * nothing says so any more, and nobody was woken since; or for a result, which is there. A wake-up
+ * was lost then, so this is 0 on a sound node. A thread that is killed while it owes wake-ups may add to it.
+ *
  * Numbers only: assembly includes it.
  */
 #ifndef RING3_STAT_H

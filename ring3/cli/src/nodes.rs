@@ -206,6 +206,9 @@ fn describe(status: &Status) -> String {
     line("up for", duration(status.uptime_ns));
     line("memory", memory(status));
     line("calls", calls(status.calls));
+    if status.late > 0 {
+        line("late", format!("{} waits ended by their time limit", status.late));
+    }
     line("keeper", format!("process {}", status.pid));
     line("join", status.join.display().to_string());
     line("base", format!("{:#x}", status.base));

@@ -63,6 +63,8 @@ pub struct Status {
     pub base: u64,
     pub mem: Memory,
     pub calls: Calls,
+    /// Waits that only their time limit ended: wake-ups that were lost. See ring3_stat.h.
+    pub late: u64,
     pub ports: Vec<Port>,
     pub procs: Vec<Proc>,
     /// What goes on with the kernel code of programs that are killed in there.

@@ -206,6 +206,13 @@ impl Region {
         std::array::from_fn(|i| counts[i].load(Ordering::Relaxed))
     }
 
+    /// Waits that only their time limit ended: ring3_stat.h.
+    pub fn late(&self) -> u64 {
+        // SAFETY: a field of the mapped structure, an atomic.
+        let late: &AtomicU64 = unsafe { &*self.at(offset_of!(ring3_region, late)) };
+        late.load(Ordering::Relaxed)
+    }
+
     /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
     pub fn make_huge(&self) {
         const HUGE_TRIES: usize = 8;

@@ -26,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("kill_busy_unadopted".into(), || busy("none")));
     all.push(trial("kill_stale_death".into(), stale_death));
     all.push(trial("kill_new_child".into(), new_child));
+    all.push(trial("kill_beside_waiters".into(), beside_waiters));
     all.push(trial("kill_keeper".into(), keeper));
     all.push(trial("kill_link_peer".into(), link_peer));
     all
@@ -308,6 +309,25 @@ fn new_child() -> Checked {
             format!("killed {delay} us after fork: {}", outcome.report())
         })?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// Many want the vCPU, and one of them sends SIGKILL all the time: no wait for the vCPU or a result ends by its
+/// time limit.
+fn beside_waiters() -> Checked {
+    let node = Node::up(&[])?;
+    let said = node.output(&[&helper("contend")?.to_string_lossy(), "3"])?;
+    let kills: u32 = said.trim().parse().map_err(|e| format!("{e}: {said}"))?;
+    ensure(kills > 10, || format!("{kills} were killed in 3 s"))?;
+    let stat = exec::run(
+        &mut crate::node::ring3(["stat", &node.name, "--json"]),
+        crate::node::SHORT,
+    )?;
+    let value: Value = serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {stat:?}"))?;
+    let late = value["late"].as_u64().ok_or("no count")?;
+    ensure(late == 0, || {
+        format!("{late} wake-ups were lost, {kills} were killed")
+    })?;
     Ok(Verdict::Passed)
 }
 

@@ -117,11 +117,13 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 	host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
 	do {
 		o = host_load(&vcpu->owner);
-		if ((o & ~RING3_OWNER_WAITERS) != tid)
+		if (!r3_owner_is(o, tid))
 			break;
 	} while (!r3_reclaim(&vcpu->owner, o));
-	if (o & RING3_OWNER_WAITERS)
+	if (r3_owner_waits(o)) {
+		host_add(&vcpu->wakes, 1);
 		ring3_host_futex_wake(&vcpu->owner, 1);
+	}
 	/* It may have died with wake-ups that it had put off: KEEP drives, and sends them when it lets go. */
 	host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
 	ring3_kick(vcpu);
@@ -141,7 +143,7 @@ static struct ring3_thread *holder_of(struct ring3_vcpu *vcpu, u32 tid)
 {
 	struct ring3_thread *holder;
 
-	if ((host_load(&vcpu->owner) & ~RING3_OWNER_WAITERS) != tid)
+	if (!r3_owner_is(host_load(&vcpu->owner), tid))
 		return NULL;
 	holder = ring3_holder(vcpu, tid);
 	return holder && holder->proc && holder != &ring3_adopter_thread ? holder : NULL;

@@ -85,10 +85,8 @@ static void handle(u32 bits)
 	if (bits & (RING3_IRQ_SLEEPER | RING3_IRQ_WAITER))
 		WRITE_ONCE(*ring3_yield_word(), 1);
 	/* The holder before may have overwritten WAITERS as it let go, and this one has to know. */
-	if (bits & RING3_IRQ_SLEEPER) {
-		ring3_this_cpu->waiters_for_wakes = false;
+	if (bits & RING3_IRQ_SLEEPER)
 		r3_keep_waiters(&ring3_this_vcpu->owner);
-	}
 	if (IS_ENABLED(CONFIG_SMP) && (bits & (RING3_IRQ_RESCHED | RING3_IRQ_CALL)))
 		ring3_handle_ipi(bits);
 	for (bits >>= 8, port = 0; bits; bits >>= 1, port++) {

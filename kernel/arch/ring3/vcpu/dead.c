@@ -74,7 +74,7 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 	if ((struct ring3_thread *)READ_ONCE(vcpu->driver) != holder ||
 	    (host_load(&holder->word) & RING3_WORD_HANDED)) {
 		if (r3_reclaim(&vcpu->owner, o) && r3_owner_waits(o))
-			ring3_host_futex_wake(&vcpu->owner, 1);
+			vcpu_wake_owner(vcpu, 1);
 		return true;
 	}
 	if (is_adopted(vcpu, holder))

@@ -106,6 +106,7 @@ void vcpu_wake_sleeper(struct ring3_thread *tb);
 void vcpu_owe(struct ring3_thread *tb);
 void vcpu_owe_no_more(struct ring3_thread *tb);
 void vcpu_send_for_dead(const struct ring3_proc *proc);
+void vcpu_wake_owner(struct ring3_vcpu *vcpu, int count);
 void vcpu_wake(struct ring3_thread *tb, u32 w);
 void vcpu_take_wakes(struct ring3_cpu *cpu, struct wakes *wakes);
 void vcpu_send_wakes(const struct wakes *wakes);

@@ -57,7 +57,7 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	struct wakes wakes;
-	bool owes = cpu->n_wakes, for_wakes;
+	bool owes = cpu->n_wakes;
 
 	if (watched && host_load(&cpu->away))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
@@ -67,12 +67,8 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 	if (owes)
 		vcpu_owe(tb);
 	vcpu_take_wakes(cpu, &wakes);
-	for_wakes = cpu->waiters_for_wakes;
-	cpu->waiters_for_wakes = false;
-	/* A thread that has come to sleep there since says so in `pending'. */
-	if (r3_release(&vcpu->owner) &&
-	    (!for_wakes || (host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER)))
-		ring3_host_futex_wake(&vcpu->owner, 1);
+	if (r3_release(&vcpu->owner))
+		vcpu_wake_owner(vcpu, 1);
 	if (owes) {
 		vcpu_send_wakes(&wakes);
 		vcpu_owe_no_more(tb);
@@ -187,6 +183,6 @@ void vcpu_wake_sleeper(struct ring3_thread *tb)
 		WRITE_ONCE(vcpu->driver, 0);
 		host_andnot(vcpu_pending(vcpu), RING3_IRQ_SLEEPER);
 		r3_release(&vcpu->owner);
-		ring3_host_futex_wake(&vcpu->owner, 1);
+		vcpu_wake_owner(vcpu, 1);
 	}
 }

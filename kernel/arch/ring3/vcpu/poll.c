@@ -115,7 +115,7 @@ int vcpu_poll(struct ring3_thread *tb)
 		vcpu_owe_no_more(tb);
 	}
 	if (r3_owner_waits(o)) {
-		ring3_host_futex_wake(&vcpu->owner, 1);
+		vcpu_wake_owner(vcpu, 1);
 		/* It takes the vCPU from us, and the host may have put it on this CPU. */
 		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
 	}

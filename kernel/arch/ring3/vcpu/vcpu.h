@@ -30,13 +30,6 @@ static inline bool host_cas(u32 *p, u32 old, u32 new)
 					   __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/*
- * pending: a thread waits for the vCPU. The holder lets go at the next switch, and as it goes home it wakes the
- * one that sleeps, or lets the one that is awake go first.
- */
-#define RING3_IRQ_SLEEPER	(1u << 4)	/* on the owner word, or is about to sleep there */
-#define RING3_IRQ_WAITER	(1u << 5)	/* awake; a hint */
-
 /* vcpu.polled is what the way out of a call has to do; bits. */
 #define R3_EXIT_POLL		1u	/* links are unarmed: look at them */
 #define R3_EXIT_KICK		2u	/* KEEP sleeps beyond the next deadline */
@@ -105,7 +98,6 @@ struct ring3_cpu {
 	struct ring3_thread *called;	/* the last one; it may have come since */
 	struct ring3_wake wakes[WAKES_MAX];	/* that the holder has put off */
 	u32 n_wakes;
-	bool waiters_for_wakes;	/* WAITERS is in the owner word for these only: nobody sleeps there */
 	struct ring3_thread *woken[WOKEN];	/* the last ones that were, in turn; a hint */
 	u32 n_woken;
 	u64 next_poll;		/* of the way out of calls */

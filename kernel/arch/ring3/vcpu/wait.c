@@ -71,7 +71,7 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	enum acquired got;
 	long ret, waited = 0;
-	u32 o, waiters = 0;
+	u32 o, waiters = 0, wakes;
 
 	for (;;) {
 		got = acquire_awake(tb, bits, waiters);
@@ -80,9 +80,10 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 			r3_word_clear(&tb->word, RING3_WORD_OFFERED);
 		/* If it slept, its wake-up was that of a release, which wakes one: now another has to have it. */
 		if (got == NOT_NEEDED && waiters)
-			ring3_host_futex_wake(&vcpu->owner, 1);
+			vcpu_wake_owner(vcpu, 1);
 		if (got != TOO_LONG)
 			return got;
+		wakes = host_load(&vcpu->wakes);
 		o = host_load(&vcpu->owner) | RING3_OWNER_WAITERS;
 		if (!vcpu_announce(vcpu, o))
 			continue;
@@ -96,6 +97,10 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 			r3_word_clear(&tb->word, RING3_WORD_QUEUED);
 		if (ret != -ETIMEDOUT)
 			continue;
+		/* Nothing says any more that the thread slept, and nobody was woken since. */
+		if (!(host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER) && !r3_owner_waits(host_load(&vcpu->owner)) &&
+		    host_load(&vcpu->wakes) == wakes)
+			host_add(&ring3_region.late, 1);
 		waited += ACQUIRE_SLEEP_NS;
 		if (waited < ACQUIRE_TIMEOUT_NS)
 			continue;
@@ -188,6 +193,8 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			return 1;
 		if (ret != -ETIMEDOUT)
 			continue;
+		if (host_load(&tb->word) & (RING3_WORD_DONE | RING3_WORD_BATON))
+			host_add(&ring3_region.late, 1);
 		if (keeper_is_gone())
 			ring3_poison("the node's keeper (process %d) is gone",
 				     ring3_region.keeper_pid);

@@ -14,6 +14,13 @@
 #include <asm/timex.h>
 #include "internal.h"
 
+/* Wakes threads that sleep on the owner word. */
+void vcpu_wake_owner(struct ring3_vcpu *vcpu, int count)
+{
+	host_add(&vcpu->wakes, 1);
+	ring3_host_futex_wake(&vcpu->owner, count);
+}
+
 void vcpu_wake(struct ring3_thread *tb, u32 w)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(r3t_vcpu(tb));
@@ -23,7 +30,7 @@ void vcpu_wake(struct ring3_thread *tb, u32 w)
 	if (w & RING3_WORD_SLEEPING)
 		ring3_host_futex_wake(&tb->word, 1);
 	else if (w & RING3_WORD_QUEUED)
-		ring3_host_futex_wake(&r3t_vcpu(tb)->owner, INT_MAX);
+		vcpu_wake_owner(r3t_vcpu(tb), INT_MAX);
 }
 
 /*
@@ -38,9 +45,7 @@ static bool wake_later(struct ring3_thread *tb, u32 w)
 	if (vcpu != r3t_vcpu(tb) || cpu->n_wakes == WAKES_MAX || !vcpu_is_crowded(cpu, ring3_clock()))
 		return false;
 	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
-	/* So that it does not let go by the fast path. */
-	if (!r3_keep_waiters(&vcpu->owner))
-		cpu->waiters_for_wakes = true;
+	r3_owe(&vcpu->owner);
 	return true;
 }
 

@@ -239,6 +239,7 @@ impl Facts {
             join: self.join.clone(),
             base: self.region.base(),
             calls: calls(self.region.counts()),
+            late: self.region.late(),
             mem: Memory {
                 size: self.region.size(),
                 resident: self.region.resident(),

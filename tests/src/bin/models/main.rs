@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use stop::Role::{
     Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Vforked, Waiter,
 };
-use vcpu::Role::{Caller, Hander, Owner, Poller, Raiser, Server, Signaller, Twice};
+use vcpu::Role::{Caller, Freezer, Hander, Ower, Owner, Poller, Raiser, Server, Signaller, Twice};
 
 /// Name, model, whether it holds.
 type Case = (&'static str, Model, bool);
@@ -80,6 +80,21 @@ fn cases() -> Vec<Case> {
         (
             "vcpu: who hands over is late",
             vcpu::slow(&[Twice, Hander, Hander], V::Nothing),
+            true,
+        ),
+        (
+            "vcpu: a wake-up is put off",
+            vcpu(&[Poller, Ower, Caller], &[], V::Nothing),
+            true,
+        ),
+        (
+            "vcpu: a wake-up is put off, another kills",
+            vcpu(&[Poller, Ower, Freezer], &[], V::Nothing),
+            true,
+        ),
+        (
+            "vcpu: two call, another kills",
+            vcpu(&[Caller, Freezer, Caller], &[], V::Nothing),
             true,
         ),
         (
@@ -270,6 +285,26 @@ fn cases() -> Vec<Case> {
         (
             "planted: an old look at the dead",
             vcpu(&[Caller, Caller, Caller], &[1], V::Hasty),
+            false,
+        ),
+        (
+            "planted: a put-off wake-up forgotten",
+            vcpu(&[Poller, Ower, Caller], &[], V::Unowed),
+            false,
+        ),
+        (
+            "planted: WAITERS stands for put-off wake-ups, another kills",
+            vcpu(&[Poller, Ower, Freezer], &[], V::Shared),
+            false,
+        ),
+        (
+            "planted: who kills does not say that it waits",
+            vcpu(&[Caller, Freezer, Caller], &[], V::SilentKiller),
+            false,
+        ),
+        (
+            "planted: who kills is asleep before a store arrived",
+            vcpu(&[Caller, Freezer, Caller], &[], V::HastyKiller),
             false,
         ),
         (

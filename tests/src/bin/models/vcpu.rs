@@ -7,12 +7,14 @@
 //! to arrive, and so does who waits for the vCPU before it sleeps: the way out of a call is a plain store. The kernel itself is a ghost: who is in it, and nobody else may be.
 
 mod drive;
+mod freeze;
 mod hand;
 mod wait;
 
 use crate::check::{Cpu, Model, Program, State, WORDS};
 use crate::lock;
 use drive::{acquire_and_drive, leave, start};
+use freeze::freeze;
 use hand::{from_dead, hand};
 use wait::{poll, wait};
 
@@ -28,8 +30,12 @@ const SERVED: usize = 5;
 const POISONED: usize = 6;
 const HANDING: usize = 7;
 
+/// cpu->waiters_for_wakes, of the protocol that Plant::Shared has.
+const FOR_WAKES: usize = 8;
+
 use crate::lock::{
-    RING3_OWNER_POLLING as POLLING, RING3_OWNER_TID as TID, RING3_OWNER_WAITERS as WAITERS,
+    RING3_OWNER_OWES as OWES, RING3_OWNER_POLLING as POLLING, RING3_OWNER_TID as TID,
+    RING3_OWNER_WAITERS as WAITERS,
 };
 
 /// Bits of PENDING: what is to be served, and RING3_IRQ_SLEEPER.
@@ -76,6 +82,14 @@ pub enum Plant {
     AnyBaton,
     /// ring3_take_from_dead() does not look again whether the dead one has the vCPU still.
     Hasty,
+    /// A put-off wake-up is no reason to leave the fast path.
+    Unowed,
+    /// A put-off wake-up sets WAITERS, and who releases wakes nobody for it but a sleeper that has asked; kill.c does not.
+    Shared,
+    /// kill.c's waiter does not say in `pending` that it waits.
+    SilentKiller,
+    /// kill.c's waiter sleeps at once, while a store may be on its way.
+    HastyKiller,
 }
 
 /// Registers: what was loaded, the thread's own WAITERS flag, why it drives, what ends its wait for the vCPU.
@@ -85,6 +99,8 @@ const WHY: usize = 2;
 const BITS: usize = 3;
 /// Somebody else's call was ended by what was taken from `pending`.
 const TAKEN: usize = 4;
+/// A wake-up of WORD was put off.
+const OWED: usize = 5;
 
 fn tid(cpu: &Cpu) -> u8 {
     cpu.me() as u8 + 1
@@ -112,6 +128,10 @@ pub enum Role {
     Hander,
     /// A signal for the thread that waits.
     Signaller,
+    /// A Raiser that puts its wake-ups off until it releases: wake_later().
+    Ower,
+    /// Sends a SIGKILL: keeps all out of the kernel meanwhile. gate/kill.c
+    Freezer,
 }
 
 mod pc {
@@ -191,6 +211,18 @@ mod pc {
     pub const GIVE_WAY_CLEAR: u8 = 84;
     pub const GIVE_WAY_RELEASE: u8 = 85;
     pub const GIVE_WAY_WAKE: u8 = 86;
+    pub const RELEASE_ASKED: u8 = 87;
+    pub const RELEASE_OWED: u8 = 88;
+    pub const OWE: u8 = 89;
+    pub const FREEZE: u8 = 90;
+    pub const FREEZE_SAY: u8 = 91;
+    pub const FREEZE_ASK: u8 = 92;
+    pub const FREEZE_DRAIN: u8 = 93;
+    pub const FREEZE_SLEEP: u8 = 94;
+    pub const FROZEN: u8 = 95;
+    pub const THAW: u8 = 96;
+    pub const THAW_WAKE: u8 = 97;
+    pub const THAW_KICK: u8 = 98;
 }
 
 /// What a driver does when its poll gave up.
@@ -201,8 +233,9 @@ const LOOKS: u8 = 2;
 fn thread(role: Role, plant: Plant, mortals: bool) -> Program {
     Box::new(move |cpu| match cpu.pc() {
         pc::START => start(cpu, role),
-        1..=19 | 81..=83 => acquire_and_drive(cpu, role, plant, mortals),
-        20..=28 | 84..=86 => leave(cpu, role, plant),
+        1..=19 | 81..=83 | pc::OWE => acquire_and_drive(cpu, role, plant, mortals),
+        20..=28 | 84..=88 => leave(cpu, role, plant),
+        90..=98 => freeze(cpu, plant),
         29..=39 => wait(cpu, plant, mortals),
         40..=59 => poll(cpu, plant),
         60..=69 => hand(cpu, plant),

@@ -11,12 +11,13 @@ pub fn start(cpu: &mut Cpu, role: Role) {
             cpu.go(if got { pc::DRIVE } else { pc::ACQUIRE });
         }
         Role::Server if cpu.load(OWNER) & TID == tid => cpu.go(pc::DRIVE),
-        Role::Raiser | Role::Server => {
+        Role::Raiser | Role::Server | Role::Ower => {
             cpu.set_bits(PENDING, WORK);
             cpu.set(WHY, LOOKS);
             cpu.go(pc::TRY);
         }
         Role::Owner | Role::Twice => cpu.go(pc::WAIT),
+        Role::Freezer => cpu.go(pc::FREEZE),
         Role::Signaller => {
             if cpu.set_bits(WORD, SIGNAL) & SLEEPING != 0 {
                 cpu.go(pc::SIGNALLED);
@@ -177,16 +178,33 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
         // handle() in irq.c
         pc::SERVE_WAITERS => {
             cpu.set_bits(OWNER, WAITERS);
+            cpu.ghost(FOR_WAKES, 0);
             let other = cpu.get(TAKEN) != 0;
             cpu.go(if other { pc::NOTIFY } else { pc::SERVE });
         }
         pc::NOTIFY => {
             let w = cpu.set_bits(WORD, DONE);
             cpu.go(match w {
+                w if w & SLEEPING != 0 && role == Role::Ower => pc::OWE,
                 w if w & SLEEPING != 0 => pc::NOTIFY_WAKE,
                 w if w & QUEUED != 0 => pc::NOTIFY_QUEUED,
                 _ => pc::SERVE,
             });
+        }
+        // wake_later()
+        pc::OWE => {
+            cpu.set(OWED, 1);
+            match plant {
+                Plant::Unowed => {}
+                Plant::Shared if cpu.set_bits(OWNER, WAITERS) & WAITERS == 0 => {
+                    cpu.ghost(FOR_WAKES, 1);
+                }
+                Plant::Shared => {}
+                _ => {
+                    cpu.set_bits(OWNER, OWES);
+                }
+            }
+            cpu.go(pc::SERVE);
         }
         pc::NOTIFY_WAKE => {
             cpu.futex_wake(WORD, false);
@@ -212,6 +230,14 @@ fn instead(cpu: &Cpu, plant: Plant) -> u8 {
     }
 }
 
+/// The vCPU was let go by vcpu_release(), and its sleeper woken.
+fn released(cpu: &Cpu) -> u8 {
+    match cpu.get(OWED) {
+        0 => pc::LOOK_AGAIN,
+        _ => pc::RELEASE_OWED,
+    }
+}
+
 /// The way out: .Lleave in entry.S, then ring3_host_leave().
 pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
     let tid = tid(cpu);
@@ -226,15 +252,30 @@ pub fn leave(cpu: &mut Cpu, role: Role, plant: Plant) {
             cpu.go(pc::LOOK_AGAIN);
         }
         pc::RELEASE => {
+            let for_wakes = cpu.load(FOR_WAKES) != 0;
             let wake = lock::r3_owner_waits(cpu.swap(OWNER, 0)) && plant != Plant::NoWake;
-            cpu.go(if wake {
-                pc::RELEASE_WAKE
-            } else {
-                pc::LOOK_AGAIN
+            cpu.ghost(FOR_WAKES, 0);
+            cpu.go(match wake {
+                true if for_wakes => pc::RELEASE_ASKED,
+                true => pc::RELEASE_WAKE,
+                false => released(cpu),
+            });
+        }
+        pc::RELEASE_ASKED => {
+            let asked = cpu.load(PENDING) & ASKED != 0;
+            cpu.go(match asked {
+                true => pc::RELEASE_WAKE,
+                false => released(cpu),
             });
         }
         pc::RELEASE_WAKE => {
             cpu.futex_wake(OWNER, false);
+            cpu.go(released(cpu));
+        }
+        // vcpu_send_wakes()
+        pc::RELEASE_OWED => {
+            cpu.set(OWED, 0);
+            cpu.futex_wake(WORD, false);
             cpu.go(pc::LOOK_AGAIN);
         }
         pc::LOOK_AGAIN => {

@@ -41,6 +41,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	enum acquired got;
+	bool waits;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -72,12 +73,16 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return vcpu_wait(tb, CALLED);
 
 	case R3_PARK_YIELD:
-		vcpu_release(vcpu, false);
+		waits = vcpu_release(vcpu, false);
 		vcpu_give_way(vcpu);
 		if (r3t_call(tb) == R3_CALL_DONE) {
-			/* Home; what is still runnable is KEEP's to run. */
+			/*
+			 * Home; what is still runnable is run by the thread that has the vCPU next. KEEP comes with the next tick, in case
+			 * that one was killed or has no CPU; at once where nobody else comes.
+			 */
 			host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
-			ring3_kick(vcpu);
+			if (!waits && r3_owner_is_free(host_load(&vcpu->owner)))
+				ring3_kick(vcpu);
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}

@@ -92,7 +92,7 @@ enum waits {
 /* lock.c */
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 void vcpu_give_way(struct ring3_vcpu *vcpu);
-void vcpu_release(struct ring3_vcpu *vcpu, bool watched);
+bool vcpu_release(struct ring3_vcpu *vcpu, bool watched);
 bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters);
 bool vcpu_is_handed(struct ring3_thread *tb);
 bool vcpu_take_offer(struct ring3_thread *tb);

@@ -51,13 +51,16 @@ void vcpu_give_way(struct ring3_vcpu *vcpu)
 		host_pause();
 }
 
-/* `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. */
-void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
+/*
+ * `watched`: the thread, which lets go of an idle vCPU, sees to the deadline itself. True: a thread that slept for the vCPU
+ * was woken.
+ */
+bool vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	struct ring3_thread *tb = (struct ring3_thread *)READ_ONCE(vcpu->driver);
 	struct wakes wakes;
-	bool owes = cpu->n_wakes;
+	bool owes = cpu->n_wakes, waits;
 
 	if (watched && host_load(&cpu->away))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) & ~R3_EXIT_KICK);
@@ -67,13 +70,15 @@ void vcpu_release(struct ring3_vcpu *vcpu, bool watched)
 	if (owes)
 		vcpu_owe(tb);
 	vcpu_take_wakes(cpu, &wakes);
-	if (r3_release(&vcpu->owner))
+	waits = r3_release(&vcpu->owner);
+	if (waits)
 		vcpu_wake_owner(vcpu, 1);
 	if (owes) {
 		vcpu_send_wakes(&wakes);
 		vcpu_owe_no_more(tb);
 	}
 	ring3_ports_call();
+	return waits;
 }
 
 bool vcpu_try_acquire(struct ring3_thread *tb, u32 waiters)

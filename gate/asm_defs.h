@@ -22,6 +22,7 @@
 #define WORD_TCB		4	/* struct gate_tcb * */
 #define WORD_VFORK		10	/* of a process's first thread: who waits for its exec or end, see vfork_wait() */
 #define WORD_COUNTS		5	/* RING3_STAT_COUNTS words: what this thread has not added to region->stat yet */
+#define WORD_LEFT		12	/* in virtual time: the host zeroes it when the thread has ended */
 #define WORD_STOPPING		11	/* sigstop.c */
 #define WORD_DIRECT		(WORD_COUNTS + RING3_STAT_DIRECT)
 #define WORD_STRAIGHT		(WORD_COUNTS + RING3_STAT_STRAIGHT)

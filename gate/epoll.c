@@ -149,6 +149,14 @@ void ep_inherited(void)
 	}
 }
 
+/* Has it members, and all of them in the node? */
+bool ep_of_node(u32 fd)
+{
+	const struct ep *ep = ep_get(fd);
+
+	return ep && READ_ONCE(ep->sides) == EP_NODE;
+}
+
 bool ep_known(u32 fd)
 {
 	return ep_find(fd);

@@ -276,6 +276,39 @@ long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 	return making_ends(fd_adopt(fd, nr, a0, a1, a2, a3));
 }
 
+/* pipe2() in the node. */
+long fd_create_pipe(u32 flags, u64 user)
+{
+	s32 pair[2];
+	long ret;
+
+	making_begins();
+	pair[0] = fd_placeholder(flags & O_CLOEXEC);
+	making_at(pair[0]);
+	if (pair[0] < 0)
+		return making_ends(pair[0]);
+	pair[1] = fd_placeholder(flags & O_CLOEXEC);
+	making_at(pair[1]);
+	ret = pair[1];
+	if (pair[1] >= 0)
+		ret = pair[1] < RING3_FDS_MAX ? image_call3(RING3_NR_PIPE, pair[0], pair[1], flags) : -EMFILE;
+	if (ret < 0) {
+		host_syscall1(__NR_close, pair[0]);
+		if (pair[1] >= 0)
+			host_syscall1(__NR_close, pair[1]);
+		return making_ends(ret);
+	}
+	map_set(gate_fdmap()->node, pair[0]);
+	map_set(gate_fdmap()->node, pair[1]);
+	making_ends(0);
+	if (gate_copy_out(user_ptr(user), pair, sizeof(pair))) {
+		fd_drop(pair[0]);
+		fd_drop(pair[1]);
+		return -EFAULT;
+	}
+	return 0;
+}
+
 /* A host number goes away: so does what stands for it in the node. */
 static void proxy_drop(u32 fd)
 {

@@ -72,6 +72,9 @@ struct gate_tcb {
 	u32 traceme;		/* ... that wants to be traced from its exec on */
 	u32 lent;		/* a vfork child: its parent takes this area back */
 	u32 tid;		/* of the host; 0: has not begun */
+	u64 clear_tid;		/* in virtual time: what set_tid_address() names, or 0 */
+	u64 child_set_tid;	/* ... and CLONE_CHILD_SETTID and _CLEARTID, of the thread that this one makes, or that begins */
+	u64 child_clear_tid;
 	u64 process;		/* of those that have had this memory; a thread has its creator's */
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;
@@ -339,15 +342,24 @@ void signal_set_mask(u64 mask);
 void signal_drain_node(void);			/* thread->sigq to the host */
 
 /* sim.c: virtual time */
+struct clone_args;
 void sim_start(void);
 void sim_begin(struct ring3_thread *t, s32 tid);
 void sim_turn(void);
 void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own);
 void sim_killed(void) __attribute__((noreturn));
 void sim_nap(u64 *ns);
+u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid);
+void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number);
+bool sim_clone_again(struct clone_args *args, long error);
+void sim_exit_task(int code);
+void sim_exit(void);
+long sim_tid_address(u64 address);
 
 /* tsc.c */
 bool tsc_read(struct sigcontext *sc);
+bool tsc_virtual(struct sigcontext *sc);
+void tsc_start(void);
 
 /* cpuid.c */
 bool cpuid_knows(u64 key);			/* will cpuid_start() write into this file's text? */

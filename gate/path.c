@@ -144,6 +144,26 @@ static u32 match_etc(const struct part *part, u32 count, char *as, u32 size)
 	return image_call3(__NR_faccessat, AT_FDCWD, as, 0) ? 0 : 2;
 }
 
+/* What /proc says of the machine, where time is the node's. */
+static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
+{
+	static const char *const files[] = { "uptime", "stat", "loadavg", "meminfo", "vmstat", "interrupts", "softirqs" };
+	u32 i;
+
+	for (i = 0; count == 2 && i < ARRAY_SIZE(files); i++) {
+		if (is(&part[1], files[i])) {
+			gate_format(as, size, "/proc/%s", files[i]);
+			return 2;
+		}
+	}
+	if (count == 5 && is(&part[1], "sys") && is(&part[2], "kernel") && is(&part[3], "random") &&
+	    (is(&part[4], "uuid") || is(&part[4], "boot_id"))) {
+		gate_format(as, size, "/proc/sys/kernel/random/%s", is(&part[4], "uuid") ? "uuid" : "boot_id");
+		return 5;
+	}
+	return 0;
+}
+
 /*
  * How many of these parts are a prefix of ours (0: none), and in `as` what the
  * node calls it.
@@ -156,6 +176,11 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 	if (count < 2)
 		return 0;
 	if (is(&part[0], "proc")) {
+		if (unlikely(policy_sim())) {
+			own = match_machine(part, count, as, size);
+			if (own)
+				return own;
+		}
 		if (is(&part[1], "net")) {
 			gate_format(as, size, "/proc/net");
 			return 2;

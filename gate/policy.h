@@ -124,6 +124,7 @@ static inline void *user_ptr(u64 p)
 long fd_create(bool cloexec, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_adopt(long host_fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3);
 long fd_placeholder(bool cloexec);
+long fd_create_pipe(u32 flags, u64 user);	/* pipe2(), into the program's array */
 void fd_drop(u32 fd);		/* closes it on both sides */
 void fd_start(void);		/* once, when the process joins */
 long do_close(struct gate_regs *r);
@@ -249,6 +250,7 @@ enum ep_side {
 long do_epoll_create(struct gate_regs *r);
 long do_epoll_ctl(struct gate_regs *r);
 long do_epoll_wait(struct gate_regs *r);
+bool ep_of_node(u32 fd);		/* an epoll all of whose members are the node's */
 bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
 bool ep_has_twin(u32 fd);	/* what holds this number on the host is an epoll */
 void ep_shared(void);		/* another process is about to have ours */

@@ -459,6 +459,8 @@ static void fault(int sig, siginfo_t *info, struct ucontext *uc)
 	}
 	if (in_gate(rip))
 		crash(info, uc, "the gate", RING3_GATE_BASE);
+	if (unlikely(gate.sim) && sc->trapno == GENERAL_PROTECTION && tsc_virtual(sc))
+		return;
 
 	switch (patch_fault(uc)) {
 	case PATCH_RETRY:

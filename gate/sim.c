@@ -6,6 +6,7 @@
  */
 #include "internal.h"
 #include "ring3_sim.h"
+#include <linux/sched.h>
 
 #define NAP_FIRST_NS	10000UL		/* of virtual time */
 #define NAP_MAX_NS	1000000UL
@@ -25,8 +26,72 @@ void sim_nap(u64 *ns)
 /* A new thread, before it does anything that others could see. */
 void sim_turn(void)
 {
+	struct gate_tcb *tcb;
+
+	if (likely(!gate.sim))
+		return;
+	image_call0(RING3_NR_TURN);
+	tcb = gate_tcb();
+	tcb->clear_tid = tcb->child_clear_tid;
+	if (tcb->child_set_tid)
+		gate_copy_out((void *)tcb->child_set_tid, &gate_thread()->tid, sizeof(s32));
+}
+
+/*
+ * The words for a thread's number are written and cleared in its turn: the host would do so before or after
+ * it. Returns the flags that are left for the host.
+ */
+u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid)
+{
+	if (!gate.sim)
+		return flags;
+	tcb->child_set_tid = flags & CLONE_CHILD_SETTID ? child_tid : 0;
+	tcb->child_clear_tid = flags & CLONE_CHILD_CLEARTID ? child_tid : 0;
+	return flags & ~(u64)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
+}
+
+/* The word that is cleared at the thread's end: by the node, which wakes who waits there. */
+long sim_tid_address(u64 address)
+{
+	gate_tcb()->clear_tid = address;
+	return host_syscall0(__NR_gettid);
+}
+
+/* Its number, so that two runs have the same: the host's next one depends on what else has begun there. */
+void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number)
+{
+	if (args->set_tid_size || !t->ret)
+		return;
+	*number = t->ret;
+	args->set_tid = (u64)number;
+	args->set_tid_size = 1;
+	if (*size < CLONE_ARGS_SIZE_VER1)
+		*size = CLONE_ARGS_SIZE_VER1;
+}
+
+/* The host has refused with `error': once more without, where it was for the number (no namespace of our own, or in use)? */
+bool sim_clone_again(struct clone_args *args, long error)
+{
+	if (!gate.sim || !args->set_tid_size || (error != -EPERM && error != -EEXIST))
+		return false;
+	args->set_tid = args->set_tid_size = 0;
+	return true;
+}
+
+/* The thread's task ends, and who joins it goes on when the host has ended it: see sim_exit(). */
+void sim_exit_task(int code)
+{
+	struct ring3_thread *t = gate_thread();
+
+	WRITE_ONCE(t->gate[WORD_LEFT], 1);
+	image_call3(RING3_NR_EXIT, code, gate_tcb()->clear_tid, &t->gate[WORD_LEFT]);
+}
+
+/* The last but one call of a thread: what it has of memory of the program's, or the gate's, is others' from here on. */
+void sim_exit(void)
+{
 	if (unlikely(gate.sim))
-		image_call0(RING3_NR_TURN);
+		host_syscall1(__NR_set_tid_address, (long)&gate_thread()->gate[WORD_LEFT]);
 }
 
 /* The host has made thread `tid', whose task is in t. */

@@ -5,11 +5,10 @@
  * Theory of operation
  * -------------------
  * Time, sleeps, randomness, signals between programs and ends of children are the node's kernel's: such calls are
- * passed to it. Pipes, unix sockets and futexes are the host's still. A thread that waited for one of them on the host would
+ * passed to it, and pipes, eventfds and timerfds are its descriptors. Futexes, unix sockets, FIFOs and terminals are the host's still. A thread that waited for one of them on the host would
  * keep the turn, and no other program could make it ready. So the gate makes such a call when it does not wait. Until then the
  * thread sleeps in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). A descriptor becomes ready by what
- * programs of the node do, so two runs agree. The end of a thread is the exception: the host clears its futex word in
- * real time, so a thread that joins another may look once more in one run than in the next.
+ * programs of the node do, so two runs agree.
  */
 #include "internal.h"
 #include "policy.h"
@@ -17,6 +16,10 @@
 #include <linux/wait.h>
 
 #define NSEC		1000000000ull
+/* Newer than the headers that this may be built with. */
+#define NR_FUTEX_WAITV		449
+#define NR_FUTEX_WAKE		454
+#define NR_FUTEX_REQUEUE	456
 #define MSEC		1000000ull
 
 bool policy_sim(void)
@@ -120,6 +123,26 @@ static long do_waits(struct gate_regs *r, gate_handler handler)
 }
 
 /* Are all descriptors of the set the node's? Then it waits there, exactly. */
+static bool set_of_node(const struct gate_regs *r)
+{
+	u64 bits[3][SET_WORDS] = { 0 }, all;
+	u64 i, fd, n = r->a[0];
+
+	if (n > SET_WORDS * 64 || sets(r, bits, false))
+		return false;
+	for (i = 0; i < (n + 63) / 64; i++) {
+		all = bits[0][i] | bits[1][i] | bits[2][i];
+		if (n - i * 64 < 64)
+			all &= (1ull << (n - i * 64)) - 1;
+		for (; all; all &= all - 1) {
+			fd = i * 64 + __builtin_ctzll(all);
+			if (!fd_is_node(fd))
+				return false;
+		}
+	}
+	return n;
+}
+
 static bool all_of_node(const struct gate_regs *r)
 {
 	struct pollfd p;
@@ -251,6 +274,26 @@ static long do_poll_nothing(struct gate_regs *r)
 	return ret;
 }
 
+/* One CPU, the first: how many the host has decides nothing here. */
+static long do_getcpu(struct gate_regs *r)
+{
+	u32 zero = 0;
+
+	if ((r->a[0] && gate_copy_out(user_ptr(r->a[0]), &zero, sizeof(zero))) ||
+	    (r->a[1] && gate_copy_out(user_ptr(r->a[1]), &zero, sizeof(zero))))
+		return -EFAULT;
+	return 0;
+}
+
+static long do_getaffinity(struct gate_regs *r)
+{
+	u64 first = 1;
+
+	if (r->a[1] < sizeof(first) || r->a[1] % sizeof(first))
+		return -EINVAL;
+	return gate_copy_out(user_ptr(r->a[2]), &first, sizeof(first)) ? -EFAULT : (long)sizeof(first);
+}
+
 static long on_host(struct gate_regs *r)
 {
 	return gate_host_regs(r);
@@ -267,6 +310,9 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 	case __NR_nanosleep:
 	case __NR_clock_nanosleep:
 	case __NR_getrandom:
+	case __NR_getrusage:
+	case __NR_times:
+	case __NR_sysinfo:
 	case __NR_sched_yield:
 	case __NR_rt_sigtimedwait:
 	case __NR_pause:
@@ -284,6 +330,12 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 	case __NR_rt_sigqueueinfo:
 	case __NR_rt_tgsigqueueinfo:
 		return image_pass(r);
+	case __NR_getcpu:
+		return do_getcpu(r);
+	case __NR_sched_getaffinity:
+		return do_getaffinity(r);
+	case __NR_sched_setaffinity:
+		return 0;
 	case __NR_rt_sigsuspend:
 		return do_suspend(r);
 	case __NR_wait4:
@@ -291,6 +343,11 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 		return do_child(r);
 	case __NR_futex:
 		return do_futex(r);
+	case NR_FUTEX_WAITV:
+	case NR_FUTEX_WAKE ... NR_FUTEX_REQUEUE:
+		return -ENOSYS;
+	case __NR_set_tid_address:
+		return sim_tid_address(r->a[0]);
 	case __NR_rt_sigprocmask:
 	case __NR_rt_sigaction:
 		return do_mirror(r, handler);
@@ -313,11 +370,21 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 		return all_of_node(r) ? handler(r) : do_waits(r, handler);
 	case __NR_select:
 	case __NR_pselect6:
-		return do_waits(r, handler);
+		return set_of_node(r) ? handler(r) : do_waits(r, handler);
 	case __NR_epoll_wait:
 	case __NR_epoll_pwait:
 	case __NR_epoll_pwait2:
-		return do_waits(r, handler);
+		return fd_is_node(r->a[0]) && ep_of_node(r->a[0]) ? handler(r) : do_waits(r, handler);
+	case __NR_pipe:
+		return fd_create_pipe(0, r->a[0]);
+	case __NR_pipe2:
+		return fd_create_pipe(r->a[1], r->a[0]);
+	case __NR_eventfd:
+		return fd_create(false, __NR_eventfd2, r->a[0], 0, 0, 0);
+	case __NR_eventfd2:
+		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
+	case __NR_timerfd_create:
+		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
 	}
 	return handler(r);
 }

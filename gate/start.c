@@ -203,6 +203,7 @@ void gate_start(u64 *sp)
 	signal_start();
 	if (gate.sim)
 		sim_start();
+	tsc_start();
 	limits_start(!after);
 	if (after) {
 		cred_align(auxv);	/* what exec does to capabilities depends on them */

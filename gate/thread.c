@@ -422,7 +422,9 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 		return -ERESTARTNOINTR;
 	}
 	mask = signal_block_all();
-	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], NULL, t);
+	do
+		ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], NULL, t);
+	while (unlikely(ret < 0) && nr == __NR_clone3 && sim_clone_again((struct clone_args *)a[0], ret));
 	if (ret) {
 		fork_hook(GATE_FORK_PARENT);
 		if (ret < 0)
@@ -491,6 +493,8 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	ctcb->forced_mask = tcb->forced_mask;
 	ctcb->borrowed = !(flags & CLONE_THREAD);
 	ctcb->lent = !!(flags & CLONE_VFORK);
+	ctcb->child_set_tid = tcb->child_set_tid;
+	ctcb->child_clear_tid = tcb->child_clear_tid;
 	seccomp_inherit(ctcb, tcb);
 	if (flags & CLONE_VFORK)
 		ctcb->alt = tcb->alt;
@@ -526,7 +530,9 @@ static long clone_shared(struct gate_regs *r, struct ring3_thread *t, u64 flags,
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
-	ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there, t);
+	do
+		ret = gate_clone_raw(nr, a[0], a[1], a[2], a[3], a[4], there, t);
+	while (unlikely(ret < 0) && nr == __NR_clone3 && sim_clone_again(&req->args, ret));
 	WRITE_ONCE(tcb->parked, 0);
 	if (ret > 0 && gate.sim) {
 		sim_begin(t, ret);
@@ -574,16 +580,22 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 /*
  * clone() has one argument for the pidfd's address and for CLONE_PARENT_SETTID's, which we need (own_parent_tid()): so it
  * becomes a clone3(). Not where that would make something work that Linux refuses, nor where the host's is out of
- * reach (a container's filter).
+ * reach (a container's filter). In virtual time each is one: it has the number, see sim_clone_number().
  */
 static bool clone_anew(struct clone_request *req, u64 flags, const long a[5])
 {
+	bool pidfd = flags & CLONE_PIDFD;
+
 	flags = (u32)flags;
-	if (likely(!(flags & CLONE_PIDFD)) || (flags & (CLONE_PARENT_SETTID | CLONE_DETACHED | CLONE_THREAD)) ||
+	if (likely(!pidfd && !gate.sim) ||
+	    (flags & CLONE_DETACHED) || (pidfd && (flags & (CLONE_PARENT_SETTID | CLONE_THREAD))) ||
 	    host_syscall2(__NR_clone3, 0, 0) == -ENOSYS)
 		return false;
 	req->args.flags = flags & ~(u64)CSIGNAL;
-	req->args.pidfd = a[2];
+	if (pidfd)
+		req->args.pidfd = a[2];
+	else
+		req->args.parent_tid = a[2];
 	req->args.child_tid = a[3];
 	/* Who has its parent's parent tells of its end by the signal that the parent has. */
 	req->args.exit_signal = flags & CLONE_PARENT ? 0 : flags & CSIGNAL;
@@ -618,6 +630,7 @@ long gate_clone(struct gate_regs *r)
 	struct ring3_thread *t;
 	u64 numbers;
 	u32 stamp;
+	s32 number;
 	long ret, nr;
 
 	switch (r->nr) {
@@ -625,6 +638,7 @@ long gate_clone(struct gate_regs *r)
 	case __NR_vfork:
 		flags = SIGCHLD | (r->nr == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0);
 		a[1] = a[2] = a[3] = a[4] = 0;
+		new_args = gate.sim && clone_anew(&req, flags, a);
 		break;
 	case __NR_clone:
 		flags = (u32)r->a[0];
@@ -664,11 +678,14 @@ long gate_clone(struct gate_regs *r)
 	if (!(flags & CLONE_THREAD))
 		limits_fork(proc_of(t));
 	flags &= ~(u64)CLONE_NEWNET;	/* a network is the node's business alone (ns.c) */
+	flags = sim_clone(gate_tcb(), flags, r->nr == __NR_clone3 ? req.args.child_tid : (u64)a[3]);
 	if (new_args) {
 		wanted = own_parent_tid(t, &flags, (u64 *)&req.args.parent_tid, false);
 		if (gate.sim)
 			req.args.exit_signal = 0;
 		req.args.flags = host_flags(flags) & ~(r->nr == __NR_clone3 ? 0 : (u64)CSIGNAL);
+		if (gate.sim)
+			sim_clone_number(&req.args, &size, t, &number);
 		a[0] = (long)&req;
 		a[1] = size;
 	} else {
@@ -697,13 +714,17 @@ void gate_exit_task(struct gate_regs *r)
 	signal_block_all();
 	stat_flush();
 	vfork_done(gate_thread());
-	image_call1(RING3_NR_EXIT, r->a[0]);
+	if (unlikely(gate.sim))
+		sim_exit_task(r->a[0]);
+	else
+		image_call1(RING3_NR_EXIT, r->a[0]);
 }
 
 long gate_exit(struct gate_regs *r)
 {
 	struct gate_tcb *tcb = gate_tcb();
 
+	sim_exit();
 	/* A vfork child's area is taken back by its parent (clone_shared). */
 	if (tcb->lent)
 		gate_exit_raw(r->a[0], &tcb->parked);
@@ -772,6 +793,13 @@ long gate_prctl(struct gate_regs *r)
 		return seccomp_prctl(r);
 	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)
 		return limits_pdeath(r);
+	if (gate.sim && r->a[0] == PR_SET_TSC)
+		return r->a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;
+	if (gate.sim && r->a[0] == PR_GET_TSC) {
+		s32 enabled = PR_TSC_ENABLE;
+
+		return gate_copy_out((void *)r->a[1], &enabled, sizeof(enabled)) ? -EFAULT : 0;
+	}
 	if (cred_prctl_is(r->a[0]))
 		return cred_prctl(r);
 	return gate_host_regs(r);

@@ -5,9 +5,12 @@
  * PR_SET_TSC with PR_TSC_SIGSEGV holds for the thread, whatever code it runs. The image and the gate read the counter in
  * many places; there it is read for them, in the handler of the fault. The program's own reads get the signal that it
  * asked for.
+ *
+ * In virtual time no program may read it: it gets the node's clock, in ns.
  */
 #include "internal.h"
 #include <linux/prctl.h>
+#include <linux/time_types.h>
 
 static bool is_rdtsc(const u8 *at)
 {
@@ -17,6 +20,37 @@ static bool is_rdtsc(const u8 *at)
 static bool is_rdtscp(const u8 *at)
 {
 	return at[0] == 0x0f && at[1] == 0x01 && at[2] == 0xf9;
+}
+
+/* The program may not see how long the host has really taken. */
+void tsc_start(void)
+{
+	if (gate.sim && host_syscall2(__NR_prctl, PR_SET_TSC, PR_TSC_SIGSEGV))
+		gate_warn("the host does not hide its cycle counter from programs; two runs of those that read it differ");
+}
+
+/* A general protection fault in the program: true if it reads the counter of a node in virtual time. */
+bool tsc_virtual(struct sigcontext *sc)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	stack_t alt = tcb_call_altstack(tcb);
+	struct __kernel_timespec ts = { 0 };
+	u8 at[3] = { 0 };
+	u64 ns;
+
+	if (gate_copy_in(at, (const void *)sc->rip, 2) || (!is_rdtsc(at) && gate_copy_in(at, (const void *)sc->rip, 3)) ||
+	    (!is_rdtsc(at) && !is_rdtscp(at)))
+		return false;
+	/* As sud_call(): the image's stacks are not the alternate one, so a fault there would come to the top of this. */
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	image_call2(__NR_clock_gettime, CLOCK_MONOTONIC, &ts);
+	ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
+	if (is_rdtscp(at))
+		sc->rcx = 0;
+	sc->rip += is_rdtscp(at) ? 3 : 2;
+	sc->rax = (u32)ns;
+	sc->rdx = ns >> 32;
+	return true;
 }
 
 /* A general protection fault in the image or the gate: true if it was this one, and the thread can go on. */

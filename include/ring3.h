@@ -140,8 +140,8 @@ enum ring3_state {
  */
 #define RING3_NR_CLONE		0x1003
 /*
- * EXIT(code): ends the calling task; EXIT_GROUP(code): all tasks of its
- * process. Both return 0 to the caller, whose thread block is dead after
+ * EXIT(code, clear, left): ends the calling task; EXIT_GROUP(code): all tasks of its
+ * process. Of EXIT's words see ring3_sim.h; elsewhere they are 0. Both return 0 to the caller, whose thread block is dead after
  * that: it must not enter again. The memory is reused once the tid is gone.
  */
 #define RING3_NR_EXIT		0x1004
@@ -218,7 +218,9 @@ enum ring3_state {
 /* ring3_sim.h */
 #define RING3_NR_TURN		0x101d
 #define RING3_NR_BEGIN		0x101e
-#define RING3_NR_MAX		0x101f	/* numbers from here on are no calls */
+#define RING3_NR_FUTEX_PAGE	0x101f
+#define RING3_NR_PIPE		0x1020
+#define RING3_NR_MAX		0x1021	/* numbers from here on are no calls */
 
 
 #define RING3_FDS_MAX		65536	/* node descriptors lie below this number */

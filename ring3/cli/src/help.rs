@@ -178,10 +178,10 @@ Examples:
 
 pub const SIM: &str = "\
 Example:
-  ring3 sim --real-time examples/sim/dumbbell.yaml
+  ring3 sim examples/sim/dumbbell.yaml
   ring3 sim --real-time FILE.yaml --seeds 1..20 --faults crash,partition --minimize
 
-Time is real as yet: --real-time is needed.
+Time is virtual: two runs of one seed are equal, and take as long as the work in them. The image is `make sim`.
 
 A scenario is a configuration file of the simulator Shadow, or one with the keys `links`, `topology`, `events`
 and `sim`: docs/sim.md describes them, examples/sim has some. What it makes lies in its data directory: hosts/HOST/PROGRAM.N.stdout and .stderr, captures,

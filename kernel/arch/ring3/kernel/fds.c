@@ -16,6 +16,7 @@
 #include <linux/fs.h>
 #include <linux/mutex.h>
 #include <linux/net.h>
+#include <linux/pipe_fs_i.h>
 #include <linux/socket.h>
 #include <linux/syscalls.h>
 #include <asm/ring3.h>
@@ -102,4 +103,28 @@ long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3)
 	fd = call_at(at, nr, a0, a1, a2, a3);
 	mutex_unlock(&at_lock);
 	return fd;
+}
+
+/* PIPE(first, second, flags): pipe2() at two numbers that the gate has reserved. */
+long ring3_sys_pipe(int first, int second, int flags)
+{
+	struct file *files[2];
+	int ret;
+
+	if (flags & ~(O_CLOEXEC | O_NONBLOCK | O_DIRECT))
+		return -EINVAL;
+	ret = create_pipe_files(files, flags);
+	if (ret)
+		return ret;
+	files[0]->f_mode |= FMODE_NOWAIT;	/* as pipe2() */
+	files[1]->f_mode |= FMODE_NOWAIT;
+	ret = replace_fd(first, files[0], flags & O_CLOEXEC);
+	if (ret >= 0) {
+		ret = replace_fd(second, files[1], flags & O_CLOEXEC);
+		if (ret < 0)
+			close_fd(first);
+	}
+	fput(files[0]);
+	fput(files[1]);
+	return ret < 0 ? ret : 0;
 }

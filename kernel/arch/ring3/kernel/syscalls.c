@@ -72,7 +72,7 @@ long ring3_dispatch(struct ring3_thread *tb)
 	case RING3_NR_CLONE:
 		return ring3_sys_clone(a[0], a[1]);
 	case RING3_NR_EXIT:
-		return ring3_sys_exit(a[0]);
+		return ring3_sys_exit(a[0], (u32 __user *)a[1], (u32 *)a[2]);
 	case RING3_NR_EXIT_GROUP:
 		return ring3_sys_exit_group(a[0]);
 	case RING3_NR_EXEC:
@@ -119,6 +119,8 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_sendfile(a[0], a[1], a[2], a[3], a[4], (s64 __user *)a[5]);
 	case RING3_NR_BEGIN:
 		return ring3_sys_begin((struct ring3_thread *)a[0], a[1]);
+	case RING3_NR_PIPE:
+		return ring3_sys_pipe(a[0], a[1], a[2]);
 	case RING3_NR_IDS:
 		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}

@@ -41,7 +41,17 @@ struct block {
 	struct ring3_thread tb;
 	struct hlist_node of_proc;	/* in blocks_of[]: it is, or was last, its process's */
 	struct list_head gone;		/* in blocks_gone, while it has R3_F_GONE */
+#ifdef CONFIG_RING3_SIM
+	struct turn_page pages[TURN_PAGES];
+#endif
 };
+
+#ifdef CONFIG_RING3_SIM
+struct turn_page *turn_pages(struct ring3_thread *tb)
+{
+	return container_of(tb, struct block, tb)->pages;
+}
+#endif
 
 /* Under ring3_blocks, as what follows. */
 static struct hlist_head blocks_of[RING3_PROCS_MAX];
@@ -105,6 +115,9 @@ static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_f
 
 		memset(tb, 0, (void *)link - (void *)tb);
 		memset(link + 1, 0, (void *)(tb + 1) - (void *)(link + 1));
+#ifdef CONFIG_RING3_SIM
+		memset(block->pages, 0, sizeof(block->pages));
+#endif
 	} else {
 		block = kzalloc(sizeof(*block), GFP_KERNEL);
 		if (!block)
@@ -375,6 +388,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 		fdmap_put(map);
 		return -ENOMEM;
 	}
+	tb->ret = turn_number();
 	ret = start_task(tb, keep, thread ? 0 : SIGCHLD, host_pid);
 	if (!IS_ERR_VALUE(ret) && (keep & CLONE_NEWUSER))
 		ring3_map_user_ns((struct task_struct *)tb->task);
@@ -435,8 +449,9 @@ static void settle_exit(struct ring3_thread *tb)
 	}
 }
 
-long ring3_sys_exit(int code)
+long ring3_sys_exit(int code, u32 __user *clear, u32 *left)
 {
+	turn_thread_leaves(current->thread.tb, clear, left);
 	settle_exit(current->thread.tb);
 	do_exit((code & 0xff) << 8);
 }

@@ -6,15 +6,20 @@
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
+#include <linux/time64.h>
 #include <uapi/linux/poll.h>
 #include <asm/ring3.h>
+#include <asm/ring3_host.h>
 #include <asm/unistd.h>
 #include "../vcpu/internal.h"
 #include "turn.h"
 
 struct ring3_cpu ring3_cpus[NR_CPUS];
 u32 turn_hands;
+u32 turn_comers;
 s32 turn_leaving;
+struct ring3_thread *turn_leaving_thread;
+u32 *turn_leaving_word;
 
 static bool acquire(struct ring3_thread *tb)
 {
@@ -66,12 +71,34 @@ static void hand_over(struct ring3_thread *to)
 		ring3_host_futex_wake(&to->word, 1);
 }
 
+#define LOOK_NS		(1 * NSEC_PER_MSEC)	/* for who is killed on the way, and clears nothing */
+
+/* A thread has ended here. The host clears its word when it uses no memory any more, and forgets its number a little later. */
+static void wait_for_thread(void)
+{
+	struct ring3_thread *tb = turn_leaving_thread;
+	u32 *word = turn_leaving_word, val;
+	s32 pid, tid;
+
+	if (likely(!tb))
+		return;
+	turn_leaving_thread = NULL;
+	pid = ((struct ring3_proc *)tb->proc)->pid;
+	tid = tb->tid;
+	while ((val = host_load(word)) != 0 && ring3_host_thread_exists(pid, tid))
+		ring3_host_futex_wait(word, val, LOOK_NS);
+	/* The first thread keeps its number until the process ends. */
+	while (pid != tid && ring3_host_thread_exists(pid, tid))
+		ring3_host_syscall(__NR_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
 /* A process has ended here. What it holds in the host (locks, its place as a child) is gone before anybody goes on. */
 static void wait_for_leaving(void)
 {
 	s32 pid = turn_leaving;
 	struct pollfd p = { .events = POLLIN };
 
+	wait_for_thread();
 	if (likely(!pid))
 		return;
 	turn_leaving = 0;
@@ -83,14 +110,28 @@ static void wait_for_leaving(void)
 	ring3_host_syscall(__NR_close, p.fd, 0, 0, 0, 0, 0);
 }
 
-/* A thread has come from outside: its request is seen by who has the vCPU, or by itself. True: it has it. */
+/*
+ * A thread has come from outside: its request is seen by who has the vCPU, or by itself. True: it has it. The keeper comes when
+ * the host lets it, so it is served where nobody sees when: while all wait.
+ */
 static bool come(struct ring3_thread *tb, unsigned long request)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 
 	r3t_request(tb) |= request;
-	host_or(vcpu_pending(vcpu), RING3_IRQ_COMER);
+	if (tb->proc == (unsigned long)&ring3_region.init_proc)
+		host_xchg(&turn_comers, 1);
+	else
+		host_or(vcpu_pending(vcpu), RING3_IRQ_COMER);
 	return acquire(tb);
+}
+
+/* The vCPU is free, or about to be: is there something to do with it? */
+static bool is_called(struct ring3_vcpu *vcpu)
+{
+	if (host_load(&turn_comers) && host_xchg(&turn_comers, 0))
+		host_or(vcpu_pending(vcpu), RING3_IRQ_COMER);
+	return host_load(vcpu_pending(vcpu));
 }
 
 static bool keeper_is_gone(void)
@@ -128,7 +169,7 @@ static int wait_turn(struct ring3_thread *tb)
 		if (ring3_poisoned())
 			return vcpu_fail(tb);
 		/* What is pending was said after the last holder looked. */
-		if (host_load(vcpu_pending(vcpu)) && !host_load(&vcpu->owner) && acquire(tb))
+		if (!host_load(&vcpu->owner) && is_called(vcpu) && acquire(tb))
 			return 1;
 		if (!r3_say_sleeping(&tb->word, w))
 			continue;
@@ -147,7 +188,7 @@ int ring3_host_leave(struct ring3_thread *tb)
 
 	if (!stays && is_handed(tb)) {
 		r3_release(&vcpu->owner);
-		if (host_load(vcpu_pending(vcpu)) && !ring3_poisoned() && acquire(tb)) {
+		if (is_called(vcpu) && !ring3_poisoned() && acquire(tb)) {
 			r3t_call(tb) = R3_CALL_DONE;
 			return 1;
 		}
@@ -169,7 +210,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		if (r3t_call(tb) == R3_CALL_DONE)
 			return ring3_host_leave(tb);
 		r3_release(&vcpu->owner);
-		if (host_load(vcpu_pending(vcpu)) && acquire(tb))
+		if (is_called(vcpu) && acquire(tb))
 			return 1;
 		return wait_turn(tb);
 

@@ -3,6 +3,7 @@
  * task.c - the turn, seen from tasks: who comes in, what a call costs, what happens when all wait
  */
 #include <linux/errno.h>
+#include <linux/futex.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -11,6 +12,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
+#include <linux/uaccess.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
 #include "../clock/clock.h"
@@ -74,12 +76,24 @@ static bool time_passes(u64 next)
 	return false;
 }
 
+#define PATIENCE	10000		/* turns, where there is always one that can run */
+
+static void admit_keeper(struct ring3_vcpu *vcpu)
+{
+	WRITE_ONCE(turn_comers, 0);
+	host_or(vcpu_pending(vcpu), RING3_IRQ_COMER);
+}
+
 /* No task can run. */
 void turn_idle(void)
 {
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
 	u64 next = ring3_clock_next(vcpu);
 
+	if (unlikely(READ_ONCE(turn_comers))) {
+		admit_keeper(vcpu);
+		return;
+	}
 	if (!time_passes(next)) {
 		ring3_park(R3_PARK_SLEEP, NULL);
 		return;
@@ -122,9 +136,15 @@ bool turn_is_kept(const struct ring3_thread *tb)
 /* The call of a program's thread is over: its thread gets the vCPU. */
 void turn_go_home(struct ring3_thread *tb)
 {
+	static u32 waited;
+
 	if (!turn_is_kept(tb))
 		return;
 	turn_begins(tb);
+	if (unlikely(READ_ONCE(turn_comers)) && ++waited > PATIENCE) {
+		waited = 0;
+		admit_keeper(ring3_this_vcpu);
+	}
 	charge(tb);
 	while (ring3_driver != tb && !(r3t_flags(tb) & R3_F_KILL) && !ring3_proc_dead((struct ring3_proc *)tb->proc))
 		ring3_park(R3_PARK_HANDOVER, tb);
@@ -138,6 +158,41 @@ void turn_leaves(struct ring3_thread *tb)
 
 	if (proc != &ring3_region.init_proc)
 		turn_leaving = proc->pid;
+}
+
+/*
+ * The calling thread ends. What Linux does then, at which others wait: robust futexes, and the word that it clears.
+ * Without an mm exit_mm_release() would not do the second.
+ */
+void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left)
+{
+	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+
+	futex_exit_release(current);
+	if (clear && !put_user(0, clear))
+		do_futex(clear, FUTEX_WAKE, 1, NULL, NULL, 0, 0);
+	if (!left)
+		return;
+	/* The host does not clear the word where nobody else has the memory. */
+	if (proc->threads == 1) {
+		turn_leaves(tb);
+		return;
+	}
+	turn_leaving_thread = tb;
+	turn_leaving_word = left;
+}
+
+#define NUMBERS_FROM	1000	/* below are those of the keeper, and of who came from outside */
+#define NUMBERS_TO	32000	/* of 32768 that any host has */
+
+/* The host would count its other threads, too. */
+int turn_number(void)
+{
+	static int next = NUMBERS_FROM;
+
+	if (next == NUMBERS_TO)
+		next = NUMBERS_FROM;
+	return next++;
 }
 
 /* BEGIN(thread, tid): the host has made the thread of that task; it gets its first turn like any other. */

@@ -22,7 +22,7 @@
  * Who comes from outside, the keeper or a program that joins, takes a free vCPU. Else it says in `pending' that it has
  * come, and the holder lets its task run like any other.
  *
- * Processes end in the host after they have ended here. Who gets the turn next waits for that (turn_leaving).
+ * Processes and threads end in the host after they have ended here. Who gets the turn next waits for that (turn_leaving).
  */
 #ifndef RING3_TURN_H
 #define RING3_TURN_H
@@ -30,6 +30,14 @@
 #include <linux/types.h>
 
 struct ring3_thread;
+
+/* A page of shared memory that has futexes in it: an object of the host's, and the offset there. W, R: the task */
+struct turn_page {
+	unsigned long address;	/* 0: none */
+	u64 object;
+	u64 index;
+};
+#define TURN_PAGES	2	/* a call names two futexes at most */
 
 #ifdef CONFIG_RING3_SIM
 
@@ -45,13 +53,20 @@ void turn_admit(void);
 void turn_idle(void);
 void turn_go_home(struct ring3_thread *tb);
 void turn_ended(struct ring3_thread *tb);
+struct turn_page *turn_pages(struct ring3_thread *tb);	/* kernel/task.c */
 void turn_leaves(struct ring3_thread *tb);
+void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left);
 bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with the vCPU */
+int turn_number(void);		/* of the host's, for a new thread */
 long ring3_sys_begin(struct ring3_thread *child, int tid);
+long ring3_sys_futex_page(unsigned int which, unsigned long page, u64 object, u64 index);	/* futex.c */
 
 /* shared by host stacks and tasks */
 extern u32 turn_hands;		/* how often the vCPU was handed over */
+extern u32 turn_comers;		/* the keeper has come: admitted where all wait */
 extern s32 turn_leaving;	/* a process that has ended here, and maybe not in the host */
+extern struct ring3_thread *turn_leaving_thread;	/* the same of a thread, which clears this word as it leaves memory alone */
+extern u32 *turn_leaving_word;
 
 #else
 
@@ -61,6 +76,9 @@ static inline void turn_go_home(struct ring3_thread *tb) { }
 static inline void turn_ended(struct ring3_thread *tb) { }
 static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
 static inline void turn_leaves(struct ring3_thread *tb) { }
+static inline void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left) { }
+static inline long ring3_sys_futex_page(unsigned int which, unsigned long page, u64 object, u64 index) { return -38; }
+static inline int turn_number(void) { return 0; }
 static inline long ring3_sys_begin(struct ring3_thread *child, int tid) { return -38; }
 
 #endif

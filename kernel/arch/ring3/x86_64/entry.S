@@ -112,6 +112,10 @@
 	movq	ring3_virtual_cost(%rip), %rax
 	cmpq	$228, T_NR(%r12)		/* clock_gettime */
 	cmoveq	ring3_virtual_read_cost(%rip), %rax
+	cmpq	$96, T_NR(%r12)			/* gettimeofday */
+	cmoveq	ring3_virtual_read_cost(%rip), %rax
+	cmpq	$201, T_NR(%r12)		/* time */
+	cmoveq	ring3_virtual_read_cost(%rip), %rax
 	addq	ring3_virtual_now(%rip), %rax
 	cmpq	VCPU(V_DEADLINE), %rax
 	jae	\slow

@@ -83,7 +83,8 @@ bool ring3_proc_dead(struct ring3_proc *proc);
 /* task.c */
 long ring3_sys_spawn(int host_pid);
 long ring3_sys_clone(unsigned long flags, int host_pid);
-long ring3_sys_exit(int code);
+long ring3_sys_pipe(int first, int second, int flags);
+long ring3_sys_exit(int code, u32 __user *clear, u32 *left);
 long ring3_sys_exit_group(int code);
 long ring3_sys_exec(void);
 long ring3_sys_reap(struct ring3_proc *proc);

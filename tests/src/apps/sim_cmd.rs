@@ -25,6 +25,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_example_bufferbloat".into(), bufferbloat),
         trial("sim_cmd_example_lossy_wan".into(), lossy_wan),
         trial("sim_cmd_example_sentinel".into(), sentinel),
+        trial("sim_cmd_example_etcd".into(), etcd),
     ]
 }
 
@@ -602,5 +603,22 @@ fn sentinel() -> Checked {
     ensure(said(1003)? == "1\n" && said(1004)? == "\n", || {
         format!("{:?}, {:?}", said(1003), said(1004))
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// Three of five nodes go on without the others, two do not, and all agree afterwards.
+fn etcd() -> Checked {
+    if let Some(why) = missing(&["etcd", "etcdctl", "nft"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = example("etcd")?;
+    let said = |number: u32| simulation.read(&format!("hosts/client/etcdctl.{number}.stdout"));
+    ensure(said(1000)? == "OK\n" && said(1001)? == "OK\n", || {
+        "a write was not acknowledged".into()
+    })?;
+    ensure(
+        said(1002)?.is_empty() && said(1003)? == "during\n3\n",
+        || format!("{:?}, {:?}", said(1002), said(1003)),
+    )?;
     Ok(Verdict::Passed)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes in virtual time: the image `sim`.
 
-use super::{Checked, Verdict, ensure, trial};
+use super::{Checked, Verdict, ensure, helper, trial};
 use crate::node::Node;
 use crate::paths;
 use libtest_mimic::Trial;
@@ -13,6 +13,8 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_ping".into(), ping),
         trial("sim_time_processes".into(), processes),
         trial("sim_time_threads".into(), threads),
+        trial("sim_time_exact".into(), exact),
+        trial("sim_time_machine".into(), machine),
         trial("sim_time_seed".into(), seed),
     ]
 }
@@ -104,6 +106,57 @@ x = [threading.Thread(target=f) for i in range(5)]
     let took = lasts(&node, words)?;
     // They sleep at the same time. Who joins them looks once in a millisecond.
     ensure((2.0..2.1).contains(&took), || format!("{took} s"))?;
+    Ok(Verdict::Passed)
+}
+
+/// Who waits for a pipe, an eventfd or a timerfd goes on when it is ready, not a look later.
+fn exact() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = up("1")?;
+    let waits = "import select
+def after(seconds, act):
+    if not os.fork():
+        time.sleep(seconds); act(); os._exit(0)
+r, w = os.pipe()
+after(0.7, lambda: os.write(w, b'x')); assert os.read(r, 1) == b'x'
+after(0.7, lambda: os.write(w, b'x')); assert select.select([r], [], [], 5)[0]; os.read(r, 1)
+p = select.epoll(); p.register(r, select.EPOLLIN)
+after(0.7, lambda: os.write(w, b'x')); assert p.poll(5); os.read(r, 1)
+e = os.eventfd(0)
+after(0.7, lambda: os.eventfd_write(e, 3)); assert os.eventfd_read(e) == 3
+[os.wait() for i in range(4)]
+os.close(w); assert os.read(r, 1) == b''";
+    // Four times 0.7 s; to fork and to write are some hundred calls of 1 us.
+    let took = lasts(&node, waits)?;
+    ensure((2.8..2.803).contains(&took), || format!("{took} s"))?;
+    Ok(Verdict::Passed)
+}
+
+/// Of the machine a program sees one CPU, whose cycle counter and use are virtual, and which was started just now.
+fn machine() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = up("1")?;
+    let cycles = helper("cycles")?;
+    let text = node.output(&[&cycles.to_string_lossy()])?;
+    let ns: u64 = text
+        .split_whitespace()
+        .next()
+        .and_then(|word| word.parse().ok())
+        .ok_or(text.clone())?;
+    ensure(
+        (2_000_000_000..2_000_100_000).contains(&ns) && text.trim().ends_with(" 0 0"),
+        || text.clone(),
+    )?;
+    let text = node.output(&["sh", "-c", "nproc; cut -d. -f1 /proc/uptime"])?;
+    let lines: Vec<&str> = text.lines().collect();
+    ensure(
+        lines.len() == 2 && lines[0] == "1" && lines[1].parse::<u32>().is_ok_and(|s| s < 60),
+        || text.clone(),
+    )?;
     Ok(Verdict::Passed)
 }
 

@@ -152,6 +152,9 @@ pub struct SandboxArgs {
     /// Give a sandbox an empty folder of its own, which TMPDIR names and which goes with it
     #[arg(long, requires = "sandbox")]
     pub tmp: bool,
+    /// Let a sandbox have at most about N processes and threads at a time; for an ordinary user
+    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    pub pids: Option<u64>,
 }
 
 #[derive(Debug, Args)]

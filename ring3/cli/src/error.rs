@@ -40,6 +40,9 @@ pub enum Failure {
     #[error("{}: cannot be shown to the sandbox: {why}", path.display())]
     SandboxPath { path: PathBuf, why: Errno },
 
+    #[error("--pids does not hold for root, whose processes the host does not count: run it as an ordinary user")]
+    PidsOfRoot,
+
     #[error("the sandbox's processes are not confined: the host lets them send signals outside")]
     NotEnclosed,
 

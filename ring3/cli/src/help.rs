@@ -75,8 +75,14 @@ A SPEC is KIND[:NAME][,key=value]...: `ring3 up --help` lists the kinds and keys
 
 pub const RUN_LONG: &str = concat!(
     "\
-Example:
+Examples:
   ring3 run --port host -- curl https://example.org/
+  ring3 run --sandbox --ro . --tmp -- python3 tool.py
+
+With --sandbox the program and its node are confined, by a list of host calls and by rules for files, signals and
+abstract sockets. It has the network that its ports lead to, and none of the host's. It sees programs, libraries and
+a few settings of the system, and what --ro and --rw name. When CMD has ended, all that it left ends.
+docs/security.md says what holds it.
 
 Exit status: that of CMD; 128+N if signal N ended it; 125 if ring3 failed, 126 if CMD
 cannot be executed, 127 if it was not found; 2 for a mistake on the command line.

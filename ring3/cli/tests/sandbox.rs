@@ -292,3 +292,25 @@ fn its_status_is_the_programs() {
         "/no/such",
     );
 }
+
+#[test]
+fn the_example_runs() {
+    let place = Place::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sandbox/run.sh");
+    let ours = place.command(&[]);
+    let folder = Path::new(env!("CARGO_BIN_EXE_ring3")).parent().unwrap();
+    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+    let mut command = Command::new("sh");
+    command.arg(script).env("PATH", path).env("HOME", "/root");
+    command.envs(
+        ours.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let output = finish(spawn(&mut command));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let wanted = "200\n200\nthe home folder is not there\nnor are the processes of others\n\
+                  and none of them can be sent a signal\nresult\n";
+    assert_eq!(text, wanted);
+}

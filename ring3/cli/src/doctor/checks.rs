@@ -37,6 +37,7 @@ pub fn all() -> Vec<Check> {
         passt(),
         raw_packets(),
         user_namespaces(),
+        sandbox(),
         af_xdp(),
         io_uring(),
         huge_pages(),
@@ -316,6 +317,20 @@ fn user_namespaces() -> Check {
 }
 
 const NOT_YET: &str = "nothing: not used by this version";
+
+/// A child confines itself as a sandbox's keeper does.
+fn sandbox() -> Check {
+    let what = "sandbox";
+    let files = ring3_sandbox::Files::default();
+    let probe = || i32::from(ring3_sandbox::confine(&files).is_err());
+    match leaf::in_child(probe) {
+        Ok(WaitStatus::Exited(_, 0)) => Check::new(what, Grade::Good, "seccomp, notifications, Landlock with scopes")
+            .therefore("`ring3 run --sandbox` confines programs, without a namespace"),
+        _ => Check::new(what, Grade::Less, "no Landlock with scopes, or no seccomp notifications")
+            .therefore("`ring3 run --sandbox` refuses to start")
+            .remedy("it needs Linux 6.12 with CONFIG_SECURITY_LANDLOCK, `landlock` among the words of lsm= on the host's command line, and a container's filter that permits both"),
+    }
+}
 
 fn af_xdp() -> Check {
     match leaf::can_open_socket(libc::AF_XDP, libc::SOCK_RAW) {

@@ -22,13 +22,14 @@ const SYSTEM: [&str; 8] = [
     "/gnu/store",
 ];
 /// Of /etc, what libraries and interpreters ask for; nothing there is a secret.
-const SETTINGS: [&str; 30] = [
+const SETTINGS: [&str; 31] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
     "/etc/ca-certificates",
     "/etc/ca-certificates.conf",
     "/etc/debian_version",
     "/etc/fonts",
+    "/etc/gitconfig",
     "/etc/gai.conf",
     "/etc/group",
     "/etc/host.conf",

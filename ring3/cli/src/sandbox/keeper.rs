@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use nix::sys::prctl;
-use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::sys::resource::{getrlimit, Resource};
 use nix::sys::signal::Signal;
 use nix::sys::socket::{
     sendmsg, socketpair, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType,
@@ -15,6 +15,7 @@ use ring3_node::outside::Given;
 use ring3_node::{raise_descriptor_limit, NodeHandle};
 use ring3_sandbox::Files;
 
+use super::limits::Limits;
 use crate::error::{Failure, Result};
 use crate::program::Program;
 use crate::say;
@@ -23,12 +24,12 @@ use crate::signals::{shell_status, Watch};
 /// ring3's own failure, as in error.rs.
 const OWN_FAILURE: i32 = 125;
 
-/// Files, and the folder for temporary ones.
-type Sees = (Files, Option<PathBuf>);
+/// Files, the folder for temporary ones, limits.
+type Bounds = ((Files, Option<PathBuf>), Limits);
 
 /// The keeper's life; its status. `warden` is the socket to that.
-pub fn run(config: NodeConfig, program: &Program, sees: Sees, warden: &OwnedFd) -> i32 {
-    match keep(config, program, sees, warden) {
+pub fn run(config: NodeConfig, program: &Program, bounds: Bounds, warden: &OwnedFd) -> i32 {
+    match keep(config, program, bounds, warden) {
         Ok(status) => status.into(),
         // The warden has said why.
         Err(Failure::Node(ring3_node::Error::GivenUp)) => OWN_FAILURE,
@@ -39,7 +40,12 @@ pub fn run(config: NodeConfig, program: &Program, sees: Sees, warden: &OwnedFd) 
     }
 }
 
-fn keep(config: NodeConfig, program: &Program, (files, tmp): Sees, warden: &OwnedFd) -> Result<u8> {
+fn keep(
+    config: NodeConfig,
+    program: &Program,
+    ((files, tmp), limits): Bounds,
+    warden: &OwnedFd,
+) -> Result<u8> {
     let fail = |what: &str| {
         let what = what.to_owned();
         move |why: nix::Error| Failure::host(what)(why.into())
@@ -49,8 +55,7 @@ fn keep(config: NodeConfig, program: &Program, (files, tmp): Sees, warden: &Owne
     if let Some(tmp) = tmp {
         std::env::set_var("TMPDIR", tmp);
     }
-    // A host's handler of core files reads what a hostile program writes.
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(fail("forbid core files"))?;
+    limits.set().map_err(fail("set the sandbox's limits"))?;
     let questions = ring3_sandbox::confine(&files)?;
     // From here on nothing is done that the program might not do as well.
     report(warden, &questions).map_err(fail("report to the warden"))?;

@@ -23,6 +23,7 @@
 
 mod files;
 mod keeper;
+mod limits;
 mod reaper;
 mod warden;
 

@@ -16,7 +16,7 @@ use ring3_node::outside::Outside;
 use ring3_node::Folder;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
-use super::{files, keeper, reaper};
+use super::{files, keeper, limits, reaper};
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::leaf;
@@ -38,6 +38,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     }
     let program = Program::find(&args.command)?;
     let view = files::view(&args.sandbox, &program)?;
+    let limits = limits::of(&args.sandbox)?;
     let folder = Folder::open()?;
     let (ours, theirs) = socketpair(
         AddressFamily::Unix,
@@ -49,8 +50,8 @@ pub fn run(args: &args::Run) -> Result<u8> {
     // While there is one thread, and nothing is open that is not meant for the sandbox.
     let Some(reaper) = leaf::fork_child().map_err(fail("start a process"))? else {
         leaf::close_all_but(theirs.as_fd());
-        let sees = view.lent();
-        let status = reaper::run(move || keeper::run(config, &program, sees, &theirs));
+        let bounds = (view.lent(), limits);
+        let status = reaper::run(move || keeper::run(config, &program, bounds, &theirs));
         std::process::exit(status.unwrap_or_else(|failure| {
             say::complain(failure);
             125

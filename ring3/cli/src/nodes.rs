@@ -207,7 +207,10 @@ fn describe(status: &Status) -> String {
     line("memory", memory(status));
     line("calls", calls(status.calls));
     if status.late > 0 {
-        line("late", format!("{} waits ended by their time limit", status.late));
+        line(
+            "late",
+            format!("{} waits ended by their time limit", status.late),
+        );
     }
     line("keeper", format!("process {}", status.pid));
     line("join", status.join.display().to_string());

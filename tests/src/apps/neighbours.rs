@@ -106,11 +106,20 @@ impl Neighbours {
             let words: [&[&str]; 3] = [
                 &["stat", name],
                 &["exec", name, "--", "ss", "-tnoimp"],
-                &["exec", name, "--", "cat", "/proc/net/softnet_stat", "/proc/net/dev"],
+                &[
+                    "exec",
+                    name,
+                    "--",
+                    "cat",
+                    "/proc/net/softnet_stat",
+                    "/proc/net/dev",
+                ],
             ];
             for argv in words {
                 match exec::run(&mut node::ring3(argv), SHORT) {
-                    Ok(outcome) => said += &format!("{argv:?}:\n{}{}\n", outcome.stdout, outcome.stderr),
+                    Ok(outcome) => {
+                        said += &format!("{argv:?}:\n{}{}\n", outcome.stdout, outcome.stderr)
+                    }
                     Err(why) => said += &format!("{argv:?}: {why}\n"),
                 }
             }

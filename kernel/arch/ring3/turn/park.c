@@ -45,6 +45,11 @@ void ring3_wake_now(struct ring3_vcpu *vcpu)
 {
 }
 
+/* Nobody sleeps there: whose turn it is sleeps on its own word. */
+void vcpu_wake_owner(struct ring3_vcpu *vcpu, int count)
+{
+}
+
 /* Nobody but the keeper gets a result without the vCPU. */
 void ring3_thread_notify(struct ring3_thread *tb, u32 bits)
 {

@@ -36,6 +36,9 @@ pub enum Verb {
     Down(Down),
     /// List the nodes that are up
     Ls(Ls),
+    /// Draw nodes, ports and links
+    #[command(after_help = help::GRAPH)]
+    Graph(Graph),
     /// Connect standard input and output to a TCP port as seen from a node
     #[command(after_help = help::CONNECT)]
     Connect(Connect),
@@ -236,6 +239,16 @@ pub struct Ls {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
+    /// The nodes of all users; for root
+    #[arg(long)]
+    pub all_users: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Graph {
+    /// As a picture for a browser, not for the terminal
+    #[arg(long)]
+    pub svg: bool,
 }
 
 #[derive(Debug, Args)]

@@ -109,6 +109,9 @@ pub enum Failure {
         why: io::Error,
     },
 
+    #[error("only root sees other users' nodes: leave out --all-users")]
+    NotRoot,
+
     /// Everything was said already; only the status is left.
     #[error("")]
     Said,

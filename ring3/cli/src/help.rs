@@ -182,6 +182,11 @@ Examples:
   ring3 completion zsh >\"${fpath[1]}/_ring3\"
   ring3 completion fish >~/.config/fish/completions/ring3.fish";
 
+pub const GRAPH: &str = "\
+Examples:
+  ring3 graph
+  ring3 graph --svg >nodes.svg";
+
 pub const SIM: &str = "\
 Example:
   ring3 sim examples/sim/dumbbell.yaml

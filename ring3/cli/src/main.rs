@@ -11,7 +11,9 @@
 //! | [`compose`] | the nodes of one file |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
-//! | [`nodes`], [`node_log`] | looking at nodes, taking them down |
+//! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
+//! | [`graph`] | nodes and links as a picture |
+//! | [`completion`] | scripts for shells |
 //! | [`watch`] | what a node does, as it does it |
 //! | [`metrics`] | what the nodes count, for Prometheus |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
@@ -22,9 +24,11 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
+mod completion;
 mod compose;
 mod doctor;
 mod error;
+mod graph;
 mod help;
 mod kunit;
 mod leaf;
@@ -46,11 +50,12 @@ mod sim_search;
 mod supervise;
 mod table;
 mod up;
+mod users;
 mod watch;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 
 use args::{Cli, Verb};
 use error::{Failure, Manner, Result};
@@ -87,6 +92,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Kunit(_)
             | Verb::HostPort
             | Verb::Man
+            | Verb::Ls(_)
             | Verb::Sim(_)
             | Verb::SimStage(_)
     )
@@ -134,6 +140,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::OnNode(args) => return reach::inside(&args),
         Verb::Down(args) => nodes::down(&args),
         Verb::Ls(args) => nodes::ls(&args),
+        Verb::Graph(args) => graph::graph(&args),
         Verb::Stat(args) => nodes::stat(&args),
         Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
@@ -142,11 +149,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::SimStage(args) => return sim::stage(&args),
         Verb::Kunit(args) => kunit::kunit(&args),
         Verb::Doctor(args) => doctor::doctor(&args),
-        Verb::Completion(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Cli::command(), "ring3", &mut script);
-            say::print(script)
-        }
+        Verb::Completion(args) => completion::completion(&args),
         Verb::Man => man::man(),
     };
     done.map(|()| 0)

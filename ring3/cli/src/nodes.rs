@@ -12,7 +12,7 @@ use crate::args;
 use crate::error::{Failure, Result};
 use crate::say;
 use crate::table::{self, Cell, Colour};
-use crate::watch;
+use crate::{users, watch};
 
 /// Asking a node takes part of a millisecond of its kernel.
 const WATCH_MIN: Duration = Duration::from_millis(10);
@@ -23,6 +23,9 @@ pub fn print_json<T: Serialize>(value: &T) -> Result<()> {
 }
 
 pub fn ls(args: &args::Ls) -> Result<()> {
+    if args.all_users {
+        return ls_all(args.json);
+    }
     let nodes = client::list()?;
     if args.json {
         let nodes: Vec<_> = nodes.iter().map(json_entry).collect();
@@ -36,6 +39,41 @@ pub fn ls(args: &args::Ls) -> Result<()> {
         &["NAME", "STATE", "PID", "UP", "MEMORY", "PROGRAMS", "PORTS"],
         &rows,
     )
+}
+
+/// Every user's, with the user in front.
+fn ls_all(json: bool) -> Result<()> {
+    let all = users::list()?;
+    let with_user = |user: &str, node: &serde_json::Value| {
+        let mut node = node.clone();
+        node["user"] = user.into();
+        node
+    };
+    let nodes = all
+        .iter()
+        .flat_map(|it| it.nodes.iter().map(|node| (it.user.as_str(), node)));
+    if json {
+        let nodes: Vec<_> = nodes.map(|(user, node)| with_user(user, node)).collect();
+        return print_json(&nodes);
+    }
+    let rows: Vec<_> = nodes
+        .map(|(user, node)| {
+            let name = node["name"].as_str().unwrap_or("?");
+            let mut cells = vec![user.into()];
+            cells.extend(match users::status(node) {
+                Some(status) => row(name, &Ok(status)),
+                None => vec![
+                    name.into(),
+                    node["state"].as_str().unwrap_or("silent").into(),
+                ],
+            });
+            cells
+        })
+        .collect();
+    let head = [
+        "USER", "NAME", "STATE", "PID", "UP", "MEMORY", "PROGRAMS", "PORTS",
+    ];
+    table::print(&head, &rows)
 }
 
 fn json_entry((name, status): &(String, ring3_node::Result<Status>)) -> serde_json::Value {

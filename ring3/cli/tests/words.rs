@@ -14,7 +14,7 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 18] = [
     "run",
     "up",
     "compose",
@@ -24,6 +24,7 @@ const VERBS: [&str; 17] = [
     "wait",
     "down",
     "ls",
+    "graph",
     "log",
     "stat",
     "metrics",

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: GPL-2.0
+//! `graph`, `ls --all-users` and the completion of nodes' names. Needs `make image gate`.
+
+mod place;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use place::{finish, spawn, Place};
+
+#[test]
+fn graph_of_two_nodes() {
+    let place = Place::new();
+    place.ok(&["up", "a", "--port", "link:ab,addr=192.0.2.1/24"]);
+    place.ok(&["up", "b", "--port", "link:ab,addr=192.0.2.2/24"]);
+    let text = place.ok(&["graph"]);
+    assert!(text.contains("└─ ab 192.0.2.1/24 ── node b\n"), "{text}");
+    let picture = place.ok(&["graph", "--svg"]);
+    assert_eq!(picture.matches("class='link'").count(), 1, "{picture}");
+}
+
+/// What bash offers for the last of these words.
+fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+    let exe = env!("CARGO_BIN_EXE_ring3");
+    let folder = std::path::Path::new(exe).parent().expect("a folder");
+    let list = words.iter().map(|word| format!("'{word}'"));
+    let script = format!(
+        "PATH={}:$PATH; source <(ring3 completion bash); COMP_WORDS=({}); COMP_CWORD={}; \
+         _ring3_with_nodes ring3 \"${{COMP_WORDS[COMP_CWORD]}}\" x; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        folder.display(),
+        list.collect::<Vec<_>>().join(" "),
+        words.len() - 1
+    );
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &script])
+        .env("XDG_RUNTIME_DIR", place.dir.path());
+    let output = finish(spawn(&mut command));
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_offers_names_of_nodes() {
+    let place = Place::new();
+    for name in ["left", "lower", "right"] {
+        place.ok(&["up", name, "--mem", "64M"]);
+    }
+    assert_eq!(offered(&place, &["ring3", "exec", "l"]), ["left", "lower"]);
+    assert_eq!(offered(&place, &["ring3", "down", "left", "r"]), ["right"]);
+    assert_eq!(offered(&place, &["ring3", "stat", "x"]), [""]);
+    // The rest is clap's.
+    assert!(offered(&place, &["ring3", "stat", "--js"]).contains(&"--json".to_owned()));
+    assert!(offered(&place, &["ring3", "comp"]).contains(&"compose".to_owned()));
+}
+
+#[test]
+fn other_users_nodes() {
+    let place = Place::new();
+    if !nix::unistd::geteuid().is_root() {
+        place.fails(&["ls", "--all-users"], 1, "only root sees");
+        return;
+    }
+    // The node of a user without a session, where such nodes are looked for.
+    const USER: u32 = 54_321;
+    let folder = std::path::PathBuf::from(format!("/tmp/ring3-{USER}"));
+    let as_user = |args: &[&str]| {
+        let mut command = place.command(args);
+        command.env_remove("XDG_RUNTIME_DIR").uid(USER).gid(USER);
+        command
+    };
+    let exe = env!("CARGO_BIN_EXE_ring3");
+    let mut probe = Command::new(exe);
+    if probe.arg("--version").uid(USER).output().is_err() {
+        // A clone below a private home: nobody else can run this command.
+        let mode = std::fs::metadata(exe).expect("it").permissions().mode();
+        panic!("{exe} (mode {mode:o}) can't be run by other users: put the clone elsewhere");
+    }
+    let up = finish(spawn(&mut as_user(&["up", "theirs", "--mem", "64M"])));
+    assert!(up.status.success(), "{up:?}");
+    let text = place.ok(&["ls", "--all-users"]);
+    let json: serde_json::Value =
+        serde_json::from_str(&place.ok(&["ls", "--all-users", "--json"])).expect("JSON");
+    // Root's own list does not have it.
+    assert!(!place.ok(&["ls"]).contains("theirs"));
+    let down = finish(spawn(&mut as_user(&["down", "theirs"])));
+    let _ = std::fs::remove_dir_all(&folder);
+    assert!(down.status.success(), "{down:?}");
+    let line = text.lines().find(|it| it.contains("theirs"));
+    let words: Vec<_> = line.unwrap_or_default().split_whitespace().collect();
+    assert_eq!(
+        words.get(..3),
+        Some(&["54321", "theirs", "up"][..]),
+        "{text}"
+    );
+    let nodes = json.as_array().expect("a list");
+    let node = nodes.iter().find(|it| it["name"] == "theirs");
+    assert_eq!(node.expect("it")["user"], "54321");
+}

@@ -314,3 +314,19 @@ fn the_example_runs() {
                   and none of them can be sent a signal\nresult\n";
     assert_eq!(text, wanted);
 }
+
+#[test]
+fn it_is_listed_and_taken_down() {
+    let place = Place::new();
+    let mut command = place.command(&["run", "--sandbox", "-n", "a", "--", "sleep", "1000"]);
+    let child = spawn(&mut command);
+    place::eventually("the program is listed", || {
+        let output = place.run(&["stat", "a", "--json"]);
+        let status: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        status["procs"][0]["command"] == "sleep" && status["procs"].as_array().unwrap().len() == 1
+    });
+    place.fails(&["log", "a"], 1, "sandboxed");
+    place.ok(&["down", "a"]);
+    assert_eq!(finish(child).status.code(), Some(143));
+    place.is_empty();
+}

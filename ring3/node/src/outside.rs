@@ -12,8 +12,12 @@
 //! Outside::send     ── one message: facts and descriptors ──▶  Given::receive, Given::start
 //! ```
 //!
-//! Nothing goes the other way. A confined node has no sockets in the runtime folder: each program that joins is a
+//! Nothing goes the other way: the warden answers at the node's control socket by what it knows itself (answer.rs). A confined node has no sockets in the runtime folder: each program that joins is a
 //! child of the keeper, which gives it one end of a pair ([`crate::NodeHandle::admit`]).
+
+mod answer;
+
+pub use answer::First;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

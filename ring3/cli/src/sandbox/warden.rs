@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use ring3_config::NodeConfig;
-use ring3_node::outside::Outside;
+use ring3_node::outside::{First, Outside};
 use ring3_node::Folder;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
@@ -77,6 +77,11 @@ fn watch_over(config: &NodeConfig, folder: &Folder, keeper: OwnedFd, reaper: Pid
             // It ends with the last process of the sandbox.
             std::thread::spawn(move || ring3_sandbox::notify::serve(&questions));
             outside.send(&keeper)?;
+            let first = First {
+                reaper: reaper.as_raw(),
+                keeper: pid.as_raw_nonzero().get(),
+            };
+            outside.listen(config, folder, first, end(reaper))?;
             // The reaper may have reaped it.
             pidfd_open(pid, PidfdFlags::empty()).ok()
         }
@@ -97,6 +102,18 @@ fn watch_over(config: &NodeConfig, folder: &Folder, keeper: OwnedFd, reaper: Pid
         }
     };
     watch.wait_until(ended, pass_on)
+}
+
+/// What ends the sandbox.
+fn end(reaper: Pid) -> impl Fn() + Send {
+    let reaper = rustix::process::Pid::from_raw(reaper.as_raw());
+    let reaper = reaper.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
+    move || {
+        if let Some(reaper) = &reaper {
+            // It may have ended.
+            let _ = pidfd_send_signal(reaper, rustix::process::Signal::TERM);
+        }
+    }
 }
 
 /// The keeper's one message. None: it has ended.

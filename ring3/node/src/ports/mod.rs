@@ -231,6 +231,10 @@ impl OpenPort {
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.host.fd()
     }
+
+    pub fn spec(&self) -> &PortSpec {
+        &self.spec
+    }
 }
 
 /// One port of a node. Dropping it gives back what it took from the host.

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The control socket of a sandboxed node, served by its warden: what can be said without asking anybody inside.
+
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use ring3_config::NodeConfig;
+use rustix::net::sockopt::socket_peercred;
+use rustix::process::geteuid;
+
+use super::Outside;
+use crate::control::{self, Calls, Memory, Port, Proc, Reply, Request, State, Status};
+use crate::error::{Error, Result};
+use crate::ports::link::far_end;
+use crate::runtime::Folder;
+
+/// How often to try again what the host refuses.
+const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
+/// A chain of parents longer than this is none: the table changed under us.
+const DEPTH_MAX: usize = 4096;
+
+/// The processes that a sandbox begins with; all others of it are below.
+#[derive(Debug, Clone, Copy)]
+pub struct First {
+    pub reaper: i32,
+    pub keeper: i32,
+}
+
+impl Outside {
+    /// Answers at the node's control socket from now on. `down` is called when somebody says so.
+    pub fn listen(
+        &self,
+        config: &NodeConfig,
+        folder: &Folder,
+        first: First,
+        down: impl Fn() + Send + 'static,
+    ) -> Result<()> {
+        let path = folder.control_path(&config.name);
+        let listener = UnixListener::bind(&path)
+            .map_err(Error::io(format!("listen on {}", path.display())))?;
+        let facts = Facts {
+            name: config.name.clone(),
+            folder: folder.clone(),
+            mem: config.mem,
+            grace: config.grace,
+            ports: self.statuses(),
+            first,
+            started: Instant::now(),
+        };
+        let body = move || loop {
+            match listener.accept() {
+                Ok((stream, _)) => {
+                    if let Err(error) = facts.serve(&stream, &down) {
+                        log::debug!("node {}: control: {error}", facts.name);
+                    }
+                }
+                Err(_) => std::thread::sleep(HOST_TROUBLE_TURN),
+            }
+        };
+        std::thread::Builder::new()
+            .name("ring3-control".into())
+            .spawn(body)
+            .map_err(Error::io("start a thread"))?;
+        Ok(())
+    }
+
+    fn statuses(&self) -> Vec<Port> {
+        let ports = self.ports.iter().map(|port| (port.spec(), port.facts()));
+        ports
+            .map(|(spec, facts)| Port {
+                kind: spec.kind.kind().to_owned(),
+                name: spec.kind.name().map(str::to_owned),
+                ifname: facts.wanted,
+                ifindex: 0,
+                addrs: facts.addrs,
+                gw: facts.gw,
+                mtu: spec.mtu,
+                pcap: None,
+                made: facts.made,
+                pid: facts.pid,
+                peer: None,
+            })
+            .collect()
+    }
+}
+
+struct Facts {
+    name: String,
+    folder: Folder,
+    mem: u64,
+    grace: Duration,
+    ports: Vec<Port>,
+    first: First,
+    started: Instant,
+}
+
+impl Facts {
+    fn serve(&self, stream: &UnixStream, down: &impl Fn()) -> std::io::Result<()> {
+        if !socket_peercred(stream).is_ok_and(|peer| peer.uid == geteuid()) {
+            return Ok(());
+        }
+        stream.set_read_timeout(Some(control::PATIENCE))?;
+        stream.set_write_timeout(Some(control::PATIENCE))?;
+        let reply = match control::read_line(stream)? {
+            Request::Status => Reply::Status(Box::new(self.status())),
+            Request::Down => {
+                down();
+                let grace_ms = self.grace.as_millis() as u64;
+                Reply::Down { grace_ms }
+            }
+            Request::Log { .. } | Request::Counters => Reply::Error(
+                "it is sandboxed, and what its kernel says is its programs' word".into(),
+            ),
+        };
+        control::write_line(stream, &reply)
+    }
+
+    fn status(&self) -> Status {
+        let peer = |port: &Port| match (port.kind.as_str(), &port.name) {
+            ("link", Some(link)) => far_end(&self.folder, link, &self.name),
+            _ => None,
+        };
+        Status {
+            name: self.name.clone(),
+            state: State::Up,
+            poison: None,
+            pid: std::process::id() as i32,
+            uptime_ns: self.started.elapsed().as_nanos() as u64,
+            version: String::new(),
+            image: PathBuf::new(),
+            join: PathBuf::new(),
+            base: 0,
+            mem: Memory {
+                size: self.mem,
+                resident: 0,
+            },
+            calls: Calls::default(),
+            late: 0,
+            ports: self
+                .ports
+                .iter()
+                .map(|port| Port {
+                    peer: peer(port),
+                    ..port.clone()
+                })
+                .collect(),
+            procs: programs(self.first),
+            adopter: None,
+            held_up_by: Vec::new(),
+        }
+    }
+}
+
+/// All processes below the first, without those that only serve the node.
+fn programs(first: First) -> Vec<Proc> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let all: Vec<Process> = entries
+        .filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
+        .collect();
+    let parent = |pid: i32| all.iter().find(|it| it.pid == pid).map(|it| it.parent);
+    let is_below = |process: &Process| {
+        let mut above = Some(process.parent);
+        for _ in 0..DEPTH_MAX {
+            match above {
+                Some(pid) if pid == first.reaper => return true,
+                Some(pid) => above = parent(pid),
+                None => return false,
+            }
+        }
+        false
+    };
+    all.iter()
+        .filter(|it| it.pid != first.keeper && it.command != "ring3-undertake" && is_below(it))
+        .map(|it| Proc {
+            pid: it.pid,
+            threads: it.threads,
+            command: it.command.clone(),
+        })
+        .collect()
+}
+
+struct Process {
+    pid: i32,
+    parent: i32,
+    threads: u32,
+    command: String,
+}
+
+impl Process {
+    /// "PID (NAME) STATE PPID ... THREADS", where NAME may have anything in it, and is the program's to choose.
+    fn of(pid: i32) -> Option<Process> {
+        let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+        let (open, close) = (
+            stat.iter().position(|&byte| byte == b'(')?,
+            stat.iter().rposition(|&byte| byte == b')')?,
+        );
+        let rest = std::str::from_utf8(&stat[close + 1..]).ok()?;
+        let mut fields = rest.split_ascii_whitespace().skip(1);
+        let command = String::from_utf8_lossy(stat.get(open + 1..close)?);
+        Some(Process {
+            pid,
+            parent: fields.next()?.parse().ok()?,
+            threads: fields.nth(20 - 5)?.parse().ok()?,
+            command: command.replace(char::is_control, "?"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_below() {
+        let own = std::process::id() as i32;
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let pid = child.id() as i32;
+        let found = |keeper| {
+            programs(First {
+                reaper: own,
+                keeper,
+            })
+        };
+        assert!(found(0).iter().any(|it| it.pid == pid && it.threads == 1));
+        assert!(found(0).iter().all(|it| it.pid != own));
+        assert!(found(pid).iter().all(|it| it.pid != pid));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}

@@ -15,7 +15,7 @@ use ring3_sim::{diff, faults};
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::sim_progress::Progress;
-use crate::{program, say, sim_search};
+use crate::{nodes, program, say, sim_search};
 
 /// Where programs of a scenario are looked for, unless the caller has a PATH.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
@@ -42,7 +42,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         say::complain(format_args!("{}: note: {note}", path.display()));
     }
     if args.check {
-        summary(path, &scenario)?;
+        summary(path, &scenario, args.json)?;
         return Ok(0);
     }
     if let Some(range) = args.seeds.clone() {
@@ -158,29 +158,60 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
         }
         let virtual_time = Duration::from_nanos(outcomes.stop);
         let wall = report.wall.as_secs_f64();
+        let times = match args.real_time {
+            true => format!("{virtual_time:?} of real time"),
+            false => format!(
+                "{virtual_time:?} of virtual time in {wall:.2} s ({:.0} times as fast)",
+                virtual_time.as_secs_f64() / wall
+            ),
+        };
         say::complain(format_args!(
-            "{virtual_time:?} of virtual time in {wall:.2} s ({:.0} times as fast), {} of {} processes as expected",
-            virtual_time.as_secs_f64() / wall,
-            outcomes.processes.iter().filter(|process| process.ok).count(),
+            "{times}, {} of {} processes as expected",
+            outcomes
+                .processes
+                .iter()
+                .filter(|process| process.ok)
+                .count(),
             outcomes.processes.len(),
         ));
     }
     Ok(u8::from(!outcomes.ok))
 }
 
-fn summary(path: &Path, scenario: &Scenario) -> Result<()> {
-    let processes: usize = scenario
-        .hosts
-        .values()
-        .map(|host| host.processes.len())
-        .sum();
+/// What `--check` says of a scenario.
+#[derive(Debug, serde::Serialize)]
+struct Summary<'a> {
+    file: &'a Path,
+    hosts: usize,
+    links: usize,
+    processes: usize,
+    events: usize,
+    stop_time_s: f64,
+}
+
+fn summary(path: &Path, scenario: &Scenario, json: bool) -> Result<()> {
+    let it = Summary {
+        file: path,
+        hosts: scenario.hosts.len(),
+        links: scenario.links.len(),
+        processes: scenario
+            .hosts
+            .values()
+            .map(|host| host.processes.len())
+            .sum(),
+        events: scenario.events.len(),
+        stop_time_s: scenario.general.stop_time.as_secs_f64(),
+    };
+    if json {
+        return nodes::print_json(&it);
+    }
     say::print(format!(
-        "{}: {} hosts, {} links, {} processes, {} events, {:?} of virtual time\n",
+        "{}: {} hosts, {} links, {} processes, {} events, {} s of virtual time\n",
         path.display(),
-        scenario.hosts.len(),
-        scenario.links.len(),
-        processes,
-        scenario.events.len(),
-        scenario.general.stop_time,
+        it.hosts,
+        it.links,
+        it.processes,
+        it.events,
+        it.stop_time_s,
     ))
 }

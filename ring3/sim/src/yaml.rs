@@ -312,7 +312,7 @@ impl<'a> Map<'a> {
             .iter()
             .map(|word| (strsim::damerau_levenshtein(word, key), *word))
             .min()
-            .filter(|(distance, _)| *distance <= 2);
+            .filter(|(distance, word)| *distance <= 2 && 2 * distance < word.len());
         let hint = match near {
             Some((_, word)) => format!(": is `{word}` meant?"),
             None => format!(": known are {}", known.join(", ")),

@@ -326,6 +326,7 @@ fn it_is_listed_and_taken_down() {
         status["procs"][0]["command"] == "sleep" && status["procs"].as_array().unwrap().len() == 1
     });
     place.fails(&["log", "a"], 1, "sandboxed");
+    place.fails(&["exec", "a", "--", "true"], 125, "sandboxed");
     place.ok(&["down", "a"]);
     assert_eq!(finish(child).status.code(), Some(143));
     place.is_empty();

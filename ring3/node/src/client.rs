@@ -97,9 +97,15 @@ impl Client {
 
     /// Whether programs may join yet.
     pub fn is_up(&self) -> Result<()> {
-        match self.join_path().exists() {
-            true => Ok(()),
-            false => Err(self.absent(Absent::Starting)),
+        if self.join_path().exists() {
+            return Ok(());
+        }
+        match self.status() {
+            Ok(status) if status.join.as_os_str().is_empty() => Err(Error::Refused {
+                name: self.name.clone(),
+                why: "it is sandboxed, and has the one program that it was made for".into(),
+            }),
+            _ => Err(self.absent(Absent::Starting)),
         }
     }
 

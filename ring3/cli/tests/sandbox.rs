@@ -331,3 +331,31 @@ fn it_is_listed_and_taken_down() {
     assert_eq!(finish(child).status.code(), Some(143));
     place.is_empty();
 }
+
+/// Its network is what its ports lead to: here another node, which nobody confines.
+#[test]
+fn a_link_leads_out() {
+    let place = Place::new();
+    place.ok(&["up", "b", "--port", "link:ab,addr=10.9.0.2/24"]);
+    let script = "ping -c 1 -W 5 10.9.0.2 >/dev/null && ip -br link | grep -c .";
+    let port = "link:ab,addr=10.9.0.1/24";
+    let args = [
+        "run",
+        "--sandbox",
+        "-n",
+        "a",
+        "--port",
+        port,
+        "--",
+        "sh",
+        "-c",
+        script,
+    ];
+    assert_eq!(place.ok(&args), "2\n");
+    // The far end of the link is given back.
+    place.ok(&[
+        "run", "-n", "a", "--port", port, "--", "ping", "-c", "1", "-W", "5", "10.9.0.2",
+    ]);
+    place.ok(&["down", "b"]);
+    place.is_empty();
+}

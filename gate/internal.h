@@ -270,6 +270,7 @@ void end_look(void);
 /* stop.c */
 extern u32 gate_stopper;			/* see there */
 void stop_others(void);				/* see there */
+bool stop_others_for_now(void);
 void stop_undo(void);
 void stop_final(void);
 bool stop_entering(struct ring3_thread *t);

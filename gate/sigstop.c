@@ -42,12 +42,17 @@ static u64 pending_on_host(void)
 	return pending;
 }
 
+/* The one that this thread has raised. SIGCONT may have done that already: then what is there came after it, and counts. */
 static void take_back(int sig)
 {
 	struct timespec none = { 0 };
 	u64 set = SIGBIT(sig);
+	siginfo_t info;
 
-	host_syscall4(__NR_rt_sigtimedwait, (long)&set, 0, (long)&none, 8);
+	if (host_syscall4(__NR_rt_sigtimedwait, (long)&set, (long)&info, (long)&none, 8) != sig)
+		return;
+	if (info.si_code != SI_TKILL || info.si_pid != host_syscall0(__NR_getpid))
+		raise_info(&info);
 }
 
 void sigstop_raise(int sig)
@@ -59,8 +64,9 @@ void sigstop_raise(int sig)
 		return;
 	tcb->stop_again = sig;
 	/* To raise it takes away a SIGCONT that is pending. */
-	if (READ_ONCE(*word) != STOP_CONTINUED && !(pending_on_host() & SIGBIT(SIGCONT)))
-		raise_plain(sig);
+	if (READ_ONCE(*word) == STOP_CONTINUED || (pending_on_host() & SIGBIT(SIGCONT)))
+		return;
+	raise_plain(sig);
 	if (READ_ONCE(*word) == STOP_CONTINUED)
 		take_back(sig);
 }
@@ -112,7 +118,12 @@ void sigstop_process(int sig)
 	tcb->stop_again = 0;
 	if (!(pending_on_host() & set))
 		return;
-	stop_others();
+	/* A long call of another thread: to stop in there would hold up the node. SIGCONT ends the wait. */
+	while (!stop_others_for_now()) {
+		stop_undo();
+		if (!(pending_on_host() & set))
+			return;
+	}
 	host_default(sig);
 	host_syscall4(__NR_rt_sigprocmask, SIG_UNBLOCK, (long)&set, (long)&old, 8);
 	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&old, 0, 8);

@@ -198,7 +198,8 @@ static void clear_at_end(void)
 		host_syscall1(__NR_set_tid_address, (long)&gate_stopper);
 }
 
-void stop_others(void)
+/* False: a thread is still in the image, and the process must not be stopped there. */
+static bool stop_and_wait(void)
 {
 	struct ring3_thread *t = gate_thread();
 	u64 start, marked, now;
@@ -206,16 +207,16 @@ void stop_others(void)
 
 	/* A vfork child has the words of its parent, whose they are, and who may be dead: it stops nobody. */
 	if (alone())
-		return;
+		return true;
 	if (gate.sim)
-		return;		/* they wait for their turn, and run nothing */
+		return true;	/* they wait for their turn, and run nothing */
 	for (;;) {
 		nobody = 0;
 		if (__atomic_compare_exchange_n(&gate_stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
 			break;
 		if (nobody == t->tid)
-			return;			/* already done by us */
+			return true;		/* already done by us */
 		stop_park();
 		nap(100000);			/* a process that shares our memory: its turn */
 		/* Killed before it came to clear_at_end(). */
@@ -230,12 +231,23 @@ void stop_others(void)
 	for (start = marked = now = gate_clock_ns(CLOCK_MONOTONIC); !quiet(now - marked > STOP_AGAIN_NS); now = gate_clock_ns(CLOCK_MONOTONIC)) {
 		if (now - marked > STOP_AGAIN_NS)
 			marked = now;
-		if (now - start > STOP_LIMIT_NS) {
-			gate_log("a thread does not come out of the node; ending the process anyhow");
-			break;
-		}
+		if (now - start > STOP_LIMIT_NS)
+			return false;
 		nap(50000);
 	}
+	return true;
+}
+
+void stop_others(void)
+{
+	if (!stop_and_wait())
+		gate_log("a thread does not come out of the node; ending the process anyhow");
+}
+
+/* For a process that goes on after that: with stop_undo(), where it says no, too. */
+bool stop_others_for_now(void)
+{
+	return stop_and_wait();
 }
 
 void stop_undo(void)

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stopped),
+        trial("fault_stopped_late".into(), stopped_late),
         trial("fault_watcher_stopped".into(), watcher_stopped),
         trial("fault_bystanders".into(), bystanders),
         trial("fault_no_waitv".into(), no_waitv),
@@ -71,6 +72,56 @@ fn stopped() -> Checked {
     ensure(down.ok(), || {
         format!("down beside a stopped program: {}", down.report())
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// Ctrl-Z for a process of which one thread is in a call that takes seconds and can't be interrupted: it stops when that is over.
+fn stopped_late() -> Checked {
+    let script = "
+import ctypes, os, select, signal, socket, struct, sys, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+def bpf(cmd, attr):
+    buffer = ctypes.create_string_buffer(attr, 128)
+    got = libc.syscall(321, cmd, buffer, 128)
+    return got if got >= 0 else sys.exit(f'bpf {cmd}: {os.strerror(ctypes.get_errno())}')
+code = ctypes.create_string_buffer(struct.pack('<BBhiBBhi', 0xb7, 0, 0, 0, 0x95, 0, 0, 0))
+name = ctypes.create_string_buffer(b'GPL')
+packet = ctypes.create_string_buffer(64)
+prog = bpf(5, struct.pack('=IIQQ', 1, 2, ctypes.addressof(code), ctypes.addressof(name)))
+def run(repeat):
+    start = time.monotonic()
+    bpf(10, struct.pack('=IIIIQQI', prog, 0, 64, 0, ctypes.addressof(packet), 0, repeat))
+    return time.monotonic() - start
+ask, told = os.pipe(), os.pipe()
+if not os.fork():
+    while os.read(ask[0], 1):
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+        os.write(told[1], b'x')
+    os._exit(0)
+one = min(run(1000000) for _ in range(3))
+pid = os.fork()
+if not pid:
+    os.setpgid(0, 0)
+    threading.Thread(target=run, args=(int(3e6 / one),)).start()
+    while True:
+        time.sleep(0.1)
+time.sleep(0.5)
+os.kill(pid, signal.SIGTSTP)
+start = time.monotonic()
+print('stopped', os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]), time.monotonic() - start > 1)
+os.write(ask[1], b'x')
+print('held', not select.select([told[0]], [], [], 10)[0], flush=True)
+os.kill(pid, signal.SIGKILL)
+os._exit(0)
+";
+    let outcome = exec::run(
+        &mut node::ring3(["run", "--", "python3", "-c", script]),
+        Duration::from_secs(90),
+    )?;
+    ensure(
+        outcome.ok() && outcome.stdout == "stopped True True\nheld False\n",
+        || outcome.report(),
+    )?;
     Ok(Verdict::Passed)
 }
 

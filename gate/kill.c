@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kill.c - SIGKILL to processes of the same node
+ * kill.c - SIGKILL and SIGSTOP to processes of the same node
  *
- * A process that dies inside kernel code poisons its node: nobody knows what it left half
- * done. The host's SIGKILL can't be put off, but one that comes from within the node can be
+ * A process that dies inside kernel code poisons its node, unless that is adopted, and one that stops there holds it up. The host's SIGKILL
+ * and SIGSTOP can't be put off, but one that comes from within the node can be
  * sent when its targets are surely not inside: while the sender has the vCPU (all of them, where
  * there are several). The sender
- * takes the word, does not drive, and keeps it until the targets are gone. If the vCPU does
+ * takes the word, does not drive, and keeps it until the targets are gone, or have stopped. If the vCPU does
  * not get free in time, the signal goes all the same.
+ *
+ * Not covered: a thread that is stopped while it waits awake may be handed the vCPU later, and holds the node up then.
+ *
+ * Who stops itself must not have the vCPU. It stops the others first, one by one, then brings its own threads out of the
+ * node (stop.c), and then sends what was to be sent.
  *
  * The sender may be killed meanwhile (it may be its own target, as one of its process group),
  * and must not poison the node by that. So it looks, from before it takes the word until
@@ -15,7 +20,7 @@
  * BATON is set in its word. Whoever finds such a holder dead knows that no kernel code was
  * running there, and frees the vCPU.
  *
- * All ways of sending SIGKILL come here: kill() of a process or a group, tgkill() and its like
+ * All ways of sending them come here: kill() of a process or a group, tgkill() and its like
  * (to any thread: it is the process that dies), rt_sigqueueinfo(), pidfd_send_signal().
  */
 #include "policy.h"
@@ -28,12 +33,15 @@
 
 #define TARGETS_MAX	16	/* that are waited for */
 #define SIG_KILL	9
+#define SIG_STOP	19
 #define PIDFD_GROUP	4	/* PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9 */
 
 struct targets {
 	struct pollfd fds[TARGETS_MAX];
+	s32 pids[TARGETS_MAX];
 	u32 count;
 	bool any;		/* of the node; or ourselves */
+	bool self;
 };
 
 static void targets_add(struct targets *t, s32 pid)
@@ -41,11 +49,16 @@ static void targets_add(struct targets *t, s32 pid)
 	long fd;
 
 	t->any = true;
-	if (t->count == TARGETS_MAX || pid == host_syscall0(__NR_getpid))
+	if (pid == host_syscall0(__NR_getpid)) {
+		t->self = true;
+		return;
+	}
+	if (t->count == TARGETS_MAX)
 		return;
 	fd = host_syscall2(__NR_pidfd_open, pid, 0);
 	if (fd < 0)
 		return;		/* gone, or the host has no more descriptors: not waited for */
+	t->pids[t->count] = pid;
 	t->fds[t->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
@@ -97,6 +110,47 @@ static void targets_wait(struct targets *t)
 	for (i = 0; i < t->count; i++)
 		if (host_syscall3(__NR_poll, (long)&t->fds[i], 1, KILL_DEATH_MS) != 1)
 			break;
+}
+
+/* The letter of a process's state; 0: it is gone. */
+static char state_of(s32 pid)
+{
+	char path[64], text[128], *p;
+	long fd, n;
+
+	gate_format(path, sizeof(path), "/proc/%d/stat", pid);
+	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
+	host_syscall1(__NR_close, fd);
+	for (p = text + (n > 0 ? n : 0); p > text; p--)
+		if (p[-1] == ')' && p + 1 < text + n)
+			return p[1];
+	return 0;
+}
+
+/* Its first thread has stopped: then the host has told the others, and none of them gets to another instruction of its own. */
+static void target_stops(s32 pid)
+{
+	struct timespec nap = { .tv_nsec = KILL_STOP_NAP_NS };
+	char state;
+	int i;
+
+	for (i = 0; i < KILL_STOP_NAPS; i++) {
+		state = state_of(pid);
+		if (!state || state == 'T' || state == 't' || state == 'Z')
+			break;
+		host_syscall2(__NR_nanosleep, (long)&nap, 0);
+	}
+}
+
+static void targets_stop(struct targets *t)
+{
+	u32 i;
+
+	for (i = 0; i < t->count; i++)
+		target_stops(t->pids[i]);
 }
 
 static struct ring3_vcpu *vcpu_next(const struct ring3_vcpu *vcpu)
@@ -219,8 +273,8 @@ static bool vcpus_take(struct ring3_thread *me)
 	return false;
 }
 
-/* Sends what r says, which is SIGKILL, to t. */
-static long send(struct gate_regs *r, struct targets *t)
+/* Sends what r says, which is SIGKILL or, if it `stops', SIGSTOP, to t. */
+static long send(struct gate_regs *r, struct targets *t, bool stops)
 {
 	struct ring3_thread *me = gate_thread();
 	u64 mask = signal_block_all();	/* no handler may enter the node now */
@@ -228,7 +282,9 @@ static long send(struct gate_regs *r, struct targets *t)
 	long ret = host_syscall6(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 
 	if (taken) {
-		if (!ret)
+		if (!ret && stops)
+			targets_stop(t);
+		else if (!ret)
 			targets_wait(t);
 		vcpus_give(NULL);
 	}
@@ -237,15 +293,37 @@ static long send(struct gate_regs *r, struct targets *t)
 	return ret;
 }
 
+/* The sender is among those that stop. Who of the others it may not signal is left out, as by the host. */
+static long stop_self(struct gate_regs *r, struct targets *t)
+{
+	struct targets one = { .any = true, .count = 1 };
+	struct gate_regs each = { .nr = __NR_kill, .a = { 0, SIG_STOP } };
+	long ret;
+	u32 i;
+
+	for (i = 0; i < t->count; i++) {
+		each.a[0] = one.pids[0] = t->pids[i];
+		send(&each, &one, true);
+	}
+	while (!stop_others_for_now())
+		stop_undo();
+	ret = gate_host_regs(r);
+	stop_undo();
+	return ret;
+}
+
 static long kill_pid(struct gate_regs *r, u64 sig, s32 pid)
 {
 	struct targets t = { .count = 0 };
 	long ret;
 
-	if (sig != SIG_KILL || !gate.region)
+	if ((sig != SIG_KILL && sig != SIG_STOP) || !gate.region)
 		return gate_host_regs(r);
 	targets_find(&t, pid);
-	ret = t.any ? send(r, &t) : gate_host_regs(r);
+	if (sig == SIG_STOP && t.self)
+		ret = stop_self(r, &t);
+	else
+		ret = t.any ? send(r, &t, sig == SIG_STOP) : gate_host_regs(r);
 	targets_done(&t);
 	return ret;
 }
@@ -292,11 +370,17 @@ long do_kill(struct gate_regs *r)
 	return kill_pid(r, r->a[1], (s32)r->a[0]);
 }
 
+/* Those that no program can put off. */
+static bool is_hard(u64 sig)
+{
+	return sig == SIG_KILL || sig == SIG_STOP;
+}
+
 long do_tkill(struct gate_regs *r)
 {
-	s32 pid = r->a[1] == SIG_KILL ? process_of((s32)r->a[0]) : 0;
+	s32 pid = is_hard(r->a[1]) ? process_of((s32)r->a[0]) : 0;
 
-	return pid ? kill_pid(r, SIG_KILL, pid) : gate_host_regs(r);
+	return pid ? kill_pid(r, r->a[1], pid) : gate_host_regs(r);
 }
 
 /* tgkill and rt_tgsigqueueinfo: process, thread, signal. */
@@ -309,9 +393,9 @@ long do_tgkill(struct gate_regs *r)
 
 long do_pidfd_send_signal(struct gate_regs *r)
 {
-	s32 pid = r->a[1] == SIG_KILL ? process_of_pidfd((int)r->a[0]) : 0;
+	s32 pid = is_hard(r->a[1]) ? process_of_pidfd((int)r->a[0]) : 0;
 
 	if (pid <= 0)
 		return gate_host_regs(r);
-	return kill_pid(r, SIG_KILL, r->a[3] & PIDFD_GROUP ? -pid : pid);
+	return kill_pid(r, r->a[1], r->a[3] & PIDFD_GROUP ? -pid : pid);
 }

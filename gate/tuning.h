@@ -34,6 +34,12 @@
 #define KILL_TAKE_SEVERAL	4
 /* Nanoseconds between two looks at a poller, which wakes nobody. From region->spin_ns, 50 us as a rule: twice that. */
 #define KILL_POLLER_NS		100000
+/*
+ * Nanoseconds between two looks whether a target has stopped, and how many (20 ms): a thread without a CPU stops when it has
+ * one. Chosen. tests/run neighbours_stop_within.
+ */
+#define KILL_STOP_NAP_NS	50000
+#define KILL_STOP_NAPS		200
 /* Milliseconds that the end of one target may take: the host gives its memory back. Chosen. tests/run storm. */
 #define KILL_DEATH_MS		20
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stopped),
+        trial("fault_stopped_within".into(), stopped_within),
         trial("fault_stopped_late".into(), stopped_late),
         trial("fault_watcher_stopped".into(), watcher_stopped),
         trial("fault_bystanders".into(), bystanders),
@@ -72,6 +73,65 @@ fn stopped() -> Checked {
     ensure(down.ok(), || {
         format!("down beside a stopped program: {}", down.report())
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// A busy program is stopped by another one of its node, or a thread of a process stops that while others are busy: not in kernel
+/// code, so the node serves a third one.
+fn stopped_within() -> Checked {
+    let script = "
+import os, random, select, signal, socket, sys, threading, time
+ask, told = os.pipe(), os.pipe()
+if not os.fork():
+    while os.read(ask[0], 1):
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+        os.write(told[1], b'x')
+    os._exit(0)
+def is_held():
+    os.write(ask[1], b'x')
+    return not select.select([told[0]], [], [], 3)[0]
+def calls():
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.bind(('127.0.0.1', 0))
+    while True:
+        s.sendto(bytes(60000), s.getsockname())
+        s.recv(60000)
+def stops_itself():
+    threading.Thread(target=calls, daemon=True).start()
+    while True:
+        time.sleep(random.uniform(0, 0.01))
+        os.kill(os.getpid(), signal.SIGSTOP)
+for stops in calls, stops_itself:
+    pid = os.fork()
+    if not pid:
+        stops()
+    held = 0
+    time.sleep(0.3)
+    for turn in range(20):
+        if stops is calls:
+            time.sleep(random.uniform(0, 0.01))
+            os.kill(pid, signal.SIGSTOP)
+        os.waitpid(pid, os.WUNTRACED)
+        held += is_held()
+        os.kill(pid, signal.SIGCONT)
+        os.read(told[0], 1)
+    print(stops.__name__, 'held', held, flush=True)
+    os.kill(pid, signal.SIGKILL)
+os._exit(0)
+";
+    let outcome = exec::run(
+        &mut node::ring3(["run", "--", "python3", "-c", script]),
+        Duration::from_secs(150),
+    )?;
+    ensure(
+        outcome.ok() && outcome.stdout == "calls held 0\nstops_itself held 0\n",
+        || {
+            format!(
+                "how often a stopped program held its node up: {}",
+                outcome.report()
+            )
+        },
+    )?;
     Ok(Verdict::Passed)
 }
 

@@ -4,6 +4,7 @@
 use super::{Checked, Verdict, ensure, helper, trial};
 use crate::node::Node;
 use crate::paths;
+use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::time::Instant;
 
@@ -15,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_threads".into(), threads),
         trial("sim_time_exact".into(), exact),
         trial("sim_time_machine".into(), machine),
+        trial("sim_time_loop".into(), endless),
         trial("sim_time_seed".into(), seed),
     ]
 }
@@ -157,6 +159,37 @@ fn machine() -> Checked {
         lines.len() == 2 && lines[0] == "1" && lines[1].parse::<u32>().is_ok_and(|s| s < 60),
         || text.clone(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// A program that keeps the turn for too long ends the simulation, which names it, its host and when.
+fn endless() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let options = ["--image", "sim", "--cmdline", "ring3_sim_patience=2"];
+    let scratch = Scratch::new()?;
+    let fifo = scratch.file("fifo");
+    let words = [
+        (
+            "import time; time.sleep(5)\nwhile True: pass".to_string(),
+            "a program that computes",
+        ),
+        (
+            format!("import os, time; time.sleep(5); os.mkfifo({fifo:?}); open({fifo:?})"),
+            "a call of the host that waits",
+        ),
+    ];
+    for (script, what) in words {
+        let node = Node::up_with(options)?;
+        let outcome = node.exec(&["env", "HOSTNAME=h1", "python3", "-c", &script])?;
+        ensure(
+            !outcome.ok()
+                && outcome.stderr.contains("host h1, python3 (process")
+                && outcome.stderr.contains("at 5."),
+            || format!("{what}: {}", outcome.report()),
+        )?;
+    }
     Ok(Verdict::Passed)
 }
 

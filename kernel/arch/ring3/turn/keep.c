@@ -9,6 +9,7 @@
 #include <linux/init.h>
 #include <linux/kernel.h>
 #include <linux/kstrtox.h>
+#include <linux/string.h>
 #include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
@@ -48,12 +49,54 @@ static bool take_from_dead(struct ring3_vcpu *vcpu, u32 o)
 	return true;
 }
 
+/* Up to size - 1 bytes of /proc/PID/NAME, with a 0 behind them. */
+static long read_proc(int pid, const char *name, char *buf, size_t size)
+{
+	char path[40];
+	long fd, n = 0, got;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = ring3_host_syscall(__NR_open, (long)path, 0 /* O_RDONLY */, 0, 0, 0, 0);
+	if (fd >= 0) {
+		while ((got = ring3_host_syscall(__NR_read, fd, (long)buf + n, size - 1 - n, 0, 0, 0)) > 0)
+			n += got;
+		ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
+	}
+	buf[n] = 0;
+	return n;
+}
+
+/* What `ring3 sim' calls the simulated host: it is in the environment that it gives each process. */
+static const char *host_of(int pid)
+{
+	static char environ[16384];
+	long n = read_proc(pid, "environ", environ, sizeof(environ));
+	const char *at;
+
+	for (at = environ; at < environ + n; at += strlen(at) + 1)
+		if (!strncmp(at, "HOSTNAME=", 9))
+			return at + 9;
+	return "-";
+}
+
+/* The node fails: whose turn it is, and since when. */
+static void turn_too_long(const struct ring3_thread *tb, u64 now)
+{
+	int pid = tb ? ((const struct ring3_proc *)tb->proc)->pid : 0;
+	char comm[32];
+	long n = read_proc(pid, "comm", comm, sizeof(comm));
+
+	if (n)
+		comm[n - 1] = 0;	/* the end of the line */
+	ring3_poison("at %llu.%09llu s, host %.20s, %s (process %d): no call for %u s, or one that waits in the host",
+		     now / NSEC_PER_SEC, now % NSEC_PER_SEC, host_of(pid), comm, pid, patience_s);
+}
+
 static void look(struct ring3_vcpu *vcpu)
 {
 	static u32 hands, looks, owner;
 	static u64 now;
 	u32 o = host_load(&vcpu->owner);
-	struct ring3_thread *tb;
 
 	if (o && take_from_dead(vcpu, o))
 		return;
@@ -66,10 +109,7 @@ static void look(struct ring3_vcpu *vcpu)
 	}
 	if (!patience_s || ++looks < patience_s * LOOKS_PER_S)
 		return;
-	tb = ring3_holder(vcpu, o & RING3_OWNER_TID);
-	ring3_poison("at %llu.%09llu s of virtual time process %d, thread %u, has computed for %u s without a call, or waits in a call of the host",
-		     now / NSEC_PER_SEC, now % NSEC_PER_SEC,
-		     tb ? ((struct ring3_proc *)tb->proc)->pid : 0, o & RING3_OWNER_TID, patience_s);
+	turn_too_long(ring3_holder(vcpu, o & RING3_OWNER_TID), now);
 }
 
 long ring3_host_keep(struct ring3_thread *tb)

@@ -144,7 +144,7 @@ lint: ## rustfmt, clippy and shell syntax; warnings are errors
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
 	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run .ci/packages; do bash -n $$script || exit 1; done
-	@for script in bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
+	@for script in tools/abi bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 
 compat: ## write docs/compatibility.md anew

@@ -6,8 +6,6 @@
  * since who joins a node, and how, is known here.
  */
 #include "internal.h"
-#include "ring3_adopt.h"
-#include "ring3_join.h"
 #include <linux/prctl.h>
 
 /*

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * asm_defs.h - constants that C and assembly share; thread.c asserts the offsets
+ * asm_defs.h - constants that C and assembly share
  */
 #ifndef GATE_ASM_DEFS_H
 #define GATE_ASM_DEFS_H
 
-#include "ring3_stat.h"
-
-/* struct ring3_thread, through %gs */
-#define THREAD_SELF		0
-#define THREAD_INSIDE		36
-#define THREAD_SIGPENDING	40	/* and nsig in the upper half of the quadword */
-#define THREAD_FDMAP		56
-#define THREAD_GATE		344
+#include "ring3_asm.h"
 
 /* thread->gate[] words of the mechanism; see GATE_WORD_POLICY */
 #define WORD_STACK		0	/* what entry.S loads into rsp */

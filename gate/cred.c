@@ -18,7 +18,6 @@
  */
 #include "policy.h"
 #include "internal.h"
-#include "ring3_cred.h"
 
 #include <linux/auxvec.h>
 #include <linux/capability.h>

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * join.c - takes this process into a node (ring3_join.h)
+ * join.c - takes this process into a node (struct ring3_join_request)
  *
  * Fresh: one message each way over the node's socket, descriptors with the
  * reply. After an exec: the descriptors are at their reserved numbers still, and all that
  * the reply said stands at the head of the region.
  */
 #include "internal.h"
-#include "ring3_join.h"
-#include "ring3_sim.h"
-#include "ring3_xdp.h"
 #include <linux/if_xdp.h>
 #include <linux/un.h>
 
@@ -50,9 +47,6 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
 	host_syscall3(__NR_madvise, base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, MADV_DONTDUMP);
 	region = (struct ring3_region *)base;
-	if (region->magic != RING3_MAGIC || region->abi != RING3_ABI)
-		gate_die(125, "the node runs another version of ring3 (abi %u, this gate %u): take it down and up again",
-			 region->abi, RING3_ABI);
 	gate.region = region;
 	gate.sim = region->flavour == RING3_FLAVOUR_SIM;
 	gate.text_start = base + text_start;
@@ -157,13 +151,17 @@ static int receive(int sock, struct ring3_join_reply *reply,
 	long n = host_syscall3(__NR_recvmsg, sock, (long)&msg, HOST_MSG_CMSG_CLOEXEC);
 	int count = 0;
 
-	if (n != sizeof(*reply) || reply->magic != RING3_JOIN_MAGIC)
+	if (n < (long)offsetof(struct ring3_join_reply, message[sizeof(reply->message)]) || reply->magic != RING3_JOIN_MAGIC)
 		gate_die(125, "the node gave no sensible answer (%ld bytes): is it of this version of ring3?",
 			 n);
+	/* Every version has these at the same places. */
 	if (reply->status) {
 		reply->message[sizeof(reply->message) - 1] = 0;
 		gate_die(125, "%s", reply->message);
 	}
+	if (reply->abi != RING3_ABI || n != sizeof(*reply))
+		gate_die(125, "the node has another contract than this gate (%x, not %x): build both from one source with `make', then take the node down and up",
+			 reply->abi, RING3_ABI);
 	if (msg.controllen >= sizeof(control.head) && control.head.level == HOST_SOL_SOCKET &&
 	    control.head.type == HOST_SCM_RIGHTS)
 		count = (control.head.len - sizeof(control.head)) / 4;

@@ -26,7 +26,6 @@
 #include "policy.h"
 #include "internal.h"
 #include "ring3_lock.h"
-#include "ring3_smp.h"
 #include "tuning.h"
 #include <linux/futex.h>
 #include <linux/poll.h>

@@ -26,7 +26,6 @@
  * What has to be known of a process lies in its ring3_proc, where exec leaves it and other processes of the node find it.
  */
 #include "internal.h"
-#include "ring3_link.h"
 #include "tuning.h"
 
 #include <linux/prctl.h>

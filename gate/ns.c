@@ -19,7 +19,7 @@
  * refused anyway.
  */
 #include "policy.h"
-#include "ring3_cred.h"
+#include "ring3.h"
 
 #include <linux/mount.h>
 #include <linux/nsfs.h>

@@ -8,7 +8,7 @@
  * it came, so the program's control data stays as the host wrote it.
  */
 #include "policy.h"
-#include "ring3_park.h"
+#include "ring3.h"
 
 /* No uapi header has these without libc's types. */
 #define SOL_SOCKET		1

@@ -7,7 +7,7 @@
  * before its first instruction runs.
  */
 #include "patch.h"
-#include "ring3_sites.h"
+#include "ring3.h"
 #include "tuning.h"
 
 

@@ -31,7 +31,7 @@
  * on the host is not known when one asks for something: so each catches all signals there, and finds here what to do.
  */
 #include "signals.h"
-#include "ring3_adopt.h"
+#include "ring3.h"
 #include "ring3_lock.h"
 #include <linux/audit.h>
 

@@ -2,10 +2,9 @@
 /*
  * sim.c - threads and processes of a node in virtual time
  *
- * One thread of the node runs at a time: include/ring3_sim.h. A thread that waits in this file sleeps in the node's kernel.
+ * One thread of the node runs at a time: include/ring3.abi. A thread that waits in this file sleeps in the node's kernel.
  */
 #include "internal.h"
-#include "ring3_sim.h"
 #include <linux/sched.h>
 
 #define NAP_FIRST_NS	10000UL		/* of virtual time */

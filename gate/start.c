@@ -11,7 +11,6 @@
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
 #include "internal.h"
-#include "ring3_join.h"
 #include <linux/prctl.h>
 
 struct gate_state gate;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stat.c - how many calls came by which way: ring3_stat.h
+ * stat.c - how many calls came by which way: RING3_STAT_*
  */
 #include "internal.h"
 

@@ -13,7 +13,6 @@
  * the host never blocks (SIG_FORCED) are put off where one comes before GS (signal_newborn()).
  */
 #include "internal.h"
-#include "ring3_cred.h"
 #include "tuning.h"
 #include <linux/futex.h>
 #include <linux/prctl.h>
@@ -32,12 +31,8 @@
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
 
-_Static_assert(offsetof(struct ring3_thread, self) == THREAD_SELF, "asm_defs.h");
-_Static_assert(offsetof(struct ring3_thread, inside) == THREAD_INSIDE, "asm_defs.h");
-_Static_assert(offsetof(struct ring3_thread, sigpending) == THREAD_SIGPENDING, "asm_defs.h");
-_Static_assert(offsetof(struct ring3_thread, nsig) == THREAD_SIGPENDING + 4, "asm_defs.h");
-_Static_assert(offsetof(struct ring3_thread, fdmap) == THREAD_FDMAP, "asm_defs.h");
-_Static_assert(offsetof(struct ring3_thread, gate) == THREAD_GATE, "asm_defs.h");
+/* entry.S looks at both at once. */
+_Static_assert(THREAD_NSIG == THREAD_SIGPENDING + 4, "ring3.abi");
 _Static_assert(offsetof(struct gate_regs, stub) == REGS_STUB, "asm_defs.h");
 _Static_assert(offsetof(struct gate_regs, uctx) == REGS_BYTES, "asm_defs.h");
 _Static_assert(sizeof(struct gate_tcb) <= TCB_BYTES, "area layout");

@@ -36,7 +36,7 @@
  * are for that.
  */
 #include "policy.h"
-#include "ring3_park.h"
+#include "ring3.h"
 
 /* No uapi header has these without libc's types. */
 #define AF_UNIX			1

@@ -9,7 +9,7 @@
  */
 #include "policy.h"
 
-#include "ring3_xfer.h"
+#include "ring3.h"
 #include "tuning.h"
 #include <asm/socket.h>
 #include <asm/sockios.h>

@@ -20,12 +20,6 @@
 
 #include "ring3.h"
 
-/* Bits of thread->word that only the image uses. */
-#define RING3_WORD_SLEEPING	0x80000000u	/* the thread is in futex_wait on this word. W: the thread */
-#define RING3_WORD_COME		0x40000000u	/* its task waits for it, see ring3_user_reach(). W: who calls it */
-#define RING3_WORD_QUEUED	0x20000000u	/* it is in futex_wait on the owner word instead. W: the thread */
-#define RING3_WORD_HANDED	0x0000000au	/* BATON or OFFERED: not taken up yet */
-
 /* The vCPU can be taken: it is free, or its owner only polls. */
 static inline _Bool r3_owner_is_free(r3_u32 o)
 {

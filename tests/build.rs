@@ -9,44 +9,24 @@ use std::path::Path;
 
 fn main() {
     let root = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    let include = Path::new(&root).join("../include");
     let mut out = String::new();
-    for name in ["ring3.h", "ring3_lock.h"] {
-        let file = include.join(name);
-        println!("cargo:rerun-if-changed={}", file.display());
-        let text =
-            std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
-        constants(&text, &mut out);
-        if name == "ring3_lock.h" {
-            let (steps, _) = text
-                .split_once("/* Steps */")
-                .expect("ring3_lock.h has the line Steps");
-            functions(steps, &mut out);
-        }
-    }
+    let file = Path::new(&root).join("../include/ring3_lock.h");
+    println!("cargo:rerun-if-changed={}", file.display());
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{}: {e}", file.display()));
+    let (steps, _) = text
+        .split_once("/* Steps */")
+        .expect("ring3_lock.h has the line Steps");
+    constants(&mut out);
+    functions(steps, &mut out);
     let dir = std::env::var("OUT_DIR").expect("cargo sets it");
     std::fs::write(Path::new(&dir).join("lock.rs"), out).expect("OUT_DIR can be written");
 }
 
 /// The bits of owner and thread words.
-fn constants(text: &str, out: &mut String) {
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        let (Some("#define"), Some(name), Some(value)) = (words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        if !name.starts_with("RING3_WORD_") && !name.starts_with("RING3_OWNER_") {
-            continue;
-        }
-        let value = if value.starts_with('(') {
-            let shift = words.nth(1).and_then(|s| s.strip_suffix(')'));
-            1u32 << shift.expect("(1u << N)").parse::<u32>().expect("a bit")
-        } else {
-            let hex = value.strip_prefix("0x").and_then(|v| v.strip_suffix('u'));
-            u32::from_str_radix(hex.expect("0xNNu"), 16).expect("a number")
-        };
-        let small = if value > 0xff { value >> 24 } else { value };
+fn constants(out: &mut String) {
+    let words = |name: &str| name.starts_with("RING3_WORD_") || name.starts_with("RING3_OWNER_");
+    for (name, value) in ring3_abi::CONSTANTS.iter().filter(|(name, _)| words(name)) {
+        let small = if *value > 0xff { value >> 24 } else { *value };
         writeln!(out, "pub const {name}: u8 = {small:#x};").expect("a string");
     }
 }

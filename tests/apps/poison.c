@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "../../include/ring3.h"
+#include "../../build/abi/include/ring3.h"
 
 int main(void)
 {

@@ -34,7 +34,7 @@ port() { # TARGET FILE NAME SED
 	sed "$4" "$driver/$2" >"$out/planted/$2"
 	if cmp -s "$driver/$2" "$out/planted/$2"; then
 		verdict 1 "$1" "$3" "the line is not there any more"
-	elif ! ${CC:-cc} -std=gnu11 -O1 -g -w -Ishim -I"$out/planted" -I"$top/include" \
+	elif ! ${CC:-cc} -std=gnu11 -O1 -g -w -Ishim -I"$out/planted" -I"$top/build/abi/include" \
 		-fsanitize-coverage=trace-pc -fsanitize=address,undefined -fno-sanitize-recover=all \
 		-o "$out/planted_$1" "$1.c"; then
 		verdict 1 "$1" "$3" "does not compile"

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The contract between image, gate and keeper, as Rust sees it.
 //!
-//! `include/ring3*.h` are the one description; `build.rs` makes all of this crate from them, name by name. Read the
-//! headers. The compiler checks every size and offset here, `tests/header.rs` asks a C compiler for the same.
+//! `include/ring3.abi` is the one description; `build.rs` makes all of this crate from it, name by name. The compiler
+//! checks every size and offset here, `tests/header.rs` asks a C compiler for the same.
 #![no_std]
 #![forbid(unsafe_code)]
 
-/// A structure: its name, its size by the headers and in Rust, and for each field its name and offsets.
+/// The folder of the C headers that were made together with this.
+pub const HEADERS: &str = concat!(env!("OUT_DIR"), "/include");
+
+/// A structure: its name, its size by the description and in Rust, and for each field its name and offsets.
 pub struct Struct {
     pub name: &'static str,
     pub size: usize,
@@ -15,12 +18,6 @@ pub struct Struct {
 }
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
-
-/// `RING3_IRQ_PORT(n)`
-#[must_use]
-pub const fn ring3_irq_port(n: u32) -> u32 {
-    1 << (8 + n)
-}
 
 const _: () = {
     let mut s = 0;

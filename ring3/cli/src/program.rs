@@ -15,7 +15,7 @@ use ring3_abi::RING3_GATE_BASE;
 use crate::error::{Failure, Result};
 use crate::leaf;
 
-/// RING3_ENV_NODE of include/ring3_join.h.
+/// RING3_ENV_NODE of include/ring3.abi.
 const ENV_NODE: &str = "RING3_NODE";
 /// Names another gate, for whoever works on one.
 const ENV_GATE: &str = "RING3_GATE";

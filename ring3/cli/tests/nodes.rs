@@ -324,16 +324,16 @@ fn a_tap_that_is_not_permitted() {
 fn an_image_of_another_version() {
     let place = Place::new();
     let mut bytes = fs::read(built("RING3_IMAGE", "ring3-up.image")).expect("the image");
-    let magic = 0x3367_006e_6967_6572_u64.to_le_bytes(); // RING3_MAGIC of include/ring3.h
+    let magic = 0x3367_006e_6967_6572_u64.to_le_bytes(); // RING3_MAGIC of include/ring3.abi
     let at = bytes
         .windows(8)
         .position(|window| window == magic)
         .expect("a magic number");
-    bytes[at + 8] = 99;
+    bytes[at + 8..at + 12].copy_from_slice(&99_u32.to_le_bytes());
     let image = place.dir.path().join("other.image");
     fs::write(&image, bytes).expect("a file");
     let image = image.to_str().expect("UTF-8");
-    let words = "has version 99 of the ring3 contract";
+    let words = "has contract 00000063, this ring3 has";
     place.fails(&["run", "--image", image, "--", "true"], 125, words);
     place.fails(&["up", "a", "--image", image], 1, words);
 }

@@ -22,7 +22,7 @@ fn attacker(place: &Place) -> PathBuf {
         .args(["-static", "-O1", "-w", "-o"])
         .arg(&program)
         .arg("-I")
-        .arg(top.join("include"))
+        .arg(ring3_abi::HEADERS)
         .arg(top.join("ring3/cli/tests/attacker.c"))
         .status();
     assert!(status.expect("a C compiler").success());

@@ -16,7 +16,7 @@ use crate::{name, size, sysctl};
 pub const MEM_DEFAULT: u64 = 1 << 30;
 /// The image with everything built in takes 16 MiB; below this it does not boot well.
 pub const MEM_MIN: u64 = 32 << 20;
-/// RING3_REGION_MAX of include/ring3.h.
+/// RING3_REGION_MAX of include/ring3.abi.
 pub const MEM_MAX: u64 = 2 << 30;
 /// A node's memory is a multiple of this: huge pages stay possible.
 pub const MEM_GRAIN: u64 = 2 << 20;
@@ -31,12 +31,12 @@ pub const GRACE_DEFAULT: Duration = Duration::from_secs(5);
 /// Who wants to wait for longer than an hour wants something else.
 const GRACE_MAX: Duration = Duration::from_secs(3600);
 
-/// RING3_VCPUS_MAX of include/ring3.h.
+/// RING3_VCPUS_MAX of include/ring3.abi.
 pub const CPUS_MAX: u32 = 3;
 
-/// RING3_PORTS_MAX of include/ring3.h.
+/// RING3_PORTS_MAX of include/ring3.abi.
 pub const PORTS_MAX: usize = 16;
-/// cmdline[512] of include/ring3.h, less the NUL and room for what ring3 adds.
+/// cmdline[512] of include/ring3.abi, less the NUL and room for what ring3 adds.
 const CMDLINE_MAX: usize = 383;
 
 /// Whether what ends is started again: the node if it fails, its programs if they end.

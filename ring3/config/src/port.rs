@@ -24,7 +24,7 @@ pub const KEYS: [&str; 7] = ["addr", "gw", "host", "mtu", "mac", "loopback", "pc
 const MTU_MIN: u32 = 68;
 const MTU_MIN_IPV6: u32 = 1280;
 const MTU_MAX: u32 = 65521;
-/// RING3_XDP_MTU_MAX of include/ring3_xdp.h: what fits into a frame of its memory.
+/// RING3_XDP_MTU_MAX of include/ring3.abi: what fits into a frame of its memory.
 pub const MTU_MAX_XDP: u32 = 1770;
 
 /// Where a port leads.

@@ -52,7 +52,7 @@ pub enum Error {
     ImageUnreadable { path: PathBuf, why: Errno },
     #[error("{} is not a ring3 kernel image ({why}); build it again with `make`", path.display())]
     ImageBad { path: PathBuf, why: &'static str },
-    #[error("{} has version {found} of the ring3 contract, this ring3 has {wanted}: build both from one source with `make`", path.display())]
+    #[error("{} has contract {found:08x}, this ring3 has {wanted:08x}: build both from one source with `make`", path.display())]
     ImageVersion {
         path: PathBuf,
         found: u32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Calling into the image: the one place where this program runs kernel code. Unsafe leaf.
 //!
-//! `enter` and its convention are described at the head of include/ring3.h. A thread block
+//! `enter` and its convention are described at the head of include/ring3.abi. A thread block
 //! belongs to one host thread at a time; [`Thread`] is that ownership as a value, which may move
 //! to another host thread but never be used by two.
 #![allow(unsafe_code)]

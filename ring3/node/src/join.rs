@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Letting programs into the node: the server of include/ring3_join.h. Unsafe leaf, for the
+//! Letting programs into the node: the server of include/ring3.abi. Unsafe leaf, for the
 //! two structures that cross the socket as bytes.
 //!
 //! One connection is one exchange: the request, SPAWN, the reply with its descriptors, close.
@@ -183,23 +183,28 @@ pub(crate) enum Joiner {
 
 /// Is this a request that process `pid` (the host says so) may make? Else why not.
 pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<Joiner, Refusal> {
+    let refused = |why: &str| Err((-libc::EPROTO, why.into()));
+    // Every version has these two words at the same places, whatever follows.
+    let Some((magic, rest)) = bytes.split_first_chunk() else {
+        return refused("the request has a wrong length");
+    };
+    let who = match u64::from_ne_bytes(*magic) {
+        RING3_JOIN_MAGIC => Joiner::Program,
+        RING3_ADOPT_MAGIC => Joiner::Adopter,
+        _ => return refused("this is no request to join"),
+    };
+    if let Some(abi) = rest.first_chunk().map(|abi| u32::from_ne_bytes(*abi)) {
+        if abi != RING3_ABI {
+            return refused(&format!(
+                "the gate has contract {abi:08x}, the node {RING3_ABI:08x}: build both from one source with `make`, then take the node down and up"
+            ));
+        }
+    }
     if bytes.len() != size_of::<ring3_join_request>() {
-        return Err((-libc::EPROTO, "the request has a wrong length".into()));
+        return refused("the request has a wrong length");
     }
     // SAFETY: `bytes` holds as many bytes, and every bit pattern is a ring3_join_request.
     let request: ring3_join_request = unsafe { std::ptr::read_unaligned(bytes.as_ptr().cast()) };
-    let who = match request.magic {
-        RING3_JOIN_MAGIC => Joiner::Program,
-        RING3_ADOPT_MAGIC => Joiner::Adopter,
-        _ => return Err((-libc::EPROTO, "this is no request to join".into())),
-    };
-    if request.abi != RING3_ABI {
-        let why = format!(
-            "the gate has version {} of the contract, the node {RING3_ABI}: build both from one source and start the node again",
-            request.abi
-        );
-        return Err((-libc::EPROTO, why));
-    }
     if request.pid != pid {
         let why = format!(
             "the program says that it is process {}, the host says {pid}: nodes do not reach across pid namespaces",

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! ROOT/nodes/NAME/lock      locked (byte 0) by the node's process while it lives
-//! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3_join.h
+//! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3.abi
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
 //! ROOT/links/NAME           who has which end of a link, see ports/link.rs
 //! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The vCPUs as their keeper sees them: who has one, and taking it from the dead. Unsafe leaf.
 //!
-//! include/ring3.h has the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
+//! include/ring3.abi has the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
 //! own word, writes its tid into the owner word and then makes BATON of OFFERED; the new holder
 //! clears both as it takes up the work. A thread that dies with one of them set has run nothing.
 #![allow(unsafe_code)]

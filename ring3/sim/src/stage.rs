@@ -26,7 +26,7 @@ use ring3_node::{raise_descriptor_limit, Folder, NodeHandle};
 use crate::data::read_plan;
 use crate::error::{Error, Result};
 
-/// RING3_ENV_NODE of include/ring3_join.h.
+/// RING3_ENV_NODE of include/ring3.abi.
 const ENV_NODE: &str = "RING3_NODE";
 /// A gibibyte for the node's kernel, and for each host beyond a hundred what a study measured twice over.
 const NODE_BYTES: u64 = 1 << 30;

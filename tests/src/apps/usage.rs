@@ -175,20 +175,46 @@ pub fn trials() -> Vec<Trial> {
         let folder = Scratch::new()?;
         let image = crate::paths::root().join("bin/ring3-up.image");
         let mut bytes = std::fs::read(&image).map_err(|e| format!("{}: {e}", image.display()))?;
-        // The word behind the magic number is the version of the contract.
-        let magic = 0x3367_006e_6967_6572_u64.to_le_bytes();
-        let at = bytes
-            .windows(8)
-            .position(|window| window == magic)
-            .ok_or("the image has no magic number")?;
-        bytes[at + 8..at + 12].copy_from_slice(&999_u32.to_le_bytes());
+        let at = version(&bytes)?;
+        bytes[at] ^= 1;
         let other = folder.write("other.image", bytes)?;
         let other = other.to_string_lossy();
-        refused(&["run", "--image", &other, "--", "true"], 125, &["version"])?;
+        refused(
+            &["run", "--image", &other, "--", "true"],
+            125,
+            &["has contract", "with `make`"],
+        )?;
         let text = std::fs::read(&image).map_err(|e| e.to_string())?;
         let short = folder.write("short.image", &text[..text.len() / 2])?;
         let short = short.to_string_lossy();
         refused(&["run", "--image", &short, "--", "true"], 125, &["image"])?;
+        Ok(Verdict::Passed)
+    }));
+    // As after a change of the contract where only one of the two was built anew.
+    all.push(trial("usage_gate_version".into(), || {
+        let folder = Scratch::new()?;
+        let bin = crate::paths::root().join("bin");
+        let abi = std::fs::read(bin.join("ring3-up.image")).map_err(|e| e.to_string())?;
+        let abi: [u8; 4] = abi[version(&abi)?..][..4].try_into().expect("four");
+        let mut gate = std::fs::read(bin.join("ring3-gate")).map_err(|e| e.to_string())?;
+        let places: Vec<usize> = gate
+            .windows(4)
+            .enumerate()
+            .filter(|(_, four)| *four == abi)
+            .map(|(at, _)| at)
+            .collect();
+        ensure(!places.is_empty(), || {
+            "the gate has another contract than the image".into()
+        })?;
+        places.iter().for_each(|at| gate[*at] ^= 1);
+        let other = folder.write("other-gate", gate)?;
+        std::fs::set_permissions(&other, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+            .map_err(|e| e.to_string())?;
+        let node = Node::up(&[])?;
+        let mut command = ring3(["exec", &node.name, "--", "true"]);
+        command.env("RING3_GATE", &other);
+        one_line(&mut command, 125, &["the gate has contract", "with `make`"])?;
+        ensure(node.exec(&["true"])?.ok(), || "the node is gone".into())?;
         Ok(Verdict::Passed)
     }));
     all.push(trial("usage_tap_not_permitted".into(), || {
@@ -222,8 +248,24 @@ pub fn trials() -> Vec<Trial> {
 
 /// The command fails with that status and a message that holds the words. What clap says of the
 /// grammar has a usage under it; every other message is one line.
+/// Where an image has the contract's number: behind the magic number.
+fn version(image: &[u8]) -> Result<usize, String> {
+    let magic = 0x3367_006e_6967_6572_u64.to_le_bytes();
+    let at = image.windows(8).position(|window| window == magic);
+    at.map(|at| at + 8)
+        .ok_or_else(|| "the image has no magic number".into())
+}
+
 fn refused(args: &[&str], status: i32, words: &[&str]) -> Result<(), String> {
-    let outcome = exec::run(&mut ring3(args), SHORT)?;
+    one_line(&mut ring3(args), status, words)
+}
+
+fn one_line(
+    command: &mut std::process::Command,
+    status: i32,
+    words: &[&str],
+) -> Result<(), String> {
+    let outcome = exec::run(command, SHORT)?;
     ensure(outcome.end == End::Exit(status), || {
         format!("wanted exit {status}: {}", outcome.report())
     })?;

@@ -3,7 +3,7 @@
 #ifndef ADOPT_H
 #define ADOPT_H
 
-#include <ring3/ring3_adopt.h>
+#include <ring3/ring3.h>
 #include "../vcpu/vcpu.h"
 
 /* A thread that has ended, or is about to: its numbers, and its registers when it last left user mode. */

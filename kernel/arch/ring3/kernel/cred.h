@@ -2,7 +2,7 @@
 #ifndef RING3_KERNEL_CRED_H
 #define RING3_KERNEL_CRED_H
 
-#include <ring3/ring3_cred.h>
+#include <ring3/ring3.h>
 
 struct task_struct;
 

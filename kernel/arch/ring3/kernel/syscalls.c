@@ -5,7 +5,6 @@
 #include <linux/linkage.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
-#include <ring3/ring3_xfer.h>
 #include <asm/ring3.h>
 #include <asm/ring3_sendfile.h>
 #include <asm/syscall.h>

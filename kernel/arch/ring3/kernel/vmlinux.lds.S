@@ -4,6 +4,7 @@
  * Linked at 0; head.c relocates it once for the slot it lies in.
  */
 #include <generated/asm-offsets.h>
+#include <ring3/ring3_asm.h>
 #include <asm/page.h>
 #include <asm/cache.h>
 #include <asm/thread_info.h>
@@ -35,18 +36,18 @@ SECTIONS
 #ifndef CONFIG_SMP
 		/* asm/irqwords.h */
 		ring3_pending = ring3_region + REGION_PENDING;
-		ring3_irq_enabled = ring3_region + REGION_VCPU + V_IRQ_ENABLED;
-		ring3_driving = ring3_region + REGION_VCPU + V_DRIVER;
+		ring3_irq_enabled = ring3_region + REGION_VCPU + VCPU_IRQ_ENABLED;
+		ring3_driving = ring3_region + REGION_VCPU + VCPU_DRIVER;
 #endif
-		LONG(R3_MAGIC_LO) LONG(R3_MAGIC_HI)
-		LONG(R3_ABI)
+		QUAD(RING3_MAGIC)
+		LONG(RING3_ABI)
 #ifdef CONFIG_SMP
-		LONG(1)				/* flavour: smp */
+		LONG(RING3_FLAVOUR_SMP)
 #else
 #ifdef CONFIG_RING3_SIM
-		LONG(2)				/* flavour: sim */
+		LONG(RING3_FLAVOUR_SIM)
 #else
-		LONG(0)				/* flavour: up */
+		LONG(RING3_FLAVOUR_UP)
 #endif
 #endif
 		QUAD(_end - ring3_region)
@@ -56,7 +57,7 @@ SECTIONS
 		QUAD(ring3_enter - ring3_region)
 		QUAD(ring3_fixup - ring3_region)
 		*(.ring3_version)
-		. = REGION_SIZE;
+		. = SIZEOF_REGION;
 	} :head
 	. = ALIGN(PAGE_SIZE);
 	__head_end = .;

@@ -11,9 +11,7 @@
 #include <uapi/linux/futex.h>
 #include <asm/ring3.h>
 #include <asm/switch_to.h>
-#include <ring3/ring3_adopt.h>
 #include <ring3/ring3_lock.h>
-#include <ring3/ring3_smp.h>
 #include "tuning.h"
 
 #define host_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)

@@ -41,14 +41,15 @@
  */
 #include <linux/linkage.h>
 #include <generated/asm-offsets.h>
+#include <ring3/ring3_asm.h>
 
 #define REGION(off)	ring3_region + (off)(%rip)
 
 #ifdef CONFIG_SMP
 /* Of the vCPU in r13, where the thread in r12 (r10 on the way in) belongs. */
 #define VCPU(off)		(off)(%r13)
-#define PENDING			V_PENDING(%r13)
-#define CURRENT			V_TASK(%r13)
+#define PENDING			VCPU_PENDING(%r13)
+#define CURRENT			VCPU_TASK(%r13)
 #define SLOW			.Lslow_saved
 .macro LOAD_VCPU
 	movq	T_VCPU(%r12), %r13
@@ -56,7 +57,7 @@
 .macro TAKE
 	PUSH_SAVED
 	movq	T_VCPU(%r10), %r13
-	lock cmpxchgl %r11d, VCPU(V_OWNER)
+	lock cmpxchgl %r11d, VCPU(VCPU_OWNER)
 .endm
 .macro TAKEN
 .endm
@@ -70,7 +71,7 @@
 .macro RELEASE failed
 	movl	%ebx, %eax
 	xorl	%ecx, %ecx
-	lock cmpxchgl %ecx, VCPU(V_OWNER)
+	lock cmpxchgl %ecx, VCPU(VCPU_OWNER)
 	jne	\failed
 .endm
 #else
@@ -83,12 +84,12 @@
 #ifdef CONFIG_RING3_SIM
 /* The thread has kept the vCPU, or has to wait for its turn. */
 .macro TAKE
-	cmpl	%r11d, VCPU(V_OWNER)
+	cmpl	%r11d, VCPU(VCPU_OWNER)
 .endm
 #else
 /* The locked instruction waits for all stores before it: so first this, then the pushes. */
 .macro TAKE
-	lock cmpxchgl %r11d, VCPU(V_OWNER)
+	lock cmpxchgl %r11d, VCPU(VCPU_OWNER)
 .endm
 #endif
 .macro TAKEN
@@ -99,9 +100,9 @@
 .endm
 .macro RELEASE failed
 #ifndef CONFIG_RING3_SIM
-	cmpl	%ebx, VCPU(V_OWNER)
+	cmpl	%ebx, VCPU(VCPU_OWNER)
 	jne	\failed
-	movl	$0, VCPU(V_OWNER)
+	movl	$0, VCPU(VCPU_OWNER)
 #endif
 .endm
 #endif
@@ -110,14 +111,14 @@
 .macro CHARGE slow
 #ifdef CONFIG_RING3_SIM
 	movq	ring3_virtual_cost(%rip), %rax
-	cmpq	$228, T_NR(%r12)		/* clock_gettime */
+	cmpq	$228, THREAD_NR(%r12)		/* clock_gettime */
 	cmoveq	ring3_virtual_read_cost(%rip), %rax
-	cmpq	$96, T_NR(%r12)			/* gettimeofday */
+	cmpq	$96, THREAD_NR(%r12)			/* gettimeofday */
 	cmoveq	ring3_virtual_read_cost(%rip), %rax
-	cmpq	$201, T_NR(%r12)		/* time */
+	cmpq	$201, THREAD_NR(%r12)		/* time */
 	cmoveq	ring3_virtual_read_cost(%rip), %rax
 	addq	ring3_virtual_now(%rip), %rax
-	cmpq	VCPU(V_DEADLINE), %rax
+	cmpq	VCPU(VCPU_DEADLINE), %rax
 	jae	\slow
 	movq	%rax, ring3_virtual_now(%rip)
 #endif
@@ -132,14 +133,14 @@
 .endm
 .macro FOOT_DRIVER foot, reg
 	movq	STACK_VCPU(\foot), \reg
-	movq	V_DRIVER(\reg), \reg
+	movq	VCPU_DRIVER(\reg), \reg
 .endm
 #else
 #define FOOT_TASK(reg)		ring3_current(%rip)
 .macro FOOT reg
 .endm
 .macro FOOT_DRIVER foot, reg
-	movq	REGION(REGION_VCPU + V_DRIVER), \reg
+	movq	REGION(REGION_VCPU + VCPU_DRIVER), \reg
 .endm
 #endif
 
@@ -164,46 +165,46 @@
 	.text
 
 /*
- * enter: see include/ring3.h for the convention.
+ * enter: see include/ring3.abi for the convention.
  */
 SYM_FUNC_START(ring3_enter)
-	movl	T_TID(%r10), %r11d
-	movq	%rax, T_NR(%r10)
+	movl	THREAD_TID(%r10), %r11d
+	movq	%rax, THREAD_NR(%r10)
 	cmpq	$NR_LINUX_CALLS, %rax
 	jae	.Lslow
 #ifdef CONFIG_SMP
 	/* With one vCPU it stays with whom the node died of. */
-	cmpl	$POISONED, REGION(REGION_STATE)
+	cmpl	$RING3_POISONED, REGION(REGION_STATE)
 	je	.Lslow
 #endif
 	xorl	%eax, %eax
 	TAKE
 	jne	SLOW
 	TAKEN
-	movq	%rsp, T_HOST_SP(%r10)
+	movq	%rsp, THREAD_HOST_SP(%r10)
 	movq	%r10, %r12
 	movl	%r11d, %ebx
 	movq	CURRENT, %rbp
-	cmpq	T_TASK(%r12), %rbp
+	cmpq	THREAD_TASK(%r12), %rbp
 	jne	.Lslow_owned
 	cmpq	$0, T_OUTSIDE(%r12)
 	je	.Lslow_owned
 
-	movq	%r12, VCPU(V_DRIVER)
+	movq	%r12, VCPU(VCPU_DRIVER)
 	movq	T_BASE_SP(%r12), %rsp
 	andq	$-16, %rsp
 	leaq	sys_call_table(%rip), %r11
-	movq	T_NR(%r12), %rax
+	movq	THREAD_NR(%r12), %rax
 	call	*(%r11, %rax, 8)
 	movq	%rax, %r14
 
 SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
-	cmpq	%r12, VCPU(V_DRIVER)
+	cmpq	%r12, VCPU(VCPU_DRIVER)
 	jne	.Lexit_slow
 	testl	$EXIT_WORK, TASK_TI_FLAGS(%rbp)
 	jnz	.Lexit_slow
 	movl	PENDING, %eax
-	orl	VCPU(V_EXIT_WORK), %eax
+	orl	VCPU(VCPU_POLLED), %eax
 	jnz	.Lexit_slow
 	SINGLE_TASK			/* single_task_running() */
 	jne	.Lexit_slow
@@ -213,7 +214,7 @@ SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
 	/* Off the task's stack first: once released, it is anybody's. */
 	movq	T_BASE_SP(%r12), %rcx
 	movq	%rcx, TASK_SP(%rbp)
-	movq	T_HOST_SP(%r12), %rsp
+	movq	THREAD_HOST_SP(%r12), %rsp
 SYM_INNER_LABEL(ring3_left, SYM_L_GLOBAL)
 	RELEASE	.Lrelease_slow
 	cmpl	$0, PENDING
@@ -228,10 +229,10 @@ SYM_INNER_LABEL(ring3_left, SYM_L_GLOBAL)
 	call	ring3_exit_slow
 	testb	%al, %al
 	jne	.Lbase
-	movq	T_RET(%r12), %r14
+	movq	THREAD_RET(%r12), %r14
 	/* That thread may have been killed since it was found to drive. */
 SYM_INNER_LABEL(ring3_settled, SYM_L_GLOBAL)
-	cmpq	%r12, VCPU(V_DRIVER)
+	cmpq	%r12, VCPU(VCPU_DRIVER)
 	jne	.Lexit_slow
 	jmp	.Lleave
 SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
@@ -241,7 +242,7 @@ SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 	ret
 
 .Lrelease_slow:
-	movq	%r14, T_RET(%r12)
+	movq	%r14, THREAD_RET(%r12)
 	andq	$-16, %rsp
 	movq	%r12, %rdi
 	call	ring3_host_leave
@@ -253,16 +254,16 @@ SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 .Lslow:
 	PUSH_SAVED
 .Lslow_saved:
-	movq	%rsp, T_HOST_SP(%r10)
+	movq	%rsp, THREAD_HOST_SP(%r10)
 	movq	%r10, %r12
 	xorl	%eax, %eax
 .Lslow_call:
-	movq	%rdi, T_ARGS + 0(%r12)
-	movq	%rsi, T_ARGS + 8(%r12)
-	movq	%rdx, T_ARGS + 16(%r12)
-	movq	%rcx, T_ARGS + 24(%r12)
-	movq	%r8, T_ARGS + 32(%r12)
-	movq	%r9, T_ARGS + 40(%r12)
+	movq	%rdi, THREAD_ARGS + 0(%r12)
+	movq	%rsi, THREAD_ARGS + 8(%r12)
+	movq	%rdx, THREAD_ARGS + 16(%r12)
+	movq	%rcx, THREAD_ARGS + 24(%r12)
+	movq	%r8, THREAD_ARGS + 32(%r12)
+	movq	%r9, THREAD_ARGS + 40(%r12)
 	andq	$-16, %rsp
 	movq	%r12, %rdi
 	movl	%eax, %esi
@@ -278,8 +279,8 @@ SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 	POP_SAVED
 	ret
 .Lhome:
-	movq	T_HOST_SP(%r12), %rsp
-	movq	T_RET(%r12), %rax
+	movq	THREAD_HOST_SP(%r12), %rsp
+	movq	THREAD_RET(%r12), %rax
 	POP_SAVED
 	ret
 SYM_FUNC_END(ring3_enter)
@@ -300,7 +301,7 @@ SYM_INNER_LABEL(ring3_parking, SYM_L_GLOBAL)
 	jne	1f
 	movq	%rsp, T_BASE_SP(%r12)
 	movq	$1, T_OUTSIDE(%r12)
-1:	movq	T_HOST_SP(%r12), %rsp
+1:	movq	THREAD_HOST_SP(%r12), %rsp
 SYM_INNER_LABEL(ring3_parked, SYM_L_GLOBAL)
 	andq	$-16, %rsp
 	movq	%rsi, %rdx
@@ -314,7 +315,7 @@ SYM_FUNC_END(ring3_park)
 SYM_FUNC_START(ring3_abandon)
 	FOOT	%rcx
 	FOOT_DRIVER %rcx, %r12
-	movq	$-5, T_RET(%r12)		/* -EIO */
+	movq	$-5, THREAD_RET(%r12)		/* -EIO */
 	jmp	.Lhome
 SYM_FUNC_END(ring3_abandon)
 
@@ -350,7 +351,7 @@ SYM_FUNC_END(ring3_secondary)
 	.section .init.text, "ax"
 SYM_FUNC_START(ring3_boot)
 	PUSH_SAVED
-	movq	%rsp, T_HOST_SP(%rdi)
+	movq	%rsp, THREAD_HOST_SP(%rdi)
 	movq	%rdi, %r12
 	andq	$-16, %rsp
 	call	ring3_relocate
@@ -358,9 +359,9 @@ SYM_FUNC_START(ring3_boot)
 	movq	%r12, %rdi
 	call	ring3_boot_vcpus
 #endif
-	movl	T_TID(%r12), %eax
-	movl	%eax, REGION(REGION_VCPU + V_OWNER)
-	movq	%r12, REGION(REGION_VCPU + V_DRIVER)
+	movl	THREAD_TID(%r12), %eax
+	movl	%eax, REGION(REGION_VCPU + VCPU_OWNER)
+	movq	%r12, REGION(REGION_VCPU + VCPU_DRIVER)
 	leaq	init_stack + KERNEL_STACK_SIZE(%rip), %rsp
 	call	start_kernel
 	ud2
@@ -380,7 +381,7 @@ SYM_FUNC_END(ring3_enter_drive)
  */
 SYM_FUNC_START(ring3_go_on)
 	PUSH_SAVED
-	movq	%rsp, T_HOST_SP(%rdi)
+	movq	%rsp, THREAD_HOST_SP(%rdi)
 	movq	%rsi, %rdi
 	movq	REGS_SP(%rdi), %rcx
 	movq	REGS_IP(%rdi), %rax

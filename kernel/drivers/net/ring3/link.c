@@ -4,7 +4,7 @@
  *
  * Theory of operation
  * -------------------
- * include/ring3_link.h has the memory, link_ring.h the rings and what is checked
+ * include/ring3.abi has the memory, link_ring.h the rings and what is checked
  * of the far side. This file puts packets in and takes them out.
  *
  * Send: one copy, from the skb into the ring. The position is published at the end of

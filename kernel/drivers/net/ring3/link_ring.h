@@ -49,7 +49,7 @@
 #else
 #include <stdbool.h>
 #include <stddef.h>
-#include "ring3_link.h"
+#include "ring3.h"
 #ifndef link_load		/* a fuzzer changes the words between two loads */
 #define link_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define link_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)

@@ -25,7 +25,7 @@
 #include <linux/uio.h>
 #include <net/sock.h>
 
-#include <ring3/ring3_xfer.h>
+#include <ring3/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/ring3_sendfile.h>
 

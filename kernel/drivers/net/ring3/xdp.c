@@ -32,7 +32,7 @@
 #include <uapi/linux/if_xdp.h>
 
 #include <asm/ring3_poll.h>
-#include <ring3/ring3_xdp.h>
+#include <ring3/ring3.h>
 
 #include "hostio.h"
 #include "port.h"

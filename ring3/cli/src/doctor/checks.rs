@@ -12,7 +12,7 @@ use nix::sys::wait::WaitStatus;
 use super::{Check, Grade};
 use crate::{leaf, program};
 
-/// RING3_SPACE_BASE and RING3_SLOT_SIZE of include/ring3.h.
+/// RING3_SPACE_BASE and RING3_SLOT_SIZE of include/ring3.abi.
 const SPACE: (u64, u64) = (ring3_abi::RING3_SPACE_BASE, ring3_abi::RING3_SLOT_SIZE);
 /// Where the gate puts its table of jumps: the lowest place that the usual limit allows.
 const TABLE_AT: u64 = 65536;

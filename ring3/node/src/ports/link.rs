@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: the two ends of a link
 //!
-//! A link is memory that two nodes share: include/ring3_link.h says what lies in it. The node that comes first
+//! A link is memory that two nodes share: include/ring3.abi says what lies in it. The node that comes first
 //! makes it, and gives it to the second (handover.rs). It lives while one of both does.
 //!
 //! The nodes find each other by the file `links/NAME` (see runtime.rs). A side is taken by locking the byte of its

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The gate's half of include/ring3_join.h, in Rust. Unsafe leaf of the tests.
+//! The gate's half of include/ring3.abi, in Rust. Unsafe leaf of the tests.
 #![allow(unsafe_code)]
 
 use std::io::IoSliceMut;

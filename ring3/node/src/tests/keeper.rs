@@ -94,7 +94,7 @@ fn an_image_that_is_none() {
     let own = std::env::current_exe().unwrap();
     assert!(start(&own).contains("not a ring3 kernel image"));
     let old = place.fake_image(&["FAKE_ABI=77"]);
-    assert!(start(&old).contains("version 77"));
+    assert!(start(&old).contains("contract 0000004d"));
     assert!(place.is_clean());
 }
 
@@ -115,7 +115,10 @@ fn programs_join_and_are_missed() {
     let size = rustix::fs::fstat(&fds[2]).unwrap().st_size;
     assert_eq!(size, i64::from(RING3_LINK_BYTES));
 
-    for (abi, pid, words) in [(99, pid, "version 99"), (RING3_ABI, 1, "pid namespaces")] {
+    for (abi, pid, words) in [
+        (99, pid, "contract 00000063"),
+        (RING3_ABI, 1, "pid namespaces"),
+    ] {
         let (reply, fds) = join(node.join_path(), abi, pid);
         assert!(reply.status < 0 && fds.is_empty());
         let message = c_string(&reply.message);

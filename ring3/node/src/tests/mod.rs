@@ -51,7 +51,7 @@ impl Place {
         let status = Command::new(cc)
             .args(flags.split_whitespace())
             .arg("-I")
-            .arg(manifest.join("../../include"))
+            .arg(ring3_abi::HEADERS)
             .arg(format!("-Wl,-T,{}", fake.join("image.lds").display()))
             .args(defines.iter().map(|define| format!("-D{define}")))
             .arg("-o")

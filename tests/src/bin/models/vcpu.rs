@@ -130,7 +130,7 @@ pub enum Role {
     Signaller,
     /// A Raiser that puts its wake-ups off until it releases: wake_later().
     Ower,
-    /// Sends a SIGKILL: keeps all out of the kernel meanwhile. gate/kill.c
+    /// Sends a SIGKILL: keeps all out of the kernel meanwhile. gate/signal/kill.c
     Freezer,
 }
 

@@ -5,7 +5,6 @@
 
 #include <linux/types.h>
 #include <ring3/ring3.h>
-#include <ring3/ring3_link.h>
 
 struct task_struct;
 

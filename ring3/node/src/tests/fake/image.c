@@ -5,7 +5,6 @@
  *
  * Calls are served without a lock or a stack of their own: the tests make one at a time.
  */
-#include "ring3_link.h"
 #include "ring3.h"
 
 #define __NR_read	0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Keeping all out of the kernel while a SIGKILL is sent: vcpu_take(), vcpu_sleep() and vcpu_give() in gate/kill.c.
+//! Keeping all out of the kernel while a SIGKILL is sent: vcpu_take(), vcpu_sleep() and vcpu_give() in gate/signal/kill.c.
 
 use super::*;
 

@@ -4,7 +4,7 @@
 
 /* The same words as in the up flavour: those of the vCPU whose stack this is. */
 #include <asm/stack.h>
-#include <ring3/ring3_smp.h>
+#include <ring3/ring3.h>
 
 #define ring3_irq_enabled	(ring3_stack()->irq_enabled)
 #define ring3_pending		(ring3_stack()->vcpu->pending)

@@ -5,12 +5,12 @@
  * Theory of operation
  * -------------------
  * vcpu->owner says who may run kernel code: 0, or the owner's tid and flags. thread->word says what a waiting thread
- * waits for. Image and gate write these words by the functions below only; kernel/check refuses any other writer.
- * Three writers are not C and take the same steps: the fast path in entry.S (0 to tid, tid to 0), and the keeper
- * for a dead owner (ring3/node/src/vcpu.rs).
+ * waits for. Image, gate and keeper write these words by the steps below only; kernel/check refuses any other writer.
+ * entry.S has its steps here, too. ring3/abi/steps.rs translates those that are one return statement to Rust, for the
+ * keeper, who takes a vCPU from dead owners (ring3/node/src/vcpu.rs).
  *
  * The first part, up to "Steps", is what a step makes of a word: each function is one return statement.
- * tests/build.rs translates that part to Rust, and the models in tests/src/bin/models take their steps with the result.
+ * tests/build.rs has that part translated too, and the models in tests/src/bin/models take their steps with the result.
  * So a change here is tried in all interleavings by tests/models.
  *
  * Words are shared by processes: all steps are atomic and sequentially consistent, except where "hint" is said.
@@ -18,6 +18,29 @@
 #ifndef RING3_LOCK_H
 #define RING3_LOCK_H
 
+#ifdef __ASSEMBLER__
+#include "ring3_asm.h"
+
+/* The steps of entry.S, from and to registers. `owner` is the word. */
+
+/* As r3_freeze(): eax is 0, and the word's new value in tid. ZF: taken; else eax is what the word is. */
+.macro R3_TAKE_FREE tid:req, owner:vararg
+	lock cmpxchgl \tid, \owner
+.endm
+/* Releases a vCPU that nobody waits for: eax is the owner's tid, zero a register that is 0. ZF: released. */
+.macro R3_RELEASE_UNWAITED zero:req, owner:vararg
+	lock cmpxchgl \zero, \owner
+.endm
+/* The same without a locked instruction. A waiter says in `pending' that it waits, and does not sleep while this is on its way. */
+.macro R3_RELEASE_STORE owner:vararg
+	movl	$0, \owner
+.endm
+/* At boot there is one thread. */
+.macro R3_BOOT_OWNER tid:req, owner:vararg
+	movl	\tid, \owner
+.endm
+
+#else
 #include "ring3.h"
 
 /* The vCPU can be taken: it is free, or its owner only polls. */
@@ -100,7 +123,7 @@ static inline _Bool r3_try_acquire(r3_a32 *owner, r3_u32 tid, r3_u32 waiters)
 }
 
 /*
- * W: a thread that keeps others out and runs no kernel code (gate/kill.c, vcpu_wake_sleeper()). Not from a poller, who
+ * W: a thread that keeps others out and runs no kernel code (gate/signal/kill.c, vcpu_wake_sleeper()). Not from a poller, who
  * would go on as the owner of an idle vCPU. *o: what was found instead of 0.
  */
 static inline _Bool r3_freeze(r3_a32 *owner, r3_u32 tid, r3_u32 waiters, r3_u32 *o)
@@ -210,4 +233,5 @@ static inline _Bool r3_say_sleeping(r3_a32 *word, r3_u32 w)
 	return r3_step(word, w, w | RING3_WORD_SLEEPING);
 }
 
+#endif /* __ASSEMBLER__ */
 #endif

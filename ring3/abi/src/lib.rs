@@ -19,6 +19,20 @@ pub struct Struct {
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
+/// The steps of include/ring3_lock.h that are one instruction.
+#[allow(unused_parens)]
+mod steps {
+    use super::*;
+    use core::sync::atomic::{AtomicU32, Ordering};
+
+    include!(concat!(env!("OUT_DIR"), "/steps.rs"));
+
+    fn r3_step(word: &AtomicU32, old: u32, new: u32) -> bool {
+        word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+    }
+}
+pub use steps::*;
+
 const _: () = {
     let mut s = 0;
     while s < LAYOUT.len() {

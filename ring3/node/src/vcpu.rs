@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The vCPUs as their keeper sees them: who has one, and taking it from the dead. Unsafe leaf.
 //!
-//! include/ring3.abi has the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
+//! include/ring3_lock.h has the steps on the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
 //! own word, writes its tid into the owner word and then makes BATON of OFFERED; the new holder
 //! clears both as it takes up the work. A thread that dies with one of them set has run nothing.
 #![allow(unsafe_code)]
@@ -48,16 +48,13 @@ impl Region {
             let Some((Grip::Baton, owner, word)) = self.holder_of(vcpu, index) else {
                 continue;
             };
-            let freed = vcpu
-                .owner
-                .compare_exchange(owner, 0, Ordering::AcqRel, Ordering::Acquire);
-            // If this failed another thread of the node did the same just now.
-            if freed.is_err() {
+            // If this fails another thread of the node did the same just now.
+            if !r3_reclaim(&vcpu.owner, owner) {
                 continue;
             }
             // It may have been given several, and this word stands for all.
             if self.grip_of(index) == Grip::None {
-                word.fetch_and(!RING3_WORD_BATON, Ordering::AcqRel);
+                let _ = r3_word_clear(word, RING3_WORD_BATON);
             }
             futex_wake(&vcpu.owner);
             if n == 0 {
@@ -96,8 +93,7 @@ impl Region {
         // SAFETY: a field of a mapped vCPU; nothing is made of the address before it is checked.
         let driver = unsafe { (&raw const vcpu.driver).read_volatile() };
         let blocks = self.base()..self.base() + self.size() - size_of::<ring3_thread>() as u64;
-        let polls = owner & RING3_OWNER_POLLING != 0;
-        if owner == 0 || polls || !blocks.contains(&driver) || driver % 8 != 0 {
+        if r3_owner_is_free(owner) || !blocks.contains(&driver) || driver % 8 != 0 {
             return None;
         }
         let thread = driver as *const ring3_thread;
@@ -109,10 +105,10 @@ impl Region {
                 &(*thread).word,
             )
         };
-        if tid != owner & RING3_OWNER_TID || proc != self.proc_address(index) {
+        if !r3_owner_is(owner, tid) || proc != self.proc_address(index) {
             return None;
         }
-        let grip = match word.load(Ordering::Acquire) & (RING3_WORD_BATON | RING3_WORD_OFFERED) {
+        let grip = match word.load(Ordering::Acquire) & RING3_WORD_HANDED {
             0 => Grip::Holds,
             _ => Grip::Baton,
         };

@@ -41,7 +41,7 @@
  */
 #include <linux/linkage.h>
 #include <generated/asm-offsets.h>
-#include <ring3/ring3_asm.h>
+#include <ring3/ring3_lock.h>
 
 #define REGION(off)	ring3_region + (off)(%rip)
 
@@ -57,7 +57,7 @@
 .macro TAKE
 	PUSH_SAVED
 	movq	T_VCPU(%r10), %r13
-	lock cmpxchgl %r11d, VCPU(VCPU_OWNER)
+	R3_TAKE_FREE %r11d, VCPU(VCPU_OWNER)
 .endm
 .macro TAKEN
 .endm
@@ -71,7 +71,7 @@
 .macro RELEASE failed
 	movl	%ebx, %eax
 	xorl	%ecx, %ecx
-	lock cmpxchgl %ecx, VCPU(VCPU_OWNER)
+	R3_RELEASE_UNWAITED %ecx, VCPU(VCPU_OWNER)
 	jne	\failed
 .endm
 #else
@@ -89,7 +89,7 @@
 #else
 /* The locked instruction waits for all stores before it: so first this, then the pushes. */
 .macro TAKE
-	lock cmpxchgl %r11d, VCPU(VCPU_OWNER)
+	R3_TAKE_FREE %r11d, VCPU(VCPU_OWNER)
 .endm
 #endif
 .macro TAKEN
@@ -102,7 +102,7 @@
 #ifndef CONFIG_RING3_SIM
 	cmpl	%ebx, VCPU(VCPU_OWNER)
 	jne	\failed
-	movl	$0, VCPU(VCPU_OWNER)
+	R3_RELEASE_STORE VCPU(VCPU_OWNER)
 #endif
 .endm
 #endif
@@ -360,7 +360,7 @@ SYM_FUNC_START(ring3_boot)
 	call	ring3_boot_vcpus
 #endif
 	movl	THREAD_TID(%r12), %eax
-	movl	%eax, REGION(REGION_VCPU + VCPU_OWNER)
+	R3_BOOT_OWNER %eax, REGION(REGION_VCPU + VCPU_OWNER)
 	movq	%r12, REGION(REGION_VCPU + VCPU_DRIVER)
 	leaq	init_stack + KERNEL_STACK_SIZE(%rip), %rsp
 	call	start_kernel

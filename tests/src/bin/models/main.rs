@@ -10,6 +10,7 @@ mod check;
 mod deadline;
 mod link;
 mod lock;
+mod steps;
 mod stop;
 mod vcpu;
 mod watch;
@@ -20,6 +21,9 @@ use stop::Role::{
     Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Vforked, Waiter,
 };
 use vcpu::Role::{Caller, Freezer, Hander, Ower, Owner, Poller, Raiser, Server, Signaller, Twice};
+
+/// The one check that is no model.
+const STEPS: &str = "steps: on every word";
 
 /// Name, model, whether it holds.
 type Case = (&'static str, Model, bool);
@@ -433,6 +437,15 @@ fn cases() -> Vec<Case> {
 fn main() -> ExitCode {
     let word = std::env::args().nth(1).unwrap_or_default();
     let mut failed = 0;
+    if STEPS.contains(&word) {
+        match steps::check() {
+            Ok(()) => println!("ok models::{STEPS}"),
+            Err(why) => {
+                failed += 1;
+                println!("FAIL models::{STEPS}: {why}");
+            }
+        }
+    }
     for (name, model, holds) in cases() {
         if !name.contains(&word) {
             continue;

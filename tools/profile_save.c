@@ -5,7 +5,7 @@
  *	ring3 exec NODE profile_save OBJECTS TO
  *
  * The kernel has a file in its debugfs for each object, below the whole path of the folder it was
- * built in, OBJECTS. A path into debugfs is the host's for a program on a node (gate/path.c),
+ * built in, OBJECTS. A path into debugfs is the host's for a program on a node (gate/path/path.c),
  * but what is opened relative to a directory of the node is the node's.
  */
 #define _GNU_SOURCE

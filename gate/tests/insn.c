@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 typedef uint8_t u8;
-#include "../insn.h"
+#include "../entry/insn.h"
 
 #define SHOWN		20	/* differences printed for a file */
 #define MIDDLES		20000	/* offsets inside instructions that are looked at in a file */

@@ -6,8 +6,8 @@
  * parent's, which is a process of the node's; everything else is the host's. Exits 0 when all
  * answers are right.
  */
-#include "../path.c"
-#include "../string.c"
+#include "../path/path.c"
+#include "../base/string.c"
 
 
 static struct ring3_fdmap map;

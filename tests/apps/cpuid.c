@@ -9,7 +9,7 @@
  *	cpuid signals	all of it again and again under a storm of signals: always the same
  *	cpuid fault	asks the host to let it fault, and says what came of it
  *
- * Linked statically: a node looks for the instruction in what runs first, see gate/cpuid.c.
+ * Linked statically: a node looks for the instruction in what runs first, see gate/entry/cpuid.c.
  */
 #define _GNU_SOURCE
 #include <asm/prctl.h>

@@ -2,7 +2,7 @@
 /*
  * node_files.h - files of the node's kernel that programs do not get by path
  *
- * A path into debugfs or to /proc/self is the host's for a program on a node (gate/path.c), but what
+ * A path into debugfs or to /proc/self is the host's for a program on a node (gate/path/path.c), but what
  * is opened relative to a directory of the node is the node's.
  */
 #ifndef NODE_FILES_H

@@ -45,7 +45,7 @@ fn exist() -> Result<(), String> {
 
 /// A page with mistakes: each is found, and nothing else.
 fn finds() -> Result<(), String> {
-    let page = "`gate/none.c`\n`gate/kill.c`: `do_kill()`\n`gate/kill.c`: `ring3_enter()`\n\
+    let page = "`gate/none.c`\n`gate/signal/kill.c`: `do_kill()`\n`gate/signal/kill.c`: `ring3_enter()`\n\
                 `ring3_enter()`\n`kernel/arch/ring3/x86_64/entry.S`: `ring3_enter()`\n\
                 `ring3/node/src/procs.rs`: `judge()`, `judges()`\n`include/ring3*.h`, *schedule()*\n";
     let (.., missing) = look(page, &paths::root());

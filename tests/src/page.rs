@@ -141,7 +141,51 @@ fn page(tests: &[String]) -> Result<String, String> {
     python(&mut page, &results_file("cpython.json"))?;
     selftests(&mut page, &results_file("kselftest.json"))?;
     limitations(&mut page)?;
+    calls(&mut page)?;
     Ok(page)
+}
+
+/// Who serves each system call: the words that gate/entry/calls.tbl has for it.
+const OWNERS: &[(&str, &str)] = &[
+    (
+        "fd",
+        "the owner of its descriptor, or of the one that it makes",
+    ),
+    ("path", "the owner of its path"),
+    ("both", "node and host, each its part"),
+    ("gate", "the gate, with the help of either"),
+    ("host", "the host, as it comes"),
+    ("none", "refused: `ENOSYS`"),
+];
+
+fn calls(page: &mut String) -> Result<(), String> {
+    let table = read(&paths::root().join("gate/entry/calls.tbl"))?;
+    let mut by_owner = BTreeMap::<&str, Vec<String>>::new();
+    for row in table.lines().filter(|row| !row.starts_with('#')) {
+        let words: Vec<_> = row.split_whitespace().collect();
+        let &[_, name, owner, _, _, support, _] = words.as_slice() else {
+            return Err(format!("gate/entry/calls.tbl: what is '{row}'?"));
+        };
+        let mark = if support == "part" { " (in part)" } else { "" };
+        by_owner
+            .entry(owner)
+            .or_default()
+            .push(format!("{name}{mark}"));
+    }
+    page.push_str(
+        "\n## System calls\n\nFrom `gate/entry/calls.tbl`. *In part*: the table above says what is missing.\n\n\
+         | who serves it | calls |\n| --- | --- |\n",
+    );
+    for (owner, what) in OWNERS {
+        let calls = by_owner.remove(owner).unwrap_or_default();
+        let _ = writeln!(page, "| {what} | {} |", calls.join(", "));
+    }
+    match by_owner.keys().next() {
+        Some(owner) => Err(format!(
+            "gate/entry/calls.tbl: no owner is called '{owner}'"
+        )),
+        None => Ok(()),
+    }
 }
 
 fn programs(page: &mut String) {

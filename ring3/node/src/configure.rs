@@ -115,7 +115,7 @@ fn resolv_conf(config: &NodeConfig, ports: &[Port]) -> Option<String> {
     }
 }
 
-/// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs (gate/path.c). Without
+/// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs (gate/path/path.c). Without
 /// names or name servers there are none, and the host's are seen.
 pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> Result<()> {
     let fail = |path: &str| Error::node(format!("write its {path}"));

@@ -11,7 +11,7 @@
 //! killed     the keeper is gone: the undertaker does the same (undertaker.rs)
 //! ```
 //!
-//! Where none of them is left, or allowed to, each program's gate does it for itself (gate/end.c).
+//! Where none of them is left, or allowed to, each program's gate does it for itself (gate/process/end.c).
 //! SIGKILL comes when the node is over, so that it can't poison it.
 //!
 //! The number of a process may be another's by now. So its memory is looked at first: whoever is on

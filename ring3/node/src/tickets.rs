@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Descriptors of the node on their way over the host's unix sockets: gate/ticket.c has the
+//! Descriptors of the node on their way over the host's unix sockets: gate/fd/ticket.c has the
 //! theory of operation. Here is the other end of each ticket; when it hangs up nobody can
 //! come with the ticket any more, and the node drops the file.
 //!

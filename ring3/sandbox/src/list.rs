@@ -408,7 +408,7 @@ pub const ABSENT: &[Refused] = &[
 /// Asks the warden. The host has had nothing else under this number since Linux 5.1. The argument is an index of
 /// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.
 pub const ASKED: Call = call!("uselib", SYS_uselib);
-/// The gate has these in the same order: `gate/own.c`.
+/// The gate has these in the same order: `gate/sandbox/own.c`.
 pub const OWN_FILES: [&str; 2] = ["maps", "status"];
 
 /// The list as a page for people: docs/host-calls.md.

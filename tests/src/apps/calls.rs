@@ -80,7 +80,7 @@ fn traced(argv: &mut Command, limit: Duration) -> Result<Vec<String>, String> {
 /// Many sites that take turns are all rewritten, soon: none makes the gate forget another.
 fn sites() -> Checked {
     const SITES: u64 = 400;
-    /// Six traps rewrite a site (HOT of gate/patch.c); some more for those that share a place, and what else
+    /// Six traps rewrite a site (HOT of gate/entry/patch.c); some more for those that share a place, and what else
     /// the program and ring3 itself call.
     const TRAPS: u64 = 12 * SITES + 1000;
     let node = Node::up(&[])?;

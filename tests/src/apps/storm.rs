@@ -324,7 +324,7 @@ impl Storm {
             After::Serving => tally.serving += 1,
             After::Poisoned => {
                 tally.poisoned += 1;
-                // gate/kill.c sends it while nobody is inside.
+                // gate/signal/kill.c sends it while nobody is inside.
                 if kind != "outside" {
                     self.findings.push(format!("{kind}: poisoned the node"));
                 }

@@ -15,7 +15,7 @@
  *				drives as ring3-ports does, for others, and goes home when it can.
  *	on its own stack	All tasks are parked there, and what vcpu/ does may be done again: the
  *				vCPU becomes free, and its KEEP is told to look at everything.
- *	in the gate		with the vCPU handed to it, or held by gate/kill.c: the same.
+ *	in the gate		with the vCPU handed to it, or held by gate/signal/kill.c: the same.
  *
  * User memory: there is none here. The adopter unmaps all of its process but the node's memory. A
  * copy that was under way, or comes later, faults and ends with EFAULT, as for any bad pointer; the

@@ -64,7 +64,7 @@ static void __ref become_init(void)
 	if (IS_ENABLED(CONFIG_DEBUG_FS))
 		mount_or_warn("debugfs", "/sys/kernel/debug", "debugfs");
 	mount_or_warn("tmpfs", "/run", "ramfs");
-	mount_or_warn("cgroup2", "/run/cgroup2", "cgroup2");	/* for ip-vrf(8), see gate/path.c */
+	mount_or_warn("cgroup2", "/run/cgroup2", "cgroup2");	/* for ip-vrf(8), see gate/path/path.c */
 	mount_or_warn("devtmpfs", "/dev", "devtmpfs");
 	mount_or_warn("bpf", "/sys/fs/bpf", "bpf");
 

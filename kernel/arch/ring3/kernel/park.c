@@ -2,7 +2,7 @@
 /*
  * park.c - descriptors on their way from one process of the node to another
  *
- * The host's AF_UNIX sockets carry them as tickets (gate/pass.c): descriptors of the
+ * The host's AF_UNIX sockets carry them as tickets (gate/fd/pass.c): descriptors of the
  * host whose identity is the key here. A file is parked before its message is sent,
  * and taken when that is received. The reference is dropped then, not when the host has got
  * round to telling that the ticket is gone: who closes a socket after passing it

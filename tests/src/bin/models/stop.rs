@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How a thread brings the others of its process out of the image before the host ends them: gate/stop.c,
+//! How a thread brings the others of its process out of the image before the host ends them: gate/signal/stop.c,
 //! who enters the image (go_inside() in call.c, entry.S), on_fault() in signal.c and gate_child_start()
 //! in thread.c.
 //!

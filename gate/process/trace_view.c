@@ -6,7 +6,7 @@
  * the program's stack, so that backtraces lead to it.
  */
 #include "policy.h"
-#include "trace.h"
+#include "process/trace.h"
 
 static bool peek(s32 tid, const void *at, void *to, size_t n)
 {

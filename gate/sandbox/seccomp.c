@@ -20,8 +20,8 @@
  * Looser than Linux: a program that jumps into the gate's code (at a known address) makes
  * any call. No user notification. A tracer is not asked (SECCOMP_RET_TRACE).
  */
-#include "signals.h"
-#include "bpf.h"
+#include "signal/signals.h"
+#include "sandbox/bpf.h"
 
 #include <linux/audit.h>
 #include <linux/prctl.h>

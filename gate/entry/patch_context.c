@@ -5,7 +5,7 @@
  * A signal's handler, a debugger and fork() have to see the program's own code, not the jumps, slots and
  * stubs that patch.c put in its place.
  */
-#include "patch.h"
+#include "entry/patch.h"
 
 static int place_of(u64 rip, u32 kind, u32 offset)
 {

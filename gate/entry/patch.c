@@ -30,7 +30,7 @@
  * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT
  * output or the gate. What can't be rewritten stays with the backstop.
  */
-#include "patch.h"
+#include "entry/patch.h"
 #include "tuning.h"
 #include <linux/membarrier.h>
 

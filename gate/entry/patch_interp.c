@@ -6,7 +6,7 @@
  * its site is rewritten. The first traps of a process say where; the next program has them rewritten
  * before its first instruction runs.
  */
-#include "patch.h"
+#include "entry/patch.h"
 #include "ring3.h"
 #include "tuning.h"
 

@@ -2,7 +2,7 @@
 /*
  * epoll_wait.c - waiting on an epoll with members on one side or both; see epoll.c
  */
-#include "epoll.h"
+#include "wait/epoll.h"
 #include "tuning.h"
 
 #define CHUNK		32			/* events looked at in one go */

@@ -26,8 +26,8 @@
  * its child holds that up.
  */
 #include "policy.h"
-#include "signals.h"
-#include "trace.h"
+#include "signal/signals.h"
+#include "process/trace.h"
 
 #include <linux/futex.h>
 #include <linux/ptrace.h>

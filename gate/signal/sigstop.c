@@ -24,7 +24,7 @@
  * being sent while the thread is in the system call that raises the signal: whoever raises a stop signal takes SIGCONT
  * away. And another thread than the first may take the stop signal, if the first one blocks it; SIGCONT goes to the first.
  */
-#include "signals.h"
+#include "signal/signals.h"
 
 #define STOP_TAKEN	1
 #define STOP_CONTINUED	2

@@ -2,7 +2,7 @@
 /*
  * sigcall.c - the program's own calls about signals
  */
-#include "signals.h"
+#include "signal/signals.h"
 
 #define MIN_ALTSTACK	2048	/* MINSIGSTKSZ */
 

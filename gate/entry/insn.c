@@ -40,7 +40,7 @@
  * the first bytes of a text), so it has to be harmless.
  */
 #include "host.h"
-#include "insn.h"
+#include "entry/insn.h"
 
 /* A stretch is the first START_BYTES of CHAIN_BYTES, which end at the place or at another's. */
 #define CHAIN_BYTES	240UL

@@ -6,7 +6,7 @@
  * handlers. The frame is the one that the kernel would have built, so that handlers may look
  * at it and change it, and unwinders know it.
  */
-#include "signals.h"
+#include "signal/signals.h"
 
 #define FLAG_TF		0x100
 #define FLAG_DF		0x400

@@ -16,7 +16,7 @@
  * the program the same. Where there are more than NESTED such members, or another process made them, each
  * side has its say.
  */
-#include "epoll.h"
+#include "wait/epoll.h"
 
 #define NESTED		256
 #define CHUNK		16

@@ -30,7 +30,7 @@
  * for the default of one must not be set on the host while another may be in kernel code. Which of them is told what
  * on the host is not known when one asks for something: so each catches all signals there, and finds here what to do.
  */
-#include "signals.h"
+#include "signal/signals.h"
 #include "ring3.h"
 #include "ring3_lock.h"
 #include <linux/audit.h>

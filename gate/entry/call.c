@@ -2,7 +2,7 @@
 /*
  * call.c - into the image and out of the gate
  */
-#include "signals.h"
+#include "signal/signals.h"
 #include "ring3_lock.h"
 
 #ifdef GATE_NO_NODE

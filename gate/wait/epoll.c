@@ -36,7 +36,7 @@
  * some. In a child that borrows our memory (vfork) this state is not its own and
  * is left alone.
  */
-#include "epoll.h"
+#include "wait/epoll.h"
 
 #define EPS		4096			/* epolls of one process */
 

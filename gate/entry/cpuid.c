@@ -25,7 +25,7 @@
  * relies on that has. A program that asks the host to let `cpuid` fault (ARCH_SET_CPUID) gets its own back.
  */
 #include "internal.h"
-#include "insn.h"
+#include "entry/insn.h"
 #include "tuning.h"
 
 #define TEXT_AT_ONCE	(512UL << 10)	/* looked through at its first start */

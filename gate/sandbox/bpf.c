@@ -2,7 +2,7 @@
 /*
  * bpf.c - runs classic BPF as seccomp allows it (kernel/seccomp.c: seccomp_check_filter())
  */
-#include "bpf.h"
+#include "sandbox/bpf.h"
 
 #define DEPENDS_FROM	offsetof(struct seccomp_data, instruction_pointer)
 

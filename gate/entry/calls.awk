@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+# calls.awk - calls.tbl in C: handlers[], classes[], gate_straight[], and whether the numbers are Linux's
+/^[0-9]/ {
+	name[$1] = $2
+	if ($4 != "direct")
+		class[$1] = toupper($4)
+	if ($5 != "-")
+		straight[$1] = $5 == "fcntl" ? "_FCNTL" : ""
+	if ($7 != "-")
+		handler[$1] = $7
+}
+END {
+	print "static const gate_handler handlers[GATE_STRAIGHT_NR] = {"
+	for (nr in handler)
+		printf "\t[%d] = %s,\t/* %s */\n", nr, handler[nr], name[nr]
+	print "};\n\nstatic const u8 classes[GATE_STRAIGHT_NR] = {"
+	for (nr = 0; nr < 512; nr++)
+		printf "\t[%d] = CLASS_%s,\n", nr, nr in class ? class[nr] : "DIRECT"
+	print "};\n\nu8 gate_straight[GATE_STRAIGHT_NR] = {"
+	for (nr in straight)
+		printf "\t[%d] = GATE_STRAIGHT%s,\t/* %s */\n", nr, straight[nr], name[nr]
+	print "};\n"
+	for (nr in name)
+		printf "#ifdef __NR_%s\n_Static_assert(__NR_%s == %d, \"calls.tbl\");\n#endif\n", name[nr], name[nr], nr
+}

@@ -97,6 +97,8 @@ void ring3_timer_irq(void)
 		r3_word_clear(&tb->word, RING3_WORD_SIGNAL);
 		set_notify_signal((struct task_struct *)tb->task);
 	}
+	if (r3t_call(tb) == R3_CALL_DONE)
+		ring3_this_cpu->home_wanted = true;
 	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||
 	    r3t_call(tb) == R3_CALL_DONE)
 		WRITE_ONCE(*ring3_yield_word(), 1);

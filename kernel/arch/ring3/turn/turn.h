@@ -41,7 +41,7 @@ struct turn_page {
 
 #ifdef CONFIG_RING3_SIM
 
-/* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of SLEEPER in vcpu.h. */
+/* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of RING3_IRQ_SLEEPER. */
 #define RING3_IRQ_COMER		(1u << 4)
 
 /* clock/virtual.c. W: who holds the vCPU. */

@@ -41,7 +41,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	enum acquired got;
-	bool waits;
+	bool waits, home;
 
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
@@ -73,9 +73,14 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 		return vcpu_wait(tb, CALLED);
 
 	case R3_PARK_YIELD:
+		home = vcpu_cpu(vcpu)->home_wanted;
+		vcpu_cpu(vcpu)->home_wanted = false;
 		waits = vcpu_release(vcpu, false);
 		vcpu_give_way(vcpu);
 		if (r3t_call(tb) == R3_CALL_DONE) {
+			/* Who waited does not any more: to go on takes less than to wake KEEP for what is runnable. */
+			if (!home && !waits && !host_load(&vcpu->owner) && vcpu_try_acquire(tb, 0))
+				return 1;
 			/*
 			 * Home; what is still runnable is run by the thread that has the vCPU next. KEEP comes with the next tick, in case
 			 * that one was killed or has no CPU; at once where nobody else comes.

@@ -32,6 +32,10 @@
  * tests/src/bin/models has all this as a model, which is tried in all interleavings: a change
  * here is a change there.
  *
+ * WAITERS in the owner word is a promise: who releases the vCPU wakes a thread that sleeps there. The fast path may overwrite
+ * WAITERS, so a thread that is about to sleep also sets RING3_IRQ_SLEEPER. OWES says that the owner itself has wake-ups to
+ * send after its release.
+ *
  * Whoever releases the vCPU looks at region->pending once more after that: the
  * one who set a bit either saw the vCPU free, and drove, or left it to us.
  */

@@ -80,6 +80,7 @@ static inline bool ring3_keep_is_late(u64 deadline, u64 until)
 struct ring3_cpu {
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
+	bool home_wanted;	/* the driver has driven for others long enough, its own call is over. W: the holder */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
 	bool keep_hot;		/* KEEP sees to deadlines: many go idle and come back */

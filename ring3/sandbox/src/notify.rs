@@ -18,8 +18,8 @@ use seccompiler::BpfProgram;
 use crate::list::OWN_FILES;
 
 /// `_IOWR('!', 0, struct seccomp_notif)` and its like, <linux/seccomp.h>.
-const RECV: libc::Ioctl = 0xc050_2100;
-const SEND: libc::Ioctl = 0xc018_2101;
+const RECV: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
+const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
 const ID_VALID: libc::Ioctl = 0x4008_2102;
 const ADDFD: libc::Ioctl = 0x4018_2103;
 

@@ -27,7 +27,10 @@ fn main() {
     write(&headers.join("ring3_lock.h"), &lock);
     write(&headers.join("ring3_asm.h"), &emit::assembly(&contract));
     write(&out.join("abi.rs"), &emit::rust(&contract));
-    write(&out.join("steps.rs"), &steps::translate(&lock, "u32", "AtomicU32"));
+    write(
+        &out.join("steps.rs"),
+        &steps::translate(&lock, "u32", "AtomicU32"),
+    );
 }
 
 /// Leaves a file alone that is so already. There is no moment at which half of a file is there.

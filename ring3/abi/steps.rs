@@ -22,18 +22,31 @@ pub fn translate(text: &str, word: &str, shared: &str) -> String {
             continue;
         };
         let (result, head) = head.split_once(' ').expect("a type and a name");
-        let (name, args) = head.trim_end_matches(')').split_once('(').expect("arguments");
+        let (name, args) = head
+            .trim_end_matches(')')
+            .split_once('(')
+            .expect("arguments");
         let body = match (lines.next(), lines.next(), lines.next()) {
             (Some("{"), Some(body), Some("}")) => body.trim(),
             _ => continue,
         };
-        let value = body.strip_prefix("return ").and_then(|body| body.strip_suffix(';'));
+        let value = body
+            .strip_prefix("return ")
+            .and_then(|body| body.strip_suffix(';'));
         let (Some(value), false) = (value, body.contains("&old")) else {
             continue;
         };
-        let args: Vec<_> = args.split(", ").map(|arg| argument(arg, word, shared)).collect();
+        let args: Vec<_> = args
+            .split(", ")
+            .map(|arg| argument(arg, word, shared))
+            .collect();
         let result = if result == "_Bool" { "bool" } else { word };
-        let _ = writeln!(out, "#[must_use]\npub fn {name}({}) -> {result} {{\n    {}\n}}", args.join(", "), expression(value));
+        let _ = writeln!(
+            out,
+            "#[must_use]\npub fn {name}({}) -> {result} {{\n    {}\n}}",
+            args.join(", "),
+            expression(value)
+        );
     }
     out
 }
@@ -56,5 +69,7 @@ fn expression(value: &str) -> String {
             value = format!("{}{object}.{rust}{rest}", &value[..at]);
         }
     }
-    value.replace("__ATOMIC_SEQ_CST", "Ordering::SeqCst").replace("__ATOMIC_ACQUIRE", "Ordering::Acquire")
+    value
+        .replace("__ATOMIC_SEQ_CST", "Ordering::SeqCst")
+        .replace("__ATOMIC_ACQUIRE", "Ordering::Acquire")
 }

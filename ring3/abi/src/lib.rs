@@ -28,7 +28,8 @@ mod steps {
     include!(concat!(env!("OUT_DIR"), "/steps.rs"));
 
     fn r3_step(word: &AtomicU32, old: u32, new: u32) -> bool {
-        word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        word.compare_exchange(old, new, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
     }
 }
 pub use steps::*;

@@ -164,7 +164,17 @@ fn every_host_call_of_the_gate_is_named() {
     let gate = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gate");
     let names = names();
     let mut found = 0;
-    for entry in fs::read_dir(gate).unwrap().flatten() {
+    let mut folders = vec![gate];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            match entry.path().is_dir() {
+                true => folders.push(entry.path()),
+                false => files.push(entry),
+            }
+        }
+    }
+    for entry in files {
         if !entry
             .path()
             .extension()

@@ -7,6 +7,7 @@
 import errno
 import hashlib
 import os
+import signal
 import socket
 import struct
 import sys
@@ -42,8 +43,8 @@ class Server:
         self.heard = {}
         self.deaf = []
 
-    def sum(self, sock, _):
-        sock.sendall(read_all(sock).encode())
+    def sum(self, sock, peer):
+        sock.sendall(f"{read_all(sock)} from {peer[0]}".encode())
 
     def give(self, sock, _):
         sock.sendall(BYTES[:SIZE])
@@ -103,7 +104,7 @@ class Server:
             self.listen(address, DEAF, None)
             threading.Thread(target=self.echo, args=(address,), daemon=True).start()
         print("ready", flush=True)
-        sys.stdin.read()
+        signal.pause()
 
 
 class Client:
@@ -146,6 +147,12 @@ class Client:
         self.connect(NOBODY)
         return "connected"
 
+    def unreachable(self):
+        """The host has no way there."""
+        self.address = "240.0.0.1" if ":" not in self.address else "2001:db8:1::1"
+        self.connect(NOBODY)
+        return "connected"
+
     def echo(self):
         """A hundred datagrams of different lengths, from two sockets."""
         socks = [socket.socket(family(self.address), socket.SOCK_DGRAM) for _ in range(2)]
@@ -174,15 +181,47 @@ class Client:
         return "stopped" if sent < 100 << 20 else "not stopped"
 
     def ask(self):
-        for name in ["up", "down", "is_reset", "resets", "echo", "pushes_back"]:
+        for name in ["up", "down", "is_reset", "resets", "refused", "unreachable", "echo", "pushes_back"]:
+            address = self.address
             try:
                 said = getattr(self, name)()
             except OSError as why:
                 said = errno.errorcode.get(why.errno, str(why))
+            self.address = address
             print(f"{name}: {said}", flush=True)
+
+    def tagged(self, tag):
+        """Many datagrams whose answers are this asker's alone."""
+        sock = socket.socket(family(self.address), socket.SOCK_DGRAM)
+        sock.settimeout(PATIENCE)
+        own = other = 0
+        for i in range(500):
+            sock.sendto(f"{tag} {i}".encode(), (self.address, ECHO))
+            data = sock.recv(100).decode()
+            own += data == f"{tag} {i}"
+            other += not data.startswith(f"{tag} ")
+        print(f"{own} answers, {other} of others'")
+
+
+    def published(self, tcp, udp):
+        """Asks a server that is the node's, and whom it takes the asker for."""
+        with self.connect(tcp) as sock:
+            sock.sendall(BYTES[:SIZE])
+            sock.shutdown(socket.SHUT_WR)
+            print("tcp:", sock.recv(100).decode())
+        sock = socket.socket(family(self.address), socket.SOCK_DGRAM)
+        sock.settimeout(PATIENCE)
+        for i in range(100):
+            sock.sendto(BYTES[: i * 90], (self.address, udp))
+            assert sock.recv(65536) == BYTES[: i * 90]
+        print("udp: echoed")
 
 
 if sys.argv[1] == "serve":
     Server().serve(sys.argv[2:])
+elif sys.argv[1] == "tagged":
+    Client(sys.argv[2]).tagged(sys.argv[3])
+elif sys.argv[1] == "published":
+    Client(sys.argv[2]).published(int(sys.argv[3]), int(sys.argv[4]))
 else:
     Client(sys.argv[2]).ask()

@@ -85,6 +85,9 @@ pub struct NodeArgs {
     /// A port: KIND[:NAME][,key=value]...; may be repeated
     #[arg(short, long = "port", value_name = "SPEC")]
     pub ports: Vec<String>,
+    /// A way out: the port `host`, where no port is named
+    #[arg(long)]
+    pub net: bool,
     /// Set a sysctl of the node; may be repeated
     #[arg(short, long = "sysctl", value_name = "KEY=VALUE")]
     pub sysctls: Vec<String>,

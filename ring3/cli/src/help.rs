@@ -11,6 +11,7 @@ Kinds:
   link:NAME         shared memory to the node that names the same link
   tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
   host              what the host's own sockets reach, without any privilege: TCP and UDP
+                    (what --net adds)
   passt             the internet without privilege, by the program passt
   packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
   xdp:INTERFACE     all that comes to queue 0 of an interface of the host, by AF_XDP
@@ -24,6 +25,12 @@ Keys:
   mac=ADDRESS       for example 02:00:00:00:00:01 [default: random]
   loopback=yes      host, passt: the gateway's address leads to the loopback of the host, and so
                     to its services there [default: no]
+  tcp=[A@]P[:TO]    host: port P of the host (at address A; default: all) leads to the node's
+                    port TO; also ranges, 8000-8010:80-90; may be repeated, as the next three
+  udp=[A@]P[:TO]    host: the same for datagrams
+  allow=NET[:PORT]  host: what may be reached, where there is such a rule; NET is an address,
+                    a network or *, in brackets before :PORT if it is IPv6; PORT may be a range
+  deny=NET[:PORT]   host: what may not, whatever allow= says
   pcap=FILE         capture what crosses the port; a capture is continued
 
 A comma within a name or a FILE is written twice.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ring3_config::{names, size, sysctl, NodeConfig};
+use ring3_config::{names, size, sysctl, NodeConfig, PortKind, PortSpec};
 
 use crate::args::NodeArgs;
 use crate::error::{Failure, Result};
@@ -16,6 +16,9 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     };
     for spec in &args.ports {
         node.ports.push(spec.parse()?);
+    }
+    if args.net && node.ports.is_empty() {
+        node.ports.push(PortSpec::new(PortKind::Host));
     }
     for pair in &args.sysctls {
         node.sysctls.push(sysctl::parse(pair)?);

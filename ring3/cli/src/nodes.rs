@@ -167,9 +167,9 @@ fn ports(ports: &[Port]) -> String {
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A link that no other node has an end of.
+/// A link that no other node has an end of, or a host port whose process has ended.
 fn is_alone(port: &Port) -> bool {
-    port.kind == "link" && port.peer.is_none()
+    matches!(port.kind.as_str(), "link" | "host") && port.peer.is_none()
 }
 
 /// Complains of a link of a new node whose name another node's seems to mean.

@@ -115,6 +115,22 @@ pub enum PortError {
         kind: &'static str,
     },
 
+    #[error("{key}={text}: {why}, as in {key}=8080:80, {key}=127.0.0.1@8000-8010:80-90")]
+    Publish {
+        key: &'static str,
+        text: String,
+        why: &'static str,
+    },
+
+    #[error(
+        "{key}={text}: {why}, as in {key}=192.0.2.0/24, {key}=*:443, {key}=[2001:db8::1]:80-90"
+    )]
+    Rule {
+        key: &'static str,
+        text: String,
+        why: &'static str,
+    },
+
     #[error("{key}={text}: use yes or no")]
     YesOrNo { key: &'static str, text: String },
 

@@ -9,6 +9,7 @@
 //! | --- | --- |
 //! | [`node`] | the whole of it, and the checks that need the whole |
 //! | [`port`] | one port: `KIND[:NAME][,key=value]...` |
+//! | [`forward`] | what a `host` port lets through |
 //! | [`file`], [`compose`] | the TOML form of one, and of several nodes |
 //! | [`names`] | routes, names of hosts, what to wait for |
 //! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
@@ -19,6 +20,7 @@ pub mod check;
 pub mod compose;
 pub mod error;
 pub mod file;
+pub mod forward;
 pub mod name;
 pub mod names;
 pub mod node;
@@ -30,5 +32,6 @@ pub mod sysctl;
 mod fuzz;
 
 pub use error::ConfigError;
+pub use forward::{Publish, Rule};
 pub use node::{grace, NodeConfig, Restart};
 pub use port::{PortKind, PortSpec};

@@ -12,13 +12,16 @@ use std::str::FromStr;
 use ipnet::IpNet;
 
 use crate::error::{ConfigError, PortError};
+use crate::forward::{Publish, Rule};
 use crate::name;
 
 /// The kinds, as a person writes them.
 pub const KINDS: [&str; 6] = ["link", "tap", "host", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
-pub const KEYS: [&str; 7] = ["addr", "gw", "host", "mtu", "mac", "loopback", "pcap"];
+pub const KEYS: [&str; 11] = [
+    "addr", "gw", "host", "mtu", "mac", "loopback", "tcp", "udp", "allow", "deny", "pcap",
+];
 
 /// Smallest MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200), largest of an Ethernet device here.
 const MTU_MIN: u32 = 68;
@@ -130,6 +133,13 @@ pub struct PortSpec {
     pub mac: Option<[u8; 6]>,
     /// host, passt: whether the gateway's address leads to the loopback of the host.
     pub loopback: Option<bool>,
+    /// host: ports of the host that lead to the node.
+    pub tcp: Vec<Publish>,
+    pub udp: Vec<Publish>,
+    /// host: what the node may reach; without a rule, all.
+    pub allow: Vec<Rule>,
+    /// host: what it may not, whatever else says it may.
+    pub deny: Vec<Rule>,
     /// Where to capture what crosses the port.
     pub pcap: Option<PathBuf>,
 }
@@ -145,6 +155,10 @@ impl PortSpec {
             mtu: None,
             mac: None,
             loopback: None,
+            tcp: Vec::new(),
+            udp: Vec::new(),
+            allow: Vec::new(),
+            deny: Vec::new(),
             pcap: None,
         }
     }
@@ -163,6 +177,19 @@ impl PortSpec {
             return Err(PortError::Only {
                 key: "loopback",
                 of: "host and passt",
+                kind,
+            });
+        }
+        let of_host = [
+            ("tcp", self.tcp.is_empty()),
+            ("udp", self.udp.is_empty()),
+            ("allow", self.allow.is_empty()),
+            ("deny", self.deny.is_empty()),
+        ];
+        if let Some((key, _)) = of_host.iter().find(|it| !it.1 && kind != "host") {
+            return Err(PortError::Only {
+                key,
+                of: "host",
                 kind,
             });
         }
@@ -245,6 +272,10 @@ impl Draft {
             "mtu" => once(key, &mut port.mtu, mtu(value)?)?,
             "mac" => once(key, &mut port.mac, mac(value)?)?,
             "loopback" => once(key, &mut port.loopback, yes_or_no(key, value)?)?,
+            "tcp" => port.tcp.extend(publish(key, value)?),
+            "udp" => port.udp.extend(publish(key, value)?),
+            "allow" => port.allow.push(rule(key, value)?),
+            "deny" => port.deny.push(rule(key, value)?),
             "pcap" => once(key, &mut port.pcap, PathBuf::from(value))?,
             _ => unreachable!("a key of KEYS"),
         }
@@ -261,6 +292,27 @@ fn once<T>(key: &'static str, place: &mut Option<T>, value: T) -> Result<(), Por
         None => Ok(()),
         Some(_) => Err(PortError::Twice(key)),
     }
+}
+
+fn publish(key: &'static str, text: &str) -> Result<Option<Publish>, PortError> {
+    // pasta's word for no port at all.
+    if text == "none" {
+        return Ok(None);
+    }
+    let malformed = |why| PortError::Publish {
+        key,
+        text: text.to_owned(),
+        why,
+    };
+    text.parse().map(Some).map_err(malformed)
+}
+
+fn rule(key: &'static str, text: &str) -> Result<Rule, PortError> {
+    text.parse().map_err(|why| PortError::Rule {
+        key,
+        text: text.to_owned(),
+        why,
+    })
 }
 
 fn yes_or_no(key: &'static str, text: &str) -> Result<bool, PortError> {
@@ -457,6 +509,16 @@ impl fmt::Display for PortSpec {
         }
         if let Some(loopback) = self.loopback {
             write!(f, ",loopback={}", if loopback { "yes" } else { "no" })?;
+        }
+        for (key, list) in [("tcp", &self.tcp), ("udp", &self.udp)] {
+            for it in list {
+                write!(f, ",{key}={it}")?;
+            }
+        }
+        for (key, list) in [("allow", &self.allow), ("deny", &self.deny)] {
+            for it in list {
+                write!(f, ",{key}={it}")?;
+            }
         }
         if let Some(pcap) = &self.pcap {
             write!(f, ",pcap={}", whole(&pcap.display().to_string()))?;

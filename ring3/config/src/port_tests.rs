@@ -27,8 +27,8 @@ fn every_key() {
             host: vec!["10.1.0.1/24".parse().unwrap()],
             mtu: Some(9000),
             mac: Some([2, 0, 0, 0, 10, 255]),
-            loopback: None,
             pcap: Some("/tmp/x.pcap".into()),
+            ..PortSpec::new(PortKind::Host)
         }
     );
 }
@@ -56,6 +56,7 @@ fn every_kind() {
 fn prints_what_it_parses() {
     for spec in [
         "host,loopback=yes",
+        "host,tcp=8080:80,tcp=127.0.0.1@1-9:11-19,udp=[::1]@53:53,allow=192.0.2.0/24,allow=*:443,deny=[2001:db8::1/128]:1-80",
         "passt",
         "passt,loopback=yes",
         "passt,loopback=no",
@@ -76,7 +77,7 @@ fn names_what_there_is() {
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),
-        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, pcap"
+        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, tcp, udp, allow, deny, pcap"
     );
 }
 
@@ -107,9 +108,16 @@ fn what_is_wrong() {
         ("link:ab,pcap=a,pcap=b", "key `pcap` is given twice"),
         (
             "tap:t,loopback=yes",
-            "key `loopback` is for passt ports only, this one is tap",
+            "key `loopback` is for host and passt ports only, this one is tap",
         ),
         ("passt,loopback=1", "loopback=1: use yes or no"),
+        (
+            "passt,tcp=80",
+            "key `tcp` is for host ports only, this one is passt",
+        ),
+        ("host,udp=9-1", "the range ends before it begins"),
+        ("host,allow=x", "it names no IP address"),
+        ("host:x", "host takes no name"),
         (
             "link:ab,host=10.0.0.1/24",
             "for tap ports only, this one is link",

@@ -136,10 +136,10 @@ pub struct Port {
     pub gw: Vec<String>,
     pub mtu: Option<u32>,
     pub pcap: Option<PathBuf>,
-    /// Host side: the TAP was made by this node, passt's process.
+    /// Host side: the TAP was made by this node, passt's or the host port's process.
     pub made: bool,
     pub pid: Option<i32>,
-    /// A link's other end: the node that has it now.
+    /// A link's other end: the node that has it now. A host port's: `the host`, unless its process has ended.
     #[serde(default)]
     pub peer: Option<String>,
 }

@@ -1,27 +1,35 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node that this process keeps for itself, with no program on it: a gateway's.
 //!
-//! Nobody joins it and nobody sees it in `ring3 ls`. Its kernel takes every TCP connection and UDP datagram that comes
+//! Nobody joins it and nobody sees it in `ring3 ls`; it has no place in the runtime folder. Its kernel takes every TCP connection and UDP datagram that comes
 //! over its link, whatever the destination (nft.rs), to the transparent sockets on [`RELAY_PORT`]. The process uses it through
 //! [`Task`]s.
 
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::sync::{mpsc, Arc};
 
 use ring3_config::NodeConfig;
 
+use crate::drivers::event_fd;
 use crate::error::{Error, Result};
 use crate::fault;
 use crate::netlink::{Netlink, NodeWire};
 use crate::nft;
-use crate::node::Node;
-use crate::ports::host::{Plan, Talk};
-use crate::runtime::Folder;
+pub use crate::nft::Mark;
+use crate::node::{Guests, Node, Place};
+use crate::outside::Given;
+use crate::ports::given::GivenLink;
+use crate::ports::host::Plan;
 use crate::sys;
 use crate::task::Task;
 
 /// Where the gateway's transparent sockets listen. A program of the node that connects to this port reaches it like any other.
 pub const RELAY_PORT: u16 = 9999;
+/// Each refusal of the host's is passed on, however many there are.
+const SYSCTLS: [(&str, &str); 2] = [
+    ("net.ipv4.icmp_ratelimit", "0"),
+    ("net.ipv6.icmp.ratelimit", "0"),
+];
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
 #[derive(Debug)]
@@ -30,29 +38,24 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// Hears from the keeper at the other end of `socket` what to do, and boots the node for it.
-    pub fn start(socket: OwnedFd) -> Result<(Inside, Talk, Plan)> {
-        let (talk, plan, link) = Talk::hear(socket)?;
-        let start = || {
-            prepare_thread();
-            let folder = Folder::open()?;
-            let folder = Folder::at(folder.root().join("gateways"))?;
-            // Removes what killed ones left.
-            folder.nodes()?;
-            let config = NodeConfig::new(format!("{}.{}", plan.node, std::process::id()));
-            let mut node = Node::start(config, &folder)?;
-            node.add_given(link, plan.gateways.clone())?;
-            node.take_all()?;
-            Ok(Inside { node })
-        };
-        match start() {
-            Ok(inside) => Ok((inside, talk, plan)),
-            Err(error) => {
-                let error: Error = error;
-                talk.answer(Err(&error.to_string()));
-                Err(error)
-            }
-        }
+    /// Boots the node for what the keeper has said ([`Talk::hear`]), and links it with the keeper's.
+    pub fn start(plan: &Plan, link: GivenLink) -> Result<Inside> {
+        prepare_thread();
+        let mut config = NodeConfig::new(format!("{}.host", plan.node));
+        config.image = plan.image.clone();
+        config.sysctls = SYSCTLS
+            .map(|(key, value)| (key.into(), value.into()))
+            .into();
+        let given = Given::new(&config)?;
+        // Nobody joins.
+        let (_, queue) = mpsc::channel();
+        let bell = Arc::new(event_fd()?);
+        let mut node = Node::start(config, Place::Confined(given, Guests { queue, bell }))?;
+        // There are no programs to end, and it would not be confined.
+        node.dismiss_undertaker();
+        node.add_given(link, plan.gateways.clone())?;
+        node.take_all()?;
+        Ok(Inside { node })
     }
 
     /// A task of the node, for one thread of this process.

@@ -73,5 +73,6 @@ mod tests;
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
 pub use handle::{raise_descriptor_limit, NodeHandle};
-pub use ports::host::{Plan, Talk};
+pub use ports::given::GivenLink;
+pub use ports::host::{News, Plan, Talk};
 pub use runtime::Folder;

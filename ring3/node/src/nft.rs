@@ -3,13 +3,23 @@
 //!
 //! ```text
 //! table inet gateway {
+//!     chain hold {
+//!         type filter hook prerouting priority mangle - 10
+//!         meta l4proto tcp tcp flags & (fin | syn | rst | ack) == syn queue num 0 bypass
+//!     }
 //!     chain prerouting {
 //!         type filter hook prerouting priority mangle
+//!         meta mark 1 reject with tcp reset
+//!         meta mark 2 reject with icmpx no-route
+//!         meta mark 3 reject with icmpx host-unreachable
+//!         meta mark 4 reject with icmpx admin-prohibited
 //!         meta l4proto tcp tproxy to :RELAY
 //!         meta l4proto udp tproxy to :RELAY
 //!     }
 //! }
 //! ```
+//!
+//! So the relay holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
 
 use crate::calls::SockAddr;
 use crate::error::Errno;
@@ -17,8 +27,18 @@ use crate::image::Thread;
 
 type Result<T> = std::result::Result<T, Errno>;
 
+/// What the relay marks a held SYN with that the host has refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    Reset = 1,
+    NoRoute = 2,
+    HostUnreachable = 3,
+    Prohibited = 4,
+}
+
 const TABLE: &str = "gateway";
-const CHAIN: &str = "prerouting";
+const HOLD: &str = "hold";
+const PREROUTING: &str = "prerouting";
 
 const SUBSYSTEM: u16 = 10; // NFNL_SUBSYS_NFTABLES
 const BATCH_BEGIN: u16 = 16;
@@ -29,7 +49,7 @@ const NEWRULE: u16 = SUBSYSTEM << 8 | 6;
 const NFPROTO_INET: u8 = 1;
 const HOOK_PREROUTING: u32 = 0;
 /// NF_IP_PRI_MANGLE
-const PRIORITY: i32 = -150;
+const MANGLE: i32 = -150;
 
 const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
 const ACK: u16 = libc::NLM_F_ACK as u16;
@@ -40,8 +60,22 @@ const HEADER: usize = 16;
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
 /// The first register of 16 bytes.
 const REG_1: u32 = 1;
+const META_MARK: u32 = 3;
 const META_L4PROTO: u32 = 16;
 const CMP_EQ: u32 = 0;
+const BASE_TRANSPORT: u32 = 2;
+/// Of the TCP header: the byte of the flags, and those that tell a SYN.
+const FLAGS_AT: u32 = 13;
+const FIN_SYN_RST_ACK: u8 = 0x17;
+const SYN: u8 = 0x02;
+/// NFT_REJECT_*, and codes of ICMPX.
+const REJECT_RESET: u32 = 1;
+const REJECT_ICMPX: u32 = 2;
+const NO_ROUTE: u8 = 0;
+const HOST_UNREACHABLE: u8 = 2;
+const PROHIBITED: u8 = 3;
+/// NFT_QUEUE_FLAG_BYPASS: without a relay the packet goes on.
+const BYPASS: u16 = 1;
 
 /// An attribute with its padding.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
@@ -96,8 +130,14 @@ fn message(kind: u16, flags: u16, family: u8, sequence: u32, parts: &[Vec<u8>]) 
     bytes
 }
 
-fn rule(sequence: u32, expressions: &[Vec<u8>]) -> Vec<u8> {
-    let parts = [text(1, TABLE), text(2, CHAIN), nested(4, expressions)];
+fn chain(sequence: u32, name: &str, priority: i32) -> Vec<u8> {
+    let hook = nested(4, &[word(1, HOOK_PREROUTING), word(2, priority as u32)]);
+    let parts = [text(1, TABLE), text(3, name), hook, text(7, "filter")];
+    message(NEWCHAIN, CREATE | ACK, NFPROTO_INET, sequence, &parts)
+}
+
+fn rule(sequence: u32, chain: &str, expressions: &[Vec<u8>]) -> Vec<u8> {
+    let parts = [text(1, TABLE), text(2, chain), nested(4, expressions)];
     message(
         NEWRULE,
         CREATE | APPEND | ACK,
@@ -107,36 +147,85 @@ fn rule(sequence: u32, expressions: &[Vec<u8>]) -> Vec<u8> {
     )
 }
 
-fn is_protocol(protocol: u8) -> [Vec<u8>; 2] {
+/// What `key` of the packet is, is this.
+fn meta_is(key: u32, value: &[u8]) -> [Vec<u8>; 2] {
     [
-        expression("meta", &[word(2, META_L4PROTO), word(1, REG_1)]),
-        expression(
-            "cmp",
-            &[word(1, REG_1), word(2, CMP_EQ), data(3, &[protocol])],
-        ),
+        expression("meta", &[word(2, key), word(1, REG_1)]),
+        expression("cmp", &[word(1, REG_1), word(2, CMP_EQ), data(3, value)]),
     ]
 }
 
 /// `meta l4proto PROTOCOL tproxy to :PORT`
 fn transparent(sequence: u32, protocol: u8, port: u16) -> Vec<u8> {
-    let [load, compare] = is_protocol(protocol);
+    let [load, compare] = meta_is(META_L4PROTO, &[protocol]);
     let value = expression("immediate", &[word(1, REG_1), data(2, &port.to_be_bytes())]);
     let proxy = expression("tproxy", &[word(1, 0), word(3, REG_1)]);
-    rule(sequence, &[load, compare, value, proxy])
+    rule(sequence, PREROUTING, &[load, compare, value, proxy])
+}
+
+/// `meta l4proto tcp tcp flags & (fin | syn | rst | ack) == syn queue num 0 bypass`
+fn hold(sequence: u32) -> Vec<u8> {
+    let [load, compare] = meta_is(META_L4PROTO, &[libc::IPPROTO_TCP as u8]);
+    let flags = [
+        word(1, REG_1),
+        word(2, BASE_TRANSPORT),
+        word(3, FLAGS_AT),
+        word(4, 1),
+    ];
+    let masked = [
+        word(1, REG_1),
+        word(2, REG_1),
+        word(3, 1),
+        data(4, &[FIN_SYN_RST_ACK]),
+        data(5, &[0]),
+    ];
+    let is_syn = [word(1, REG_1), word(2, CMP_EQ), data(3, &[SYN])];
+    let half = |kind: u16, value: u16| attribute(kind, &value.to_be_bytes());
+    let expressions = [
+        load,
+        compare,
+        expression("payload", &flags),
+        expression("bitwise", &masked),
+        expression("cmp", &is_syn),
+        expression("queue", &[half(1, 0), half(2, 1), half(3, BYPASS)]),
+    ];
+    rule(sequence, HOLD, &expressions)
+}
+
+/// `meta mark MARK reject with ...`
+fn refuse(sequence: u32, mark: Mark) -> Vec<u8> {
+    // The kernel keeps a mark in its own byte order.
+    let [load, compare] = meta_is(META_MARK, &(mark as u32).to_ne_bytes());
+    let code = |code: u8| vec![word(1, REJECT_ICMPX), attribute(2, &[code])];
+    let how = match mark {
+        Mark::Reset => vec![word(1, REJECT_RESET)],
+        Mark::NoRoute => code(NO_ROUTE),
+        Mark::HostUnreachable => code(HOST_UNREACHABLE),
+        Mark::Prohibited => code(PROHIBITED),
+    };
+    rule(
+        sequence,
+        PREROUTING,
+        &[load, compare, expression("reject", &how)],
+    )
 }
 
 /// The messages, and how many of them are acknowledged.
 fn rules(port: u16) -> (Vec<u8>, usize) {
     let table = [text(1, TABLE)];
-    let hook = nested(4, &[word(1, HOOK_PREROUTING), word(2, PRIORITY as u32)]);
-    let chain = [text(1, TABLE), text(3, CHAIN), hook, text(7, "filter")];
     let parts = [
         message(BATCH_BEGIN, 0, 0, 0, &[]),
         message(NEWTABLE, CREATE | ACK, NFPROTO_INET, 1, &table),
-        message(NEWCHAIN, CREATE | ACK, NFPROTO_INET, 2, &chain),
-        transparent(3, libc::IPPROTO_TCP as u8, port),
-        transparent(4, libc::IPPROTO_UDP as u8, port),
-        message(BATCH_END, 0, 0, 5, &[]),
+        chain(2, HOLD, MANGLE - 10),
+        hold(3),
+        chain(4, PREROUTING, MANGLE),
+        refuse(5, Mark::Reset),
+        refuse(6, Mark::NoRoute),
+        refuse(7, Mark::HostUnreachable),
+        refuse(8, Mark::Prohibited),
+        transparent(9, libc::IPPROTO_TCP as u8, port),
+        transparent(10, libc::IPPROTO_UDP as u8, port),
+        message(BATCH_END, 0, 0, 11, &[]),
     ];
     (parts.concat(), parts.len() - 2)
 }

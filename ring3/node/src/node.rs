@@ -218,7 +218,10 @@ impl Node {
         let mut given = std::mem::take(&mut self.given).into_iter();
         for (index, spec) in self.config.ports.iter().enumerate() {
             let open = match &self.runtime {
-                Some(runtime) => OpenPort::open(spec, &self.config.name, runtime)?,
+                Some(runtime) => {
+                    let (name, image) = (&self.config.name, self.config.image.as_deref());
+                    OpenPort::open(spec, name, image, runtime)?
+                }
                 None => given.next().ok_or_else(|| Error::Outside {
                     why: format!("port {index} is missing"),
                 })?,
@@ -262,6 +265,11 @@ impl Node {
         configure::port(&mut self.init, &port)?;
         self.ports.push(port);
         Ok(())
+    }
+
+    /// For a node without programs.
+    pub fn dismiss_undertaker(&mut self) {
+        drop(self.undertaker.take());
     }
 
     pub fn init_thread(&mut self) -> &mut Thread {

@@ -69,7 +69,9 @@ impl Outside {
     /// Opens the ports.
     pub fn open(&mut self, config: &NodeConfig, folder: &Folder) -> Result<()> {
         for spec in &config.ports {
-            self.ports.push(OpenPort::open(spec, &config.name, folder)?);
+            let image = config.image.as_deref();
+            self.ports
+                .push(OpenPort::open(spec, &config.name, image, folder)?);
         }
         Ok(())
     }

@@ -42,6 +42,13 @@ pub(crate) fn host(file: &str, upstream: &[&str]) -> Resolver {
     }
 }
 
+/// The first server that the host asks; a host without one asks its own loopback (resolv.conf(5)).
+pub(crate) fn first(file: &str) -> IpAddr {
+    let servers = servers_of(file).unwrap_or_default();
+    let first = servers.first().copied();
+    first.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into())
+}
+
 /// Without the file there is nobody to ask, on the host as on the node.
 fn servers_of(file: &str) -> Option<Vec<IpAddr>> {
     let text = std::fs::read_to_string(Path::new(file)).ok()?;

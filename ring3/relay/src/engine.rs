@@ -1,63 +1,83 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The loop: events, new connections and flows, and their ends.
+//! The loop: who an event is for, and the ends of connections and flows. How they begin is in begin.rs and publish.rs.
 
 use std::collections::{HashMap, VecDeque};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Instant;
 
-use ring3_node::inside::RELAY_PORT;
 use ring3_node::task::{Fd, Task};
-use ring3_node::{Errno, Plan, Talk};
-use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
+use ring3_node::{Errno, News as Said, Plan, Talk};
+use rustix::net::sockopt;
 
+use crate::begin::socket_for_all;
+use crate::door::{Door, Ends};
 use crate::error::{Error, Result};
 use crate::feed::{Feed, News};
 use crate::flow::Flow;
+use crate::hold;
+use crate::refusals::Refusals;
 use crate::route::Routes;
 use crate::slab::{Key, Side, Slab};
 use crate::stream::{Next, Stream};
-use crate::tuning::{BACKLOG, CHUNK, DATAGRAMS, FLOWS_MAX, SWEEP};
+use crate::tuning::{BACKLOG, CHUNK, SWEEP, UNCLAIMED};
 
 /// Data of the engine's own descriptors: generation 0.
 const TALK: u64 = 0;
 const LISTENERS: [u64; 2] = [2, 4];
 const CATCHERS: [u64; 2] = [6, 8];
+const HOLD: u64 = 10;
 
-/// <linux/in6.h>; the libc crate has it not for all C libraries.
-const IPV6_TRANSPARENT: i32 = 75;
-const IPV6_RECVORIGDSTADDR: i32 = 74;
-const IP_RECVORIGDSTADDR: i32 = 20;
+/// Who began it, and whither, as the one who began it sees them.
+pub type Pair = (SocketAddr, SocketAddr);
 
-/// A datagram's source and destination.
-type Ends = (SocketAddr, SocketAddr);
+/// A held SYN's connection on the host.
+#[derive(Debug)]
+pub struct Caller {
+    pub host: OwnedFd,
+    pub ends: Pair,
+    /// The SYN, until the host has answered.
+    pub held: Option<u32>,
+    pub since: Instant,
+}
 
 #[derive(Debug)]
-enum Entry {
+pub enum Entry {
     Stream(Stream),
     Flow(Flow),
+    Caller(Caller),
+    Door(Rc<Door>),
 }
 
 #[derive(Debug)]
 pub struct Engine {
-    task: Task,
-    feed: Feed,
-    routes: Routes,
-    entries: Slab<Entry>,
-    flows: HashMap<Ends, Key>,
+    pub task: Task,
+    pub feed: Feed,
+    pub routes: Routes,
+    pub ends: Ends,
+    pub refusals: Refusals,
+    pub entries: Slab<Entry>,
+    /// Programs' flows, and those of clients of published ports.
+    pub flows: HashMap<Pair, Key>,
+    pub guests: HashMap<Pair, Key>,
+    /// By what the SYN says.
+    pub callers: HashMap<Pair, Key>,
     /// Take all TCP connections (IPv4, IPv6), and all datagrams that no flow's socket takes.
     listeners: [Fd; 2],
     catchers: [Fd; 2],
+    /// SYNs come here first.
+    pub hold: Fd,
     /// Who has more to do than one turn.
-    again: VecDeque<(Key, Side)>,
+    pub again: VecDeque<(Key, Side)>,
     /// A catcher may have more.
-    caught_short: bool,
-    chunk: Vec<u8>,
+    pub caught_short: bool,
+    pub chunk: Vec<u8>,
     swept: Instant,
 }
 
 impl Engine {
-    pub fn new(mut task: Task, talk: &Talk, plan: Plan) -> Result<Engine> {
+    pub fn new(mut task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>) -> Result<Engine> {
         let feed = Feed::start(&mut task)?;
         feed.add_host(talk, TALK)
             .map_err(Error::host("watch the keeper"))?;
@@ -72,38 +92,60 @@ impl Engine {
                 .and_then(|()| feed.add_node(&mut task, catchers[at], CATCHERS[at]))
                 .map_err(fail())?;
         }
-        Ok(Engine {
+        let hold = hold::open(&mut task).map_err(fail())?;
+        feed.add_node(&mut task, hold, HOLD).map_err(fail())?;
+        let mut engine = Engine {
             task,
             feed,
-            routes: Routes::new(&plan),
+            routes: Routes::new(plan).map_err(|why| Error::Rules { why })?,
+            ends: Ends::new(plan),
+            refusals: Refusals::new(&plan.node),
             entries: Slab::new(),
             flows: HashMap::new(),
+            guests: HashMap::new(),
+            callers: HashMap::new(),
             listeners,
             catchers,
+            hold,
             again: VecDeque::new(),
             caught_short: false,
             chunk: vec![0; CHUNK],
             swept: Instant::now(),
-        })
+        };
+        for door in doors {
+            engine
+                .add_door(door)
+                .map_err(Error::host("publish ports"))?;
+        }
+        Ok(engine)
+    }
+
+    fn add_door(&mut self, door: Door) -> Result<(), Errno> {
+        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
+        self.feed.add_host(&door.socket, key.data(Side::Host))?;
+        self.entries.put(key, Entry::Door(Rc::new(door)));
+        Ok(())
     }
 
     /// Until the keeper is gone.
-    pub fn run(&mut self) -> Result<()> {
+    pub fn run(&mut self, talk: &Talk) -> Result<()> {
         let mut news = Vec::new();
         loop {
-            let timeout = match (
-                self.again.is_empty() && !self.caught_short,
-                self.flows.is_empty(),
-            ) {
-                (false, _) => 0,
-                (true, false) => SWEEP.as_millis() as i32,
-                (true, true) => -1,
+            let is_busy = !self.again.is_empty() || self.caught_short;
+            let timeout = match (is_busy, self.entries.is_empty()) {
+                (true, _) => 0,
+                (false, false) => SWEEP.as_millis() as i32,
+                (false, true) => -1,
             };
             self.feed.wait(&mut self.task, timeout, &mut news)?;
             for News { data, events } in news.drain(..) {
                 match data {
-                    TALK if events & !(libc::EPOLLOUT as u32) == 0 => {}
-                    TALK => return Ok(()),
+                    TALK => match talk.news() {
+                        Said::Gone => return Ok(()),
+                        Said::Resolver(resolver) => self.routes.resolver = resolver,
+                        Said::Nothing => {}
+                    },
+                    HOLD => self.take_held(),
                     _ if LISTENERS.contains(&data) => {
                         self.accept_all(self.listeners[usize::from(data == LISTENERS[1])]);
                     }
@@ -131,7 +173,14 @@ impl Engine {
         let (key, side) = Key::of(data);
         let failed = match self.entries.get_mut(key) {
             Some(Entry::Stream(stream)) => stream.on_event(&mut self.task, side, events).is_err(),
-            Some(Entry::Flow(_)) => false,
+            Some(Entry::Caller(caller)) => {
+                if caller.held.is_some() {
+                    let outcome = sockopt::socket_error(&caller.host).and_then(|error| error);
+                    self.on_answer(key, outcome.map_err(Errno::from));
+                }
+                return;
+            }
+            Some(Entry::Flow(_) | Entry::Door(_)) => false,
             None => return,
         };
         match failed {
@@ -140,11 +189,15 @@ impl Engine {
         }
     }
 
-    fn go_on(&mut self, key: Key, side: Side) {
+    pub fn go_on(&mut self, key: Key, side: Side) {
         let next = match self.entries.get_mut(key) {
             Some(Entry::Stream(stream)) => stream.pump(&mut self.task, &mut self.chunk),
             Some(Entry::Flow(flow)) => flow.pump(&mut self.task, side, &mut self.chunk),
-            None => return,
+            Some(Entry::Door(door)) => {
+                let door = door.clone();
+                self.take_clients(&door)
+            }
+            Some(Entry::Caller(_)) | None => return,
         };
         match next {
             Next::Wait => {}
@@ -154,194 +207,58 @@ impl Engine {
         }
     }
 
-    fn remove(&mut self, key: Key, reset: bool) {
+    pub fn remove(&mut self, key: Key, reset: bool) {
         match self.entries.take(key) {
             Some(Entry::Stream(stream)) if reset => stream.reset(&mut self.task),
             Some(Entry::Stream(stream)) => stream.end(&mut self.task),
             Some(Entry::Flow(flow)) => {
-                self.flows.remove(&flow.ends);
-                flow.end(&mut self.task);
-            }
-            None => {}
-        }
-    }
-
-    /// Connections that programs have made.
-    fn accept_all(&mut self, listener: Fd) {
-        loop {
-            match self.task.accept(listener) {
-                Ok((fd, _)) => {
-                    if let Err(why) = self.join(fd) {
-                        log::debug!("a connection was not relayed: {why}");
-                        let _ = self.task.reset_at_close(fd);
-                        let _ = self.task.close(fd);
+                for flows in [&mut self.flows, &mut self.guests] {
+                    if flows.get(&flow.ends) == Some(&key) {
+                        flows.remove(&flow.ends);
                     }
                 }
-                Err(Errno(libc::ECONNABORTED | libc::EINTR)) => {}
-                Err(_) => return,
+                flow.end(&mut self.task);
             }
-        }
-    }
-
-    /// Opens the host's half of a program's connection.
-    fn join(&mut self, fd: Fd) -> Result<(), Errno> {
-        let to = self.task.name(fd)?;
-        let to = self
-            .routes
-            .lead(to)
-            .map_err(|_| Errno(libc::ECONNREFUSED))?;
-        let (host, is_connected) = connect(to, SocketType::STREAM)?;
-        sockopt::set_tcp_nodelay(&host, true)?;
-        self.task
-            .set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
-        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
-        let added = self
-            .feed
-            .add_node(&mut self.task, fd, key.data(Side::Node))
-            .and_then(|()| self.feed.add_host(&host, key.data(Side::Host)));
-        if let Err(why) = added {
-            self.entries.give_back(key);
-            return Err(why);
-        }
-        let waits_for = (!is_connected).then_some(Side::Host);
-        let stream = Stream::new(fd, host, waits_for);
-        self.entries.put(key, Entry::Stream(stream));
-        Ok(())
-    }
-
-    /// Datagrams that no flow's socket has taken.
-    fn catch_all(&mut self, catcher: Fd) {
-        for _ in 0..DATAGRAMS {
-            let datagram = match self.task.recv_datagram(catcher, &mut self.chunk) {
-                Ok(datagram) => datagram,
-                Err(Errno(libc::EAGAIN)) => return,
-                Err(_) => continue,
-            };
-            let ends = (datagram.from, datagram.to);
-            let key = match self.flows.get(&ends) {
-                Some(key) => Ok(*key),
-                None => self.begin(ends),
-            };
-            match key.map(|key| self.entries.get_mut(key)) {
-                Ok(Some(Entry::Flow(flow))) => flow.send_out(&self.chunk[..datagram.len]),
-                Ok(_) => {}
-                Err(why) => log::debug!("a datagram to {} was dropped: {why}", datagram.to),
+            Some(Entry::Caller(caller)) => {
+                self.callers.remove(&caller.ends);
             }
-        }
-        // Its edge is used up: the others first, then the rest.
-        self.caught_short = true;
-    }
-
-    /// A new flow.
-    fn begin(&mut self, ends: Ends) -> Result<Key, Errno> {
-        if self.flows.len() >= FLOWS_MAX {
-            return Err(Errno(libc::EMFILE));
-        }
-        let to = self
-            .routes
-            .lead(ends.1)
-            .map_err(|_| Errno(libc::ECONNREFUSED))?;
-        let (host, _) = connect(to, SocketType::DGRAM)?;
-        let node = self.answerer(ends)?;
-        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE));
-        let key = match key {
-            Ok(key) => key,
-            Err(why) => return self.task.close(node).and(Err(why)),
-        };
-        let added = self
-            .feed
-            .add_node(&mut self.task, node, key.data(Side::Node))
-            .and_then(|()| self.feed.add_host(&host, key.data(Side::Host)));
-        if let Err(why) = added {
-            self.entries.give_back(key);
-            return self.task.close(node).and(Err(why));
-        }
-        self.entries
-            .put(key, Entry::Flow(Flow::new(node, host, ends)));
-        self.flows.insert(ends, key);
-        Ok(key)
-    }
-
-    /// The node's socket of a flow: speaks as its destination, to its source.
-    fn answerer(&mut self, (from, to): Ends) -> Result<Fd, Errno> {
-        let fd = transparent(&mut self.task, to.is_ipv6(), libc::SOCK_DGRAM)?;
-        let done = self
-            .task
-            .bind(fd, to)
-            .and_then(|()| self.task.connect(fd, from));
-        match done {
-            Ok(()) => Ok(fd),
-            Err(why) => self.task.close(fd).and(Err(why)),
+            Some(Entry::Door(_)) | None => {}
         }
     }
 
-    /// Ends flows that have been idle for long.
+    /// Both halves into the sets. The caller puts the entry in, or gives the key back.
+    pub fn watch(&mut self, key: Key, node: Fd, host: &OwnedFd) -> Result<(), Errno> {
+        self.feed
+            .add_node(&mut self.task, node, key.data(Side::Node))?;
+        self.feed.add_host(host, key.data(Side::Host))
+    }
+
+    /// Ends flows that have been idle for long, and connections that nobody came for. Looks at doors
+    /// that had to wait for a descriptor.
     fn sweep(&mut self) {
         let now = Instant::now();
         if now.duration_since(self.swept) < SWEEP {
             return;
         }
         self.swept = now;
-        let idle = self.entries.iter().filter_map(|(key, entry)| match entry {
-            Entry::Flow(flow) if flow.is_idle(now) => Some(key),
-            _ => None,
-        });
-        for key in idle.collect::<Vec<_>>() {
+        let (mut over, mut doors) = (Vec::new(), Vec::new());
+        for (key, entry) in self.entries.iter() {
+            match entry {
+                Entry::Flow(flow) if flow.is_idle(now) => over.push(key),
+                Entry::Caller(caller)
+                    if caller.held.is_none() && now.duration_since(caller.since) > UNCLAIMED =>
+                {
+                    over.push(key);
+                }
+                Entry::Door(_) => doors.push(key),
+                _ => {}
+            }
+        }
+        for key in over {
             self.remove(key, false);
         }
-    }
-}
-
-/// A socket of the node that speaks in the name of any address.
-fn transparent(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
-    let (domain, level, option) = match is_v6 {
-        false => (libc::AF_INET, libc::SOL_IP, libc::IP_TRANSPARENT),
-        true => (libc::AF_INET6, libc::SOL_IPV6, IPV6_TRANSPARENT),
-    };
-    let fd = task.socket(domain, kind, 0)?;
-    let set = |task: &mut Task| {
-        task.set_option(fd, level, option, 1)?;
-        task.set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        match is_v6 {
-            true => task.set_option(fd, libc::SOL_IPV6, libc::IPV6_V6ONLY, 1),
-            false => Ok(()),
+        for key in doors {
+            self.go_on(key, Side::Host);
         }
-    };
-    match set(task) {
-        Ok(()) => Ok(fd),
-        Err(why) => task.close(fd).and(Err(why)),
-    }
-}
-
-/// The socket that nft.rs gives all connections, or datagrams, of a family to.
-fn socket_for_all(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
-    let fd = transparent(task, is_v6, kind)?;
-    if kind == libc::SOCK_DGRAM {
-        let (level, option) = match is_v6 {
-            false => (libc::SOL_IP, IP_RECVORIGDSTADDR),
-            true => (libc::SOL_IPV6, IPV6_RECVORIGDSTADDR),
-        };
-        task.set_option(fd, level, option, 1)?;
-    }
-    let any: SocketAddr = match is_v6 {
-        false => (Ipv4Addr::UNSPECIFIED, RELAY_PORT).into(),
-        true => (Ipv6Addr::UNSPECIFIED, RELAY_PORT).into(),
-    };
-    task.bind(fd, any)?;
-    Ok(fd)
-}
-
-/// A socket of the host; whether it is connected already.
-fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
-    let family = match to {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, kind, flags, None)?;
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) => Ok((socket, true)),
-        Err(rustix::io::Errno::INPROGRESS) => Ok((socket, false)),
-        Err(why) => Err(why.into()),
     }
 }

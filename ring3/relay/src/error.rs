@@ -14,6 +14,14 @@ pub enum Error {
     Node { what: &'static str, why: Errno },
     #[error("cannot {what}: {why}")]
     Host { what: &'static str, why: Errno },
+    #[error("cannot publish {what}: {why}")]
+    Publish { what: String, why: Errno },
+    #[error("the port's rules are of another ring3 version: {why}")]
+    Rules { why: &'static str },
+    #[error("cannot confine the gateway: {why}")]
+    Wall { why: String },
+    #[error("cannot give up capabilities: {0}")]
+    Capabilities(rustix::io::Errno),
     #[error("the relay's thread panicked")]
     Panicked,
 }

@@ -8,28 +8,39 @@
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Instant;
 
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
+use crate::door::Door;
 use crate::slab::Side;
 use crate::stream::Next;
 use crate::tuning::{DATAGRAMS, FLOW_IDLE, FLOW_IDLE_ANSWERED};
 
+/// The host's half.
+#[derive(Debug)]
+pub enum HostEnd {
+    /// A program's flow: a socket of its own, connected.
+    Own(OwnedFd),
+    /// A client's of a published port: that port's socket, and who the client is.
+    Shared(Rc<Door>, SocketAddr),
+}
+
 #[derive(Debug)]
 pub struct Flow {
     pub node: Fd,
-    pub host: OwnedFd,
-    /// Source and destination, as the node sees them.
+    pub host: HostEnd,
+    /// Who began it and whither, as the one who began it sees them.
     pub ends: (SocketAddr, SocketAddr),
     last: Instant,
     answered: bool,
 }
 
 impl Flow {
-    pub fn new(node: Fd, host: OwnedFd, ends: (SocketAddr, SocketAddr)) -> Flow {
+    pub fn new(node: Fd, host: HostEnd, ends: (SocketAddr, SocketAddr)) -> Flow {
         Flow {
             node,
             host,
@@ -50,10 +61,21 @@ impl Flow {
     /// To the host. What its queue does not take is lost, as on any wire.
     pub fn send_out(&mut self, data: &[u8]) {
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let send = || match &self.host {
+            HostEnd::Own(socket) => rustix::net::send(socket, data, flags),
+            HostEnd::Shared(door, client) => rustix::net::sendto(&door.socket, data, flags, client),
+        };
         // An ICMP error of an earlier datagram is reported once, and this one not sent.
-        if rustix::net::send(&self.host, data, flags).is_err() {
-            let _ = rustix::net::send(&self.host, data, flags);
+        if send().is_err() {
+            let _ = send();
         }
+    }
+
+    /// To the node.
+    pub fn send_in(&mut self, task: &mut Task, data: &[u8]) {
+        self.last = Instant::now();
+        self.answered = true;
+        let _ = task.send(self.node, data);
     }
 
     /// Passes on what came from one side.
@@ -67,11 +89,12 @@ impl Flow {
                     Err(_) => {}
                 },
                 Side::Host => {
-                    match rustix::net::recv(&self.host, &mut *chunk, RecvFlags::DONTWAIT) {
-                        Ok((len, _)) => {
-                            self.answered = true;
-                            let _ = task.send(self.node, &chunk[..len]);
-                        }
+                    // A published port's socket has its own events.
+                    let HostEnd::Own(socket) = &self.host else {
+                        return Next::Wait;
+                    };
+                    match rustix::net::recv(socket, &mut *chunk, RecvFlags::DONTWAIT) {
+                        Ok((len, _)) => self.send_in(task, &chunk[..len]),
                         Err(rustix::io::Errno::AGAIN) => return Next::Wait,
                         Err(_) => {}
                     }

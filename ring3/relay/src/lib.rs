@@ -15,57 +15,80 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`engine`] | the loop: events, new connections, ends |
+//! | [`engine`] | the loop: events and ends |
+//! | [`begin`], [`hold`] | how programs' connections and flows begin |
+//! | [`publish`], [`door`] | how those from outside begin |
 //! | [`feed`] | the two epoll sets as one |
 //! | [`stream`] | one connection: bytes both ways, half-close, reset, back-pressure |
 //! | [`flow`] | one flow of datagrams |
 //! | [`slab`] | who an event is for |
+//! | [`refusals`] | what was refused, counted and said |
 //! | [`route`] | where a destination leads, and what is refused |
+//! | [`wall`] | the host calls that are left once it serves |
 //! | [`tuning`] | sizes and times |
 
+mod begin;
+mod door;
 mod engine;
 mod error;
 mod feed;
 mod flow;
+mod hold;
+mod publish;
+mod refusals;
 mod route;
 mod slab;
 mod stream;
 mod tuning;
+pub mod wall;
 
 use std::os::fd::OwnedFd;
 
 use ring3_node::inside::Inside;
+use ring3_node::task::Task;
+use ring3_node::{GivenLink, Plan, Talk};
 
 pub use error::{Error, Result};
 
+use door::Door;
 use engine::Engine;
 
 /// The process of a `host` port, from its start until its keeper is gone. `socket` is its end of the talk with the keeper.
 pub fn host_port(socket: OwnedFd) -> Result<()> {
-    ring3_node::raise_descriptor_limit();
-    let (mut inside, talk, plan) = Inside::start(socket)?;
-    let started = inside
-        .task()
-        .map_err(Error::from)
-        .and_then(|task| Engine::new(task, &talk, plan));
-    let mut engine = match started {
-        Ok(engine) => engine,
-        Err(error) => {
-            talk.answer(Err(&error.to_string()));
-            return Err(error);
-        }
-    };
-    talk.answer(Ok(()));
-    // A task belongs to one thread, and this one is the node's pid 1.
-    let relay = std::thread::Builder::new()
-        .name("ring3-relay".into())
-        .spawn(move || inside_thread(|| engine.run()))
-        .map_err(Error::host("start a thread"))?;
-    relay.join().unwrap_or(Err(Error::Panicked))
+    let (talk, plan, link) = Talk::hear(socket)?;
+    // What fails from here on, the keeper says.
+    begin(&talk, &plan, link).inspect_err(|error| talk.answer(Err(&error.to_string())))
 }
 
-/// Kernel code needs a stack for its faults.
-fn inside_thread<T>(body: impl FnOnce() -> T) -> T {
+fn begin(talk: &Talk, plan: &Plan, link: GivenLink) -> Result<()> {
+    ring3_node::raise_descriptor_limit();
+    let mut doors = Vec::new();
+    for (list, is_stream) in [(&plan.tcp, true), (&plan.udp, false)] {
+        let opened = door::open(list, is_stream);
+        doors.extend(opened.map_err(|(what, why)| Error::Publish { what, why })?);
+    }
+    ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
+    let mut inside = Inside::start(plan, link)?;
+    let task = inside.task()?;
+    // A task belongs to one thread, and this one is the node's pid 1.
+    std::thread::scope(|scope| {
+        std::thread::Builder::new()
+            .name("ring3-relay".into())
+            .spawn_scoped(scope, || serve(task, talk, plan, doors))
+            .map_err(Error::host("start a thread"))?
+            .join()
+            .unwrap_or(Err(Error::Panicked))
+    })?;
+    // The keeper is gone, or wants no gateway any more. What is left of the node goes with the process, which may not
+    // even close it in good order: it is confined.
+    std::process::exit(0)
+}
+
+fn serve(task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>) -> Result<()> {
+    // Kernel code needs a stack for its faults.
     ring3_node::inside::prepare_thread();
-    body()
+    let mut engine = Engine::new(task, talk, plan, doors)?;
+    wall::raise()?;
+    talk.answer(Ok(()));
+    engine.run(talk)
 }

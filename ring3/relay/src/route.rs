@@ -2,19 +2,20 @@
 //! Where a destination that a program wrote leads on the host, and what is refused.
 //!
 //! ```text
-//! the gateway's address, port 53     the host's resolver (/etc/resolv.conf)
+//! the gateway's address, port 53     the host's resolver, as the keeper says
 //! the gateway's address              the host's loopback, if the port has loopback=yes
 //! loopback, unspecified, multicast   refused: on the host they would mean the host itself, or its links
-//! all else                           as it is
+//! all else                           as it is, where the port's rules allow it
 //! ```
+//!
+//! A rule of deny= wins; where there are rules of allow=, one of them has to hold. Rules are asked about what the program
+//! wrote, but for the two first lines.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use ring3_config::Rule;
 use ring3_node::Plan;
 
-const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// What a host without name servers in its file asks (resolv.conf(5)).
-const NO_RESOLVER: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const DNS: u16 = 53;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,20 +24,43 @@ pub enum Refusal {
     NoService,
     /// An address that no gateway passes on.
     Address,
+    /// A rule says so.
+    Rule,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Refusal::NoService => "the gateway itself has no such service (loopback=yes)",
+            Refusal::Address => "no address of another host",
+            Refusal::Rule => "allow= and deny=",
+        })
+    }
 }
 
 #[derive(Debug)]
 pub struct Routes {
     gateways: Vec<IpAddr>,
     loopback: bool,
+    pub resolver: IpAddr,
+    allow: Vec<Rule>,
+    deny: Vec<Rule>,
 }
 
 impl Routes {
-    pub fn new(plan: &Plan) -> Routes {
-        Routes {
+    pub fn new(plan: &Plan) -> Result<Routes, &'static str> {
+        let rules = |list: &[String]| {
+            list.iter()
+                .map(|text| text.parse::<Rule>())
+                .collect::<Result<_, _>>()
+        };
+        Ok(Routes {
+            allow: rules(&plan.allow)?,
+            deny: rules(&plan.deny)?,
             gateways: plan.gateways.iter().map(|net| net.addr()).collect(),
             loopback: plan.loopback,
-        }
+            resolver: plan.resolver,
+        })
     }
 
     /// Where on the host.
@@ -44,7 +68,7 @@ impl Routes {
         let ip = to.ip().to_canonical();
         if self.gateways.contains(&ip) {
             return match (to.port(), self.loopback, ip) {
-                (DNS, ..) => Ok((resolver(), DNS).into()),
+                (DNS, ..) => Ok((self.resolver, DNS).into()),
                 (port, true, IpAddr::V4(_)) => Ok((Ipv4Addr::LOCALHOST, port).into()),
                 (port, true, IpAddr::V6(_)) => Ok((Ipv6Addr::LOCALHOST, port).into()),
                 _ => Err(Refusal::NoService),
@@ -56,25 +80,12 @@ impl Routes {
         if ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || broadcast || this_host {
             return Err(Refusal::Address);
         }
+        let any = |rules: &[Rule]| rules.iter().any(|rule| rule.holds_for(ip, to.port()));
+        if any(&self.deny) || !(self.allow.is_empty() || any(&self.allow)) {
+            return Err(Refusal::Rule);
+        }
         Ok(SocketAddr::new(ip, to.port()))
     }
-}
-
-/// The host's first name server, as it is now.
-fn resolver() -> IpAddr {
-    let text = std::fs::read_to_string(RESOLV_CONF).unwrap_or_default();
-    first_server(&text).unwrap_or(NO_RESOLVER)
-}
-
-fn first_server(text: &str) -> Option<IpAddr> {
-    text.lines().find_map(|line| {
-        let mut words = line.split_whitespace();
-        match words.next() {
-            // A link-local server's zone is the host's.
-            Some("nameserver") => words.next()?.split('%').next()?.parse().ok(),
-            _ => None,
-        }
-    })
 }
 
 #[cfg(test)]
@@ -85,7 +96,25 @@ mod tests {
         Routes {
             gateways: vec!["10.0.2.2".parse().unwrap(), "fd00::2".parse().unwrap()],
             loopback,
+            resolver: Ipv4Addr::LOCALHOST.into(),
+            allow: Vec::new(),
+            deny: Vec::new(),
         }
+    }
+
+    #[test]
+    fn deny_wins() {
+        let mut routes = routes(false);
+        routes.deny = vec!["192.0.2.0/24".parse().unwrap()];
+        let lead = |routes: &Routes, to: &str| routes.lead(to.parse().unwrap()).is_ok();
+        assert!(lead(&routes, "198.51.100.1:80"));
+        assert!(!lead(&routes, "192.0.2.1:80"));
+        routes.allow = vec!["*:80".parse().unwrap()];
+        assert!(lead(&routes, "198.51.100.1:80"));
+        assert!(!lead(&routes, "198.51.100.1:81"));
+        assert!(!lead(&routes, "192.0.2.1:80"));
+        assert!(!lead(&routes, "[::ffff:192.0.2.1]:80"));
+        assert!(lead(&routes, "10.0.2.2:53"));
     }
 
     #[test]
@@ -121,12 +150,5 @@ mod tests {
     fn others_stay_what_they_are() {
         let to = "192.0.2.1:443".parse().unwrap();
         assert_eq!(routes(false).lead(to), Ok(to));
-    }
-
-    #[test]
-    fn name_servers() {
-        let text = "# x\nsearch a b\nnameserver fe80::1%eth0\nnameserver 192.0.2.53\n";
-        assert_eq!(first_server(text), Some("fe80::1".parse().unwrap()));
-        assert_eq!(first_server("nameserver\nnameserver x\n"), None);
     }
 }

@@ -104,6 +104,18 @@ impl<T> Slab<T> {
         item
     }
 
+    /// Takes the entry out; its place stays reserved, for [`Slab::put`].
+    pub fn take_out(&mut self, key: Key) -> Option<T> {
+        match self.places.get_mut(key.index as usize) {
+            Some((generation, item)) if *generation == key.generation => item.take(),
+            _ => None,
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
     /// Gives a reserved place back that nothing was put into.
     pub fn give_back(&mut self, key: Key) {
         self.free.push(key.index);

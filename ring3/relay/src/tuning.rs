@@ -21,3 +21,9 @@ pub const FLOW_IDLE_ANSWERED: Duration = Duration::from_secs(120);
 pub const SWEEP: Duration = Duration::from_secs(5);
 /// Flows at one time; beyond it a datagram of a new one is dropped. Each has a descriptor on either side.
 pub const FLOWS_MAX: usize = 16384;
+/// SYNs that may wait for the host's answer; more are accepted first and connected then.
+pub const HELD_MAX: u32 = 16384;
+/// A connection that the host has made, and whose program never came for it, ends after so long.
+pub const UNCLAIMED: Duration = Duration::from_secs(30);
+/// Lines about refusals in each second; the rest is counted.
+pub const REFUSALS_SAID: u32 = 10;

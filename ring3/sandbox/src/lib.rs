@@ -86,7 +86,7 @@ pub fn enclose() -> Result<(), Error> {
 }
 
 /// Gives up every capability for good. Only root has any.
-fn drop_capabilities() -> rustix::io::Result<()> {
+pub fn drop_capabilities() -> rustix::io::Result<()> {
     use rustix::thread::{
         clear_ambient_capability_set, remove_capability_from_bounding_set, set_capabilities,
         CapabilitySet, CapabilitySets,

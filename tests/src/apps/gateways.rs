@@ -14,6 +14,11 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("host_port_ipv4".into(), || same_answers("192.0.2.1")),
         trial("host_port_ipv6".into(), || same_answers("2001:db8::1")),
+        trial("host_port_datagrams".into(), datagrams_of_four),
+        trial("host_port_published".into(), published),
+        trial("host_port_rules".into(), rules),
+        trial("host_port_killed".into(), killed),
+        trial("host_port_names".into(), names),
     ]
 }
 
@@ -32,8 +37,9 @@ const PRELUDE: &str = "
     esac
     cd \"$folder\" || exit 9
     export XDG_RUNTIME_DIR=$folder
-    (sleep 100 | python3 gateway.py serve 192.0.2.1 2001:db8::1 >ready) &
-    trap 'kill $!' EXIT
+    python3 gateway.py serve 192.0.2.1 2001:db8::1 >ready &
+    helper=$!
+    trap 'kill $helper' EXIT
     for i in $(seq 100); do [ -s ready ] && break; sleep 0.1; done
 ";
 
@@ -61,6 +67,130 @@ fn same_answers(address: &str) -> Checked {
         diff host node && cat node";
     let outcome = on_host(script, &[address])?;
     ensure(outcome.ok(), || outcome.report())?;
-    ensure(outcome.stdout.lines().count() >= 6, || outcome.report())?;
+    ensure(outcome.stdout.lines().count() >= 8, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// Four nodes at once ask one server from ports of the same number: no answer comes to another.
+fn datagrams_of_four() -> Checked {
+    if let Some(why) = missing(&["python3", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        for tag in a b c d; do
+            $ordinary \"$ring3\" run --net -- python3 gateway.py tagged 192.0.2.1 $tag >said.$tag &
+            pids=\"$pids $!\"
+        done
+        for pid in $pids; do wait $pid || exit 8; done
+        cat said.?";
+    let outcome = on_host(script, &[])?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let wanted = "500 answers, 0 of others'\n".repeat(4);
+    ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// A node's server is reached by ports of the host, and sees its client's address.
+fn published() -> Checked {
+    if let Some(why) = missing(&["python3", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    // Its server listens on ports 7001 (a sum of what it got, and of whom) and 7007 (an echo).
+    let script = "
+        $ordinary \"$ring3\" run --port host,tcp=192.0.2.1@9001:7001,udp=9007:7007 -- \\
+            python3 gateway.py serve 0.0.0.0 >served &
+        server=$!
+        trap 'kill $helper $server' EXIT
+        for i in $(seq 100); do [ -s served ] && break; sleep 0.1; done
+        python3 gateway.py published 192.0.2.1 9001 9007";
+    let outcome = on_host(script, &[])?;
+    let wanted = "tcp: 10000000 b1cafb47e91fbb8a from 192.0.2.1\nudp: echoed\n";
+    ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// What a rule refuses is refused at once, counted and said.
+fn rules() -> Checked {
+    if let Some(why) = missing(&["python3", "curl", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        get() {
+            rules=$1; shift
+            $ordinary \"$ring3\" run --port host$rules -- curl -sS -m 5 -o got -w '%{exitcode}\\n' \"$@\" 2>>said
+        }
+        python3 -m http.server -b 192.0.2.1 8000 >/dev/null 2>&1 &
+        server=$!
+        for i in $(seq 100); do curl -s -o /dev/null http://192.0.2.1:8000 && break; sleep 0.1; done
+        get '' http://192.0.2.1:8000/
+        get ,deny=192.0.2.0/24 http://192.0.2.1:8000/
+        get ,allow=192.0.2.1:8000 http://192.0.2.1:8000/
+        get ,allow=192.0.2.1:8001 http://192.0.2.1:8000/
+        get ,allow=*:8000,deny=192.0.2.1 http://192.0.2.1:8000/
+        kill $server; grep -c 'refused tcp to 192.0.2.1:8000' said; grep -v refused said >&2";
+    let outcome = on_host(script, &[])?;
+    ensure(outcome.stdout == "0\n7\n0\n7\n7\n3\n", || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// The port's process is confined, and has no rights. It is killed: no carrier, a line in the log, `ls` says so, and the node lives.
+fn killed() -> Checked {
+    if let Some(why) = missing(&["python3", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        $ordinary \"$ring3\" up a --net || exit 8
+        trap '$ordinary \"$ring3\" down a; kill $helper' EXIT
+        before=$($ordinary \"$ring3\" exec a -- cat /sys/class/net/host0/carrier)
+        pid=$($ordinary \"$ring3\" stat a --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"ports\"][0][\"pid\"])')
+        grep -E '^(NoNewPrivs|Seccomp|CapEff|CapBnd):' /proc/$pid/status
+        kill -9 $pid
+        for i in $(seq 50); do
+            after=$($ordinary \"$ring3\" exec a -- cat /sys/class/net/host0/carrier)
+            [ \"$after\" = 0 ] && break; sleep 0.1
+        done
+        echo \"$before $after\"
+        $ordinary \"$ring3\" ls | grep -c 'no other end'
+        grep -c 'host port.s process has ended' ring3/a.log
+        $ordinary \"$ring3\" exec a -- ping -c 1 127.0.0.1 >/dev/null && echo lives";
+    let outcome = on_host(script, &[])?;
+    let none = "0000000000000000";
+    let wanted = format!(
+        "CapEff:\t{none}\nCapBnd:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n1 0\n1\n1\nlives\n"
+    );
+    ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// Names resolve as the host resolves them, a resolver on the host's loopback included.
+fn names() -> Checked {
+    if let Some(why) = missing(&["python3", "getent", "unshare", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let resolver = "
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind((\"127.0.0.53\", 53))
+while True:
+    query, peer = s.recvfrom(2000)
+    end = query.index(b\"\\0\", 12) + 5
+    record = b\"\\xc0\\x0c\\0\\1\\0\\1\\0\\0\\0\\x3c\\0\\4\\xc0\\0\\2\\x4d\"
+    is_a = query[end - 4:end] == b\"\\0\\1\\0\\1\"
+    head = query[:2] + b\"\\x81\\x80\\0\\1\" + (b\"\\0\\1\" if is_a else b\"\\0\\0\") + b\"\\0\" * 4
+    s.sendto(head + query[12:end] + (record if is_a else b\"\"), peer)
+";
+    let script = format!(
+        "
+        printf 'nameserver 127.0.0.53\\noptions timeout:2\\n' >resolv.conf
+        unshare -m sh -c 'mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"' sh sh -c '
+            ring3=$1 ordinary=$2
+            python3 -c \"$3\" & trap \"kill $!\" EXIT
+            for i in 1 2 3 4 5 6 7 8 9; do getent ahostsv4 a.example.org >/dev/null && break; sleep 0.2; done
+            $ordinary \"$ring3\" run --net -- sh -c \"getent ahostsv4 a.example.org | head -1; cat /etc/resolv.conf\"
+        ' sh \"$ring3\" \"$ordinary\" '{resolver}'"
+    );
+    let outcome = on_host(&script, &[])?;
+    let wanted = "192.0.2.77      STREAM a.example.org\nnameserver 10.0.2.2\noptions timeout:2\n";
+    ensure(outcome.stdout == wanted, || outcome.report())?;
     Ok(Verdict::Passed)
 }

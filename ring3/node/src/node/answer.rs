@@ -212,6 +212,7 @@ impl Facts {
     fn port(&self, port: &control::Port) -> control::Port {
         let peer = match (port.kind.as_str(), &port.name) {
             ("link", Some(link)) => far_end(&self.folder, link, &self.name),
+            ("host", _) if !port.pid.is_some_and(has_ended) => Some("the host".to_owned()),
             _ => None,
         };
         control::Port {
@@ -288,6 +289,15 @@ impl Facts {
         })
         .collect()
     }
+}
+
+/// Also one that nobody has waited for yet.
+fn has_ended(pid: i32) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
+        return true;
+    };
+    let state = text.rsplit(") ").next().and_then(|it| it.chars().next());
+    matches!(state, Some('Z' | 'X'))
 }
 
 /// By job control or a debugger.

@@ -17,7 +17,7 @@ pub(crate) const GATEWAY: usize = 1;
 
 /// Dropping it tells the far end.
 #[derive(Debug)]
-pub(crate) struct GivenLink {
+pub struct GivenLink {
     memory: File,
     window: LinkMemory,
     side: usize,
@@ -25,7 +25,7 @@ pub(crate) struct GivenLink {
 
 impl GivenLink {
     /// New memory, and the node's end of it.
-    pub fn make(name: &str) -> Result<GivenLink> {
+    pub(crate) fn make(name: &str) -> Result<GivenLink> {
         let memory = handover::make_memory(name)?;
         let window = LinkMemory::map(&memory)?;
         window.start();
@@ -37,7 +37,7 @@ impl GivenLink {
     }
 
     /// The gateway's end of memory that the keeper gave.
-    pub fn take(memory: File) -> Result<GivenLink> {
+    pub(crate) fn take(memory: File) -> Result<GivenLink> {
         let window = LinkMemory::map(&memory)?;
         if !window.is_valid() {
             return Err(Error::HostPortFailed {
@@ -52,19 +52,19 @@ impl GivenLink {
         })
     }
 
-    pub fn side(&self) -> u32 {
+    pub(crate) fn side(&self) -> u32 {
         self.side as u32
     }
 
-    pub fn memory(&self) -> &File {
+    pub(crate) fn memory(&self) -> &File {
         &self.memory
     }
 
-    pub fn fd(&self) -> BorrowedFd<'_> {
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.memory.as_fd()
     }
 
-    pub fn far_end_is_up(&self) -> bool {
+    pub(crate) fn far_end_is_up(&self) -> bool {
         self.window.far_end_is_up(self.side)
     }
 }

@@ -16,6 +16,7 @@
 //! ```text
 //! keeper  -> gateway   the plan (JSON) with the link's memory
 //! gateway -> keeper    "+": it serves; "-" and words: it does not
+//! keeper  -> gateway   the host's resolver (JSON), when that is another: a confined gateway reads no file
 //! ```
 //!
 //! The gateway ends when the keeper's end of the socket is closed. When the gateway ends first, the thread `ring3-host`
@@ -24,18 +25,21 @@
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
 use ipnet::IpNet;
+use ring3_config::{PortSpec, Publish, Rule};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::Driver;
 use crate::error::{Error, Result};
+use crate::resolver;
 use crate::sys;
 use crate::window::LinkMemory;
 
@@ -64,6 +68,14 @@ pub struct Plan {
     pub gateways: Vec<IpNet>,
     /// The gateway's address leads to the host's loopback.
     pub loopback: bool,
+    /// Published ports, as ring3_config::Publish is written; rules, as ring3_config::Rule.
+    pub tcp: Vec<String>,
+    pub udp: Vec<String>,
+    pub allow: Vec<String>,
+    pub deny: Vec<String>,
+    pub image: Option<PathBuf>,
+    /// Whom the host asks for names now.
+    pub resolver: IpAddr,
 }
 
 #[derive(Debug)]
@@ -86,6 +98,32 @@ pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> (passt::Plan, Vec<IpNet>) 
     };
     let gateways = ends.gw.iter().filter_map(network).collect();
     (ends, gateways)
+}
+
+impl Plan {
+    /// For a port of node `node`, whose ends are these.
+    pub(crate) fn new(
+        node: &str,
+        spec: &PortSpec,
+        addrs: &[IpNet],
+        gateways: Vec<IpNet>,
+        image: Option<&Path>,
+    ) -> Plan {
+        let strings = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect();
+        let published = |list: &[Publish]| list.iter().map(Publish::to_string).collect();
+        Plan {
+            node: node.to_owned(),
+            addrs: addrs.to_vec(),
+            gateways,
+            loopback: spec.loopback == Some(true),
+            tcp: published(&spec.tcp),
+            udp: published(&spec.udp),
+            allow: strings(&spec.allow),
+            deny: strings(&spec.deny),
+            image: image.map(Path::to_owned),
+            resolver: resolver::first(resolver::RESOLV_CONF),
+        }
+    }
 }
 
 impl HostPort {
@@ -158,8 +196,7 @@ impl HostPort {
         let window = LinkMemory::map(self.link.memory())?;
         let (leaving, node) = (self.leaving.clone(), node.to_owned());
         Driver::start("ring3-host", move || {
-            let mut fds = [PollFd::new(&talk, PollFlags::IN)];
-            while poll(&mut fds, None).is_err() {}
+            tell_of_resolvers(&talk);
             window.leave(given::GATEWAY);
             if !leaving.load(Ordering::Acquire) {
                 log::error!(
@@ -192,6 +229,35 @@ impl Drop for HostPort {
     }
 }
 
+/// Until the gateway ends.
+fn tell_of_resolvers(talk: &OwnedFd) {
+    let mut told = resolver::first(resolver::RESOLV_CONF);
+    loop {
+        let mut fds = [PollFd::new(talk, PollFlags::IN)];
+        match poll(&mut fds, Some(&RESOLVER_TURN)) {
+            Ok(0) => {}
+            Ok(_) => return,
+            Err(_) => continue,
+        }
+        let now = resolver::first(resolver::RESOLV_CONF);
+        if now == told {
+            continue;
+        }
+        if let Ok(message) = serde_json::to_vec(&now) {
+            // One that does not listen is told the next time.
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            if rustix::net::send(talk, &message, flags).is_ok() {
+                told = now;
+            }
+        }
+    }
+}
+
+/// How often the keeper looks whether the host asks another resolver: a laptop that has changed its network.
+const RESOLVER_TURN: Timespec = Timespec {
+    tv_sec: 5,
+    tv_nsec: 0,
+};
 /// How long a gateway may take to take its node down.
 const END_TURN: Duration = Duration::from_millis(2);
 const END_TURNS: u32 = 500;
@@ -207,13 +273,22 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
+/// What a keeper says to a gateway that serves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum News {
+    Nothing,
+    Resolver(IpAddr),
+    /// It has ended, or wants the gateway to.
+    Gone,
+}
+
 /// The gateway's end of the talk.
 #[derive(Debug)]
 pub struct Talk(OwnedFd);
 
 impl Talk {
     /// Over the descriptor that the keeper left: the plan, and the link's end.
-    pub(crate) fn hear(socket: OwnedFd) -> Result<(Talk, Plan, GivenLink)> {
+    pub fn hear(socket: OwnedFd) -> Result<(Talk, Plan, GivenLink)> {
         let failed = |why: String| Error::HostPortFailed { why };
         let mut message = vec![0; MESSAGE_MAX];
         let (len, memory) = handover::take(&socket, &mut message)
@@ -223,6 +298,20 @@ impl Talk {
         Ok((Talk(socket), plan, GivenLink::take(memory)?))
     }
 
+    /// What the keeper has said since.
+    pub fn news(&self) -> News {
+        let mut message = [0; 256];
+        match rustix::net::recv(&self.0, &mut message[..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => News::Gone,
+            Ok((len, _)) => match serde_json::from_slice(&message[..len.min(256)]) {
+                Ok(resolver) => News::Resolver(resolver),
+                Err(_) => News::Nothing,
+            },
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => News::Nothing,
+            Err(_) => News::Gone,
+        }
+    }
+
     /// Tells the keeper how it went.
     pub fn answer(&self, outcome: Result<(), &str>) {
         let message = match outcome {
@@ -230,7 +319,7 @@ impl Talk {
             Err(words) => [&[FAILED], words.as_bytes()].concat(),
         };
         // A keeper that is gone is seen by the end of the socket.
-        let _ = rustix::net::send(&self.0, &message, rustix::net::SendFlags::NOSIGNAL);
+        let _ = rustix::net::send(&self.0, &message, SendFlags::NOSIGNAL);
     }
 }
 

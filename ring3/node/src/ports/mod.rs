@@ -2,7 +2,7 @@
 //! A node's ports: the host's half of each, and telling the node of it.
 
 mod foreign;
-pub(crate) mod given;
+pub mod given;
 mod handover;
 pub mod host;
 pub(crate) mod link;
@@ -13,6 +13,7 @@ mod xdp;
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 
 use ipnet::IpNet;
 use ring3_abi::*;
@@ -157,7 +158,12 @@ pub(crate) struct OpenPort {
 
 impl OpenPort {
     /// Opens the host's half for a port of node `node`.
-    pub fn open(spec: &PortSpec, node: &str, folder: &Folder) -> Result<OpenPort> {
+    pub fn open(
+        spec: &PortSpec,
+        node: &str,
+        image: Option<&Path>,
+        folder: &Folder,
+    ) -> Result<OpenPort> {
         let mut addrs = spec.addrs.clone();
         let mut gw = spec.gw.clone();
         let (host, wanted) = match &spec.kind {
@@ -168,12 +174,7 @@ impl OpenPort {
             PortKind::Host => {
                 let (ends, gateways) = host::plan(&addrs, &gw);
                 (addrs, gw) = (ends.addrs, ends.gw);
-                let plan = host::Plan {
-                    node: node.to_owned(),
-                    addrs: addrs.clone(),
-                    gateways,
-                    loopback: spec.loopback == Some(true),
-                };
+                let plan = host::Plan::new(node, spec, &addrs, gateways, image);
                 (Host::Relay(HostPort::start(&plan)?), "host0")
             }
             PortKind::Passt => {

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+//! How programs' connections and flows begin: a SYN that is held, a connection that is accepted, a datagram that no
+//! flow's socket has taken.
+
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use ring3_node::inside::{Mark, RELAY_PORT};
+use ring3_node::task::{Fd, Task};
+use ring3_node::Errno;
+use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
+
+use crate::engine::{Caller, Engine, Entry, Pair};
+use crate::flow::{Flow, HostEnd};
+use crate::hold::{self, Verdict};
+use crate::slab::{Key, Side};
+use crate::stream::Stream;
+use crate::tuning::{DATAGRAMS, FLOWS_MAX};
+
+/// <linux/in6.h>; the libc crate has it not for all C libraries.
+const IPV6_TRANSPARENT: i32 = 75;
+const IPV6_RECVORIGDSTADDR: i32 = 74;
+const IP_RECVORIGDSTADDR: i32 = 20;
+
+impl Engine {
+    /// SYNs that wait for a verdict.
+    pub fn take_held(&mut self) {
+        loop {
+            let len = match self.task.recv(self.hold, &mut self.chunk) {
+                Ok(len) => len,
+                // Some did not fit and were accepted as they are.
+                Err(Errno(libc::ENOBUFS | libc::EINTR)) => continue,
+                Err(_) => return,
+            };
+            match hold::parse(&self.chunk[..len]) {
+                Ok(Some(held)) => {
+                    let verdict = match held.ends {
+                        Some(ends) => self.call(ends, held.id),
+                        None => Some(Verdict::Accept),
+                    };
+                    self.decide(held.id, verdict);
+                }
+                Ok(None) => {}
+                Err(why) => log::warn!("a gateway's queue of SYNs: {why}"),
+            }
+        }
+    }
+
+    fn decide(&mut self, id: u32, verdict: Option<Verdict>) {
+        let Some(verdict) = verdict else { return };
+        if let Err(why) = hold::decide(&mut self.task, self.hold, id, verdict) {
+            log::debug!("a SYN's verdict was refused: {why}");
+        }
+    }
+
+    /// Begins the host's connection for a SYN; `None`: the verdict comes later.
+    fn call(&mut self, ends: Pair, id: u32) -> Option<Verdict> {
+        if let Some(Entry::Caller(caller)) = self
+            .callers
+            .get(&ends)
+            .and_then(|key| self.entries.get_mut(*key))
+        {
+            // The program's kernel asks again; the first SYN still waits, or has been answered.
+            return Some(match caller.held {
+                Some(_) => Verdict::Drop,
+                None => Verdict::Accept,
+            });
+        }
+        let to = match self.routes.lead(ends.1) {
+            Ok(to) => to,
+            Err(why) => {
+                self.refusals.say("tcp", ends.1, why);
+                return Some(Verdict::Refuse(Mark::Prohibited));
+            }
+        };
+        match self.begin_call(ends, to, id) {
+            Ok(()) => None,
+            Err(why) => Some(hold::verdict_of(why)),
+        }
+    }
+
+    fn begin_call(&mut self, ends: Pair, to: SocketAddr, id: u32) -> Result<(), Errno> {
+        let (host, _) = connect(to, SocketType::STREAM)?;
+        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
+        if let Err(why) = self.feed.add_host(&host, key.data(Side::Host)) {
+            self.entries.give_back(key);
+            return Err(why);
+        }
+        let caller = Caller {
+            host,
+            ends,
+            held: Some(id),
+            since: Instant::now(),
+        };
+        self.entries.put(key, Entry::Caller(caller));
+        self.callers.insert(ends, key);
+        Ok(())
+    }
+
+    /// The host has answered a caller's connect().
+    pub fn on_answer(&mut self, key: Key, outcome: Result<(), Errno>) {
+        let Some(Entry::Caller(caller)) = self.entries.get_mut(key) else {
+            return;
+        };
+        let Some(id) = caller.held.take() else { return };
+        caller.since = Instant::now();
+        let verdict = match outcome {
+            Ok(()) => Verdict::Accept,
+            Err(why) => {
+                self.remove(key, false);
+                hold::verdict_of(why)
+            }
+        };
+        self.decide(id, Some(verdict));
+    }
+
+    /// Connections that programs have made.
+    pub fn accept_all(&mut self, listener: Fd) {
+        loop {
+            match self.task.accept(listener) {
+                Ok((fd, from)) => {
+                    if let Err(why) = self.join(fd, from) {
+                        log::debug!("a connection was not relayed: {why}");
+                        let _ = self.task.reset_at_close(fd);
+                        let _ = self.task.close(fd);
+                    }
+                }
+                Err(Errno(libc::ECONNABORTED | libc::EINTR)) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    /// Joins a program's connection with the host's half, which is there already, unless the SYN was not held.
+    fn join(&mut self, fd: Fd, from: SocketAddr) -> Result<(), Errno> {
+        let to = self.task.name(fd)?;
+        self.task
+            .set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
+        if let Some(key) = self.callers.remove(&(from, to)) {
+            let Some(Entry::Caller(caller)) = self.entries.take_out(key) else {
+                return Err(Errno(libc::ECONNRESET));
+            };
+            sockopt::set_tcp_nodelay(&caller.host, true)?;
+            let stream = Stream::new(fd, caller.host, None).with_ready_host();
+            let added = self.feed.add_node(&mut self.task, fd, key.data(Side::Node));
+            self.entries.put(key, Entry::Stream(stream));
+            if added.is_err() {
+                self.remove(key, true);
+            }
+            return Ok(());
+        }
+        let to = self.routes.lead(to).map_err(|why| {
+            self.refusals.say("tcp", to, why);
+            Errno(libc::ECONNREFUSED)
+        })?;
+        let (host, is_connected) = connect(to, SocketType::STREAM)?;
+        sockopt::set_tcp_nodelay(&host, true)?;
+        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
+        if let Err(why) = self.watch(key, fd, &host) {
+            self.entries.give_back(key);
+            return Err(why);
+        }
+        let waits_for = (!is_connected).then_some(Side::Host);
+        let stream = Stream::new(fd, host, waits_for);
+        self.entries.put(key, Entry::Stream(stream));
+        Ok(())
+    }
+
+    /// Datagrams that no flow's socket has taken.
+    pub fn catch_all(&mut self, catcher: Fd) {
+        for _ in 0..DATAGRAMS {
+            let datagram = match self.task.recv_datagram(catcher, &mut self.chunk) {
+                Ok(datagram) => datagram,
+                Err(Errno(libc::EAGAIN)) => return,
+                Err(_) => continue,
+            };
+            let ends = (datagram.from, datagram.to);
+            let key = match self.flows.get(&ends) {
+                Some(key) => Ok(*key),
+                None => self.begin_flow(ends),
+            };
+            match key.map(|key| self.entries.get_mut(key)) {
+                Ok(Some(Entry::Flow(flow))) => flow.send_out(&self.chunk[..datagram.len]),
+                Ok(_) => {}
+                Err(why) => log::debug!("a datagram to {} was dropped: {why}", datagram.to),
+            }
+        }
+        // Its edge is used up: the others first, then the rest.
+        self.caught_short = true;
+    }
+
+    fn begin_flow(&mut self, ends: Pair) -> Result<Key, Errno> {
+        if self.flows.len() >= FLOWS_MAX {
+            return Err(Errno(libc::EMFILE));
+        }
+        let to = self.routes.lead(ends.1).map_err(|why| {
+            self.refusals.say("udp", ends.1, why);
+            Errno(libc::ECONNREFUSED)
+        })?;
+        let (host, _) = connect(to, SocketType::DGRAM)?;
+        let node = self.speaker(libc::SOCK_DGRAM, ends.1, ends.0)?;
+        let key = self.new_flow(node, HostEnd::Own(host), ends)?;
+        self.flows.insert(ends, key);
+        Ok(key)
+    }
+
+    /// A flow of these two halves. Closes the node's where that fails.
+    pub fn new_flow(&mut self, node: Fd, host: HostEnd, ends: Pair) -> Result<Key, Errno> {
+        let Some(key) = self.entries.reserve() else {
+            return self.task.close(node).and(Err(Errno(libc::EMFILE)));
+        };
+        let added = match &host {
+            HostEnd::Own(socket) => self.watch(key, node, socket),
+            HostEnd::Shared(..) => self
+                .feed
+                .add_node(&mut self.task, node, key.data(Side::Node)),
+        };
+        if let Err(why) = added {
+            self.entries.give_back(key);
+            return self.task.close(node).and(Err(why));
+        }
+        self.entries
+            .put(key, Entry::Flow(Flow::new(node, host, ends)));
+        Ok(key)
+    }
+
+    /// A socket of the node that has the name `name` and is connected to `to`, or about to be.
+    pub fn speaker(&mut self, kind: i32, name: SocketAddr, to: SocketAddr) -> Result<Fd, Errno> {
+        let fd = transparent(&mut self.task, to.is_ipv6(), kind)?;
+        let done = self
+            .task
+            .bind(fd, name)
+            .and_then(|()| match self.task.connect(fd, to) {
+                Ok(()) | Err(Errno(libc::EINPROGRESS)) => Ok(()),
+                Err(why) => Err(why),
+            });
+        match done {
+            Ok(()) => Ok(fd),
+            Err(why) => self.task.close(fd).and(Err(why)),
+        }
+    }
+}
+
+/// A socket of the node that speaks in the name of any address.
+fn transparent(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
+    let (domain, level, option) = match is_v6 {
+        false => (libc::AF_INET, libc::SOL_IP, libc::IP_TRANSPARENT),
+        true => (libc::AF_INET6, libc::SOL_IPV6, IPV6_TRANSPARENT),
+    };
+    let fd = task.socket(domain, kind, 0)?;
+    let set = |task: &mut Task| {
+        task.set_option(fd, level, option, 1)?;
+        task.set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
+        match is_v6 {
+            true => task.set_option(fd, libc::SOL_IPV6, libc::IPV6_V6ONLY, 1),
+            false => Ok(()),
+        }
+    };
+    match set(task) {
+        Ok(()) => Ok(fd),
+        Err(why) => task.close(fd).and(Err(why)),
+    }
+}
+
+/// The socket that nft.rs gives all connections, or datagrams, of a family to.
+pub fn socket_for_all(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
+    let fd = transparent(task, is_v6, kind)?;
+    if kind == libc::SOCK_DGRAM {
+        let (level, option) = match is_v6 {
+            false => (libc::SOL_IP, IP_RECVORIGDSTADDR),
+            true => (libc::SOL_IPV6, IPV6_RECVORIGDSTADDR),
+        };
+        task.set_option(fd, level, option, 1)?;
+    }
+    let any: SocketAddr = match is_v6 {
+        false => (Ipv4Addr::UNSPECIFIED, RELAY_PORT).into(),
+        true => (Ipv6Addr::UNSPECIFIED, RELAY_PORT).into(),
+    };
+    task.bind(fd, any)?;
+    Ok(fd)
+}
+
+/// A socket of the host; whether it is connected already.
+fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
+    let family = match to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, kind, flags, None)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) => Ok((socket, true)),
+        Err(rustix::io::Errno::INPROGRESS) => Ok((socket, false)),
+        Err(why) => Err(why.into()),
+    }
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: SYNs that wait for the host's answer
+//!
+//! A program that connects is to hear what the host hears: that it is connected, refused, or that there is no way. So the
+//! gateway's nftables queue each SYN (ring3_node::nft), and the relay gives its verdict once its own connect() has ended:
+//!
+//! ```text
+//! connected            accept: the gateway's kernel answers the SYN, and accept() gives the connection
+//! refused, no way      accept with a mark, which a rule answers with a reset or an ICMP error
+//! timed out            drop: the program's own kernel has its own patience
+//! ```
+//!
+//! The messages are those of <linux/netfilter/nfnetlink_queue.h>.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use ring3_node::inside::Mark;
+use ring3_node::task::{Fd, Task};
+use ring3_node::Errno;
+
+use crate::tuning::HELD_MAX;
+
+const SUBSYSTEM: u16 = 3; // NFNL_SUBSYS_QUEUE
+const PACKET: u16 = SUBSYSTEM << 8;
+const VERDICT: u16 = SUBSYSTEM << 8 | 1;
+const CONFIG: u16 = SUBSYSTEM << 8 | 2;
+const HEADER: usize = 16;
+const GENERIC: usize = 4;
+/// Attributes.
+const CFG_CMD: u16 = 1;
+const CFG_PARAMS: u16 = 2;
+const CFG_QUEUE_MAXLEN: u16 = 3;
+const CFG_MASK: u16 = 4;
+const CFG_FLAGS: u16 = 5;
+const PACKET_HDR: u16 = 1;
+const VERDICT_HDR: u16 = 2;
+const MARK: u16 = 3;
+const PAYLOAD: u16 = 10;
+const BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+/// What does not find room in the queue is accepted.
+const FAIL_OPEN: u32 = 1;
+const NF_DROP: u32 = 0;
+const NF_ACCEPT: u32 = 1;
+/// The IP header and the ports, with IPv4's options.
+const COPY_BYTES: u32 = 80;
+const ATTRIBUTE_TYPE: u16 = 0x3fff;
+
+/// A SYN that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    pub id: u32,
+    /// Source and destination; `None`: something that is not understood.
+    pub ends: Option<(SocketAddr, SocketAddr)>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    Accept,
+    Drop,
+    Refuse(Mark),
+}
+
+/// What the program's own Linux is to say for what the host said.
+pub fn verdict_of(why: Errno) -> Verdict {
+    match why.0 {
+        libc::ECONNREFUSED | libc::ECONNRESET => Verdict::Refuse(Mark::Reset),
+        libc::ENETUNREACH => Verdict::Refuse(Mark::NoRoute),
+        libc::ETIMEDOUT => Verdict::Drop,
+        libc::EACCES | libc::EPERM => Verdict::Refuse(Mark::Prohibited),
+        _ => Verdict::Refuse(Mark::HostUnreachable),
+    }
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = 4 + value.len();
+    let mut bytes = [(len as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend(value);
+    bytes.resize(len.next_multiple_of(4), 0);
+    bytes
+}
+
+/// Queue 0, whatever the family.
+fn message(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+    let body = parts.concat();
+    let len = (HEADER + GENERIC + body.len()) as u32;
+    let mut bytes = len.to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
+    bytes.extend([0; 8 + GENERIC]);
+    bytes.extend(body);
+    bytes
+}
+
+/// The node's socket where held SYNs come in.
+pub fn open(task: &mut Task) -> Result<Fd, Errno> {
+    let fd = task.socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)?;
+    let params = [&COPY_BYTES.to_be_bytes()[..], &[COPY_PACKET]].concat();
+    let parts = [
+        attribute(CFG_CMD, &[BIND, 0, 0, 0]),
+        attribute(CFG_PARAMS, &params),
+        attribute(CFG_QUEUE_MAXLEN, &HELD_MAX.to_be_bytes()),
+        attribute(CFG_MASK, &FAIL_OPEN.to_be_bytes()),
+        attribute(CFG_FLAGS, &FAIL_OPEN.to_be_bytes()),
+    ];
+    // Without an acknowledgement asked for, only an error is answered.
+    match task.send_netlink(fd, &message(CONFIG, &parts)) {
+        Ok(_) => Ok(fd),
+        Err(why) => task.close(fd).and(Err(why)),
+    }
+}
+
+pub fn decide(task: &mut Task, fd: Fd, id: u32, verdict: Verdict) -> Result<(), Errno> {
+    let word = match verdict {
+        Verdict::Drop => NF_DROP,
+        Verdict::Accept | Verdict::Refuse(_) => NF_ACCEPT,
+    };
+    let mut parts = vec![attribute(
+        VERDICT_HDR,
+        &[word.to_be_bytes(), id.to_be_bytes()].concat(),
+    )];
+    if let Verdict::Refuse(mark) = verdict {
+        parts.push(attribute(MARK, &(mark as u32).to_be_bytes()));
+    }
+    task.send_netlink(fd, &message(VERDICT, &parts)).map(drop)
+}
+
+/// The SYN of a message; an error of the kernel's.
+pub fn parse(message: &[u8]) -> Result<Option<Held>, Errno> {
+    let half = |at: usize| {
+        message
+            .get(at..at + 2)
+            .map(|it| u16::from_ne_bytes([it[0], it[1]]))
+    };
+    if half(4) == Some(libc::NLMSG_ERROR as u16) {
+        let code = message
+            .get(HEADER..HEADER + 4)
+            .map_or([0; 4], |it| it.try_into().unwrap_or([0; 4]));
+        return match i32::from_ne_bytes(code) {
+            0 => Ok(None),
+            code => Err(Errno(-code)),
+        };
+    }
+    if half(4) != Some(PACKET) {
+        return Ok(None);
+    }
+    let (mut id, mut ends) = (None, None);
+    let mut rest = message.get(HEADER + GENERIC..).unwrap_or_default();
+    while let [a, b, c, d, ..] = *rest {
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let Some(value) = rest.get(4..len) else { break };
+        match u16::from_ne_bytes([c, d]) & ATTRIBUTE_TYPE {
+            PACKET_HDR => {
+                let word = value.get(..4).and_then(|it| it.try_into().ok());
+                id = word.map(u32::from_be_bytes);
+            }
+            PAYLOAD => ends = ends_of(value),
+            _ => {}
+        }
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(id.map(|id| Held { id, ends }))
+}
+
+/// Source and destination of a packet that begins with its IP header and is TCP's.
+fn ends_of(packet: &[u8]) -> Option<(SocketAddr, SocketAddr)> {
+    let bytes = |at: usize, len: usize| packet.get(at..at + len);
+    let (source, destination, ports) = match packet.first()? >> 4 {
+        4 => {
+            let ip = |at| -> Option<IpAddr> {
+                Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes(at, 4)?).ok()?).into())
+            };
+            (ip(12)?, ip(16)?, usize::from(packet[0] & 15) * 4)
+        }
+        // Behind another header it is not looked for: such a SYN is accepted first and connected then.
+        6 if packet.get(6) == Some(&(libc::IPPROTO_TCP as u8)) => {
+            let ip = |at| -> Option<IpAddr> {
+                Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes(at, 16)?).ok()?).into())
+            };
+            (ip(8)?, ip(24)?, 40)
+        }
+        _ => return None,
+    };
+    let port = |at| bytes(at, 2).map(|it| u16::from_be_bytes([it[0], it[1]]));
+    let source = SocketAddr::new(source, port(ports)?);
+    Some((source, SocketAddr::new(destination, port(ports + 2)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_of_packets() {
+        let mut packet = vec![0; 40];
+        packet[0] = 0x45;
+        packet[12..20].copy_from_slice(&[10, 0, 2, 15, 192, 0, 2, 1]);
+        packet[20..24].copy_from_slice(&[0x80, 0, 0, 80]);
+        let ends = (
+            "10.0.2.15:32768".parse().unwrap(),
+            "192.0.2.1:80".parse().unwrap(),
+        );
+        assert_eq!(ends_of(&packet), Some(ends));
+        packet[0] = 0x4f;
+        assert_eq!(ends_of(&packet), None);
+        for len in 0..40 {
+            ends_of(&packet[..len]);
+        }
+        let mut packet = vec![0; 60];
+        (packet[0], packet[6]) = (0x60, 6);
+        packet[23] = 1;
+        packet[40..44].copy_from_slice(&[0, 9, 0, 80]);
+        let ends = ("[::1]:9".parse().unwrap(), "[::]:80".parse().unwrap());
+        assert_eq!(ends_of(&packet), Some(ends));
+    }
+
+    #[test]
+    fn nonsense_is_no_packet() {
+        assert_eq!(parse(&[]), Ok(None));
+        let mut message = message(PACKET, &[attribute(PACKET_HDR, &[0, 0, 0, 7, 0, 0, 0])]);
+        assert_eq!(parse(&message), Ok(Some(Held { id: 7, ends: None })));
+        // An attribute that is longer than the message, and one shorter than its head.
+        for len in [200u16, 0, 3] {
+            message[20..22].copy_from_slice(&len.to_ne_bytes());
+            assert_eq!(parse(&message), Ok(None), "{len}");
+        }
+    }
+}

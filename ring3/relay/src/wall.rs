@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The wall around a gateway: the host calls that its process may make once it serves. All else is `EPERM`, on each of its
+//! threads, for ever. Whoever takes the process over by a packet can connect to what the user can reach on the network, and
+//! nothing else: no file, no program, no other process, no socket of another kind.
+//!
+//! Capabilities are given up before anything of the node is mapped; ports below 1024 are bound before that.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{
+    apply_filter_all_threads, BpfProgram, SeccompAction, SeccompCmpArgLen as Len,
+    SeccompCmpOp as Op, SeccompCondition, SeccompFilter, SeccompRule, TargetArch,
+};
+
+use crate::error::{Error, Result};
+
+/// With any arguments, and what makes it.
+const ALLOWED: &[libc::c_long] = &[
+    // The relay, on descriptors that it has.
+    libc::SYS_accept4,
+    libc::SYS_close,
+    libc::SYS_connect,
+    libc::SYS_epoll_ctl,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_wait,
+    libc::SYS_getpeername,
+    libc::SYS_getsockname,
+    libc::SYS_getsockopt,
+    libc::SYS_read,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_sendmsg,
+    libc::SYS_sendto,
+    libc::SYS_setsockopt,
+    libc::SYS_shutdown,
+    libc::SYS_write,
+    // The node's kernel and the keeper's threads: waits, clocks.
+    libc::SYS_clock_gettime,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_futex,
+    libc::SYS_futex_waitv,
+    libc::SYS_getpid,
+    libc::SYS_gettid,
+    libc::SYS_nanosleep,
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_sched_yield,
+    // A thread that was just starting: the C library ends the process where it can't have these.
+    libc::SYS_rseq,
+    libc::SYS_set_robust_list,
+    // Of this process once its number is known (procs.rs), and nothing can be sent to it.
+    libc::SYS_pidfd_open,
+    // Memory; what could make code of it is below.
+    libc::SYS_brk,
+    libc::SYS_madvise,
+    libc::SYS_mincore,
+    libc::SYS_mremap,
+    libc::SYS_munmap,
+    // Faults in kernel code, the end of a thread, a panic.
+    libc::SYS_exit,
+    libc::SYS_exit_group,
+    libc::SYS_restart_syscall,
+    libc::SYS_rt_sigaction,
+    libc::SYS_rt_sigprocmask,
+    libc::SYS_rt_sigreturn,
+    libc::SYS_sigaltstack,
+];
+
+const fn word(value: i32) -> u64 {
+    value as u32 as u64
+}
+
+/// One condition: argument, mask, value.
+type Condition = (u8, u64, u64);
+const WHOLE: u64 = 0xffff_ffff;
+/// Of a socket's kind without its flags.
+const KIND: u64 = 0xf;
+
+/// What may be made with some arguments: alternatives, each of conditions that all hold.
+const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
+    // Datagrams and streams of IP.
+    (
+        libc::SYS_socket,
+        &[
+            &[
+                (0, WHOLE, word(libc::AF_INET)),
+                (1, KIND, word(libc::SOCK_STREAM)),
+            ],
+            &[
+                (0, WHOLE, word(libc::AF_INET)),
+                (1, KIND, word(libc::SOCK_DGRAM)),
+            ],
+            &[
+                (0, WHOLE, word(libc::AF_INET6)),
+                (1, KIND, word(libc::SOCK_STREAM)),
+            ],
+            &[
+                (0, WHOLE, word(libc::AF_INET6)),
+                (1, KIND, word(libc::SOCK_DGRAM)),
+            ],
+        ],
+    ),
+    // No new code.
+    (libc::SYS_mmap, &[&[(2, word(libc::PROT_EXEC), 0)]]),
+    (libc::SYS_mprotect, &[&[(2, word(libc::PROT_EXEC), 0)]]),
+    // Is somebody there? Nothing is sent.
+    (libc::SYS_kill, &[&[(1, WHOLE, 0)]]),
+    (libc::SYS_tgkill, &[&[(2, WHOLE, 0)]]),
+    (
+        libc::SYS_prctl,
+        &[&[(0, WHOLE, word(libc::PR_SET_TIMERSLACK))]],
+    ),
+];
+
+fn rule(conditions: &[Condition]) -> Result<SeccompRule> {
+    let made = conditions
+        .iter()
+        .map(|&(index, mask, value)| {
+            SeccompCondition::new(index, Len::Dword, Op::MaskedEq(mask), value)
+        })
+        .collect::<std::result::Result<_, _>>()
+        .and_then(SeccompRule::new);
+    made.map_err(|why| Error::Wall {
+        why: why.to_string(),
+    })
+}
+
+fn program() -> Result<BpfProgram> {
+    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
+        ALLOWED.iter().map(|nr| (*nr, Vec::new())).collect();
+    for (nr, alternatives) in CHECKED {
+        let all: Result<_> = alternatives.iter().map(|it| rule(it)).collect();
+        rules.insert(*nr, all?);
+    }
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    SeccompFilter::new(rules, refuse, SeccompAction::Allow, TargetArch::x86_64)
+        .and_then(BpfProgram::try_from)
+        .map_err(|why| Error::Wall {
+            why: why.to_string(),
+        })
+}
+
+/// From here on, for all threads of this process. Also sets no_new_privs.
+pub fn raise() -> Result<()> {
+    apply_filter_all_threads(&program()?).map_err(|why| Error::Wall {
+        why: why.to_string(),
+    })
+}

@@ -170,7 +170,7 @@ mod tests {
     fn node(name: &str, ports: &str) -> Status {
         let text = format!(
             r#"{{"name":"{name}","state":"up","poison":null,"pid":1,"uptime_ns":0,"version":"","image":"","join":"","base":0,
-            "mem":{{"size":0,"resident":0}},"calls":{{"rewritten":0,"trapped":0,"host":0}},"ports":[{ports}],"procs":[],
+            "mem":{{"size":0,"resident":0}},"calls":{{"rewritten":0,"trapped":0,"host":0}},"late":0,"ports":[{ports}],"procs":[],
             "adopter":null,"held_up_by":[]}}"#
         );
         serde_json::from_str(&text).expect("a status")

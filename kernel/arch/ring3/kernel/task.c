@@ -41,17 +41,7 @@ struct block {
 	struct ring3_thread tb;
 	struct hlist_node of_proc;	/* in blocks_of[]: it is, or was last, its process's */
 	struct list_head gone;		/* in blocks_gone, while it has R3_F_GONE */
-#ifdef CONFIG_RING3_SIM
-	struct turn_page pages[TURN_PAGES];
-#endif
 };
-
-#ifdef CONFIG_RING3_SIM
-struct turn_page *turn_pages(struct ring3_thread *tb)
-{
-	return container_of(tb, struct block, tb)->pages;
-}
-#endif
 
 /* Under ring3_blocks, as what follows. */
 static struct hlist_head blocks_of[RING3_PROCS_MAX];
@@ -115,9 +105,6 @@ static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_f
 
 		memset(tb, 0, (void *)link - (void *)tb);
 		memset(link + 1, 0, (void *)(tb + 1) - (void *)(link + 1));
-#ifdef CONFIG_RING3_SIM
-		memset(block->pages, 0, sizeof(block->pages));
-#endif
 	} else {
 		block = kzalloc(sizeof(*block), GFP_KERNEL);
 		if (!block)

@@ -3,14 +3,9 @@
 #define _ASM_RING3_FUTEX_H
 
 /*
- * In real time programs' futexes are the host's. In virtual time (CONFIG_RING3_SIM) they are the node's, and the
- * generic UP versions are atomic: no other thread of the node runs meanwhile.
+ * Programs' futexes are the host's; the node's own futex calls are not routed
+ * to it. The generic UP versions serve robust lists and the like.
  */
 #include <asm-generic/futex.h>
-
-union futex_key;
-
-/* turn/futex.c: the key of the futex in that page, whose offset is set already */
-void ring3_futex_key(unsigned long page, union futex_key *key);
 
 #endif

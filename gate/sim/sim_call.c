@@ -157,21 +157,25 @@ static bool all_of_node(const struct gate_regs *r)
 
 static long do_child(struct gate_regs *r)
 {
+	struct gate_regs own = *r;
 	siginfo_t info;
-	s32 pid;
+	s32 pid, status = 0;
 	long ret;
 
-	/* The node knows when; then the host lets it go. */
+	/* The node knows when; then the host lets go of one that has ended. One that has stopped is there. */
 	if (r->nr == __NR_wait4) {
-		ret = image_pass(r);
-		pid = ret;
+		own.a[1] = (u64)&status;
+		ret = image_pass(&own);
+		pid = (status & 0xff) == 0x7f || status == 0xffff ? 0 : ret;
+		if (ret > 0 && r->a[1] && gate_copy_out(user_ptr(r->a[1]), &status, sizeof(status)))
+			ret = -EFAULT;
 	} else {
 		if (!r->a[2])
 			return gate_host_regs(r);
 		ret = image_pass(r);
 		if (ret || gate_copy_in(&info, user_ptr(r->a[2]), sizeof(info)))
 			return ret;
-		pid = r->a[3] & WNOWAIT ? 0 : info.si_pid;
+		pid = r->a[3] & WNOWAIT || info.si_code > CLD_DUMPED ? 0 : info.si_pid;
 	}
 	if (pid > 0)
 		host_syscall4(__NR_wait4, pid, 0, __WALL, 0);

@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_sleep".into(), sleep),
         trial("sim_time_ping".into(), ping),
         trial("sim_time_processes".into(), processes),
+        trial("sim_time_stop".into(), stop),
         trial("sim_time_threads".into(), threads),
         trial("sim_time_exact".into(), exact),
         trial("sim_time_machine".into(), machine),
@@ -93,6 +94,34 @@ python3 -c 'import os; os._exit(-1)'; echo $?
 python3 -c 'import os; os._exit(0x309)'; echo $?";
     let text = node.output(&["sh", "-c", script])?;
     ensure(text == "b\nw0\n143\n137\n7\n255\n9\n", || text.clone())?;
+    Ok(Verdict::Passed)
+}
+
+/// A stopped process does nothing, and time goes on for the others.
+fn stop() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let script = "import os, signal, threading, time
+def child():
+    n = 0
+    def count():
+        nonlocal n
+        while True: time.sleep(.1); n += 1
+    threading.Thread(target=count, daemon=True).start()
+    signal.signal(signal.SIGUSR1, lambda *a: (os.write(1, b'%d\\n' % (n // 10)), os._exit(3)))
+    while True: time.sleep(1)
+p = os.fork()
+if p == 0: child()
+time.sleep(5.05); os.kill(p, signal.SIGSTOP); t = time.time()
+print(os.WIFSTOPPED(os.waitpid(p, os.WUNTRACED)[1]), flush=True)
+time.sleep(1000); os.kill(p, signal.SIGCONT); time.sleep(4.05); os.kill(p, signal.SIGUSR1)
+print(os.waitpid(p, 0)[1] >> 8, flush=True)
+q = os.fork()
+if q == 0: os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(1); os.kill(q, signal.SIGKILL); print(os.waitpid(q, 0)[1])";
+    let text = up("1")?.output(&["python3", "-c", script])?;
+    ensure(text == "True\n9\n3\n9\n", || text.clone())?;
     Ok(Verdict::Passed)
 }
 

@@ -237,6 +237,10 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 			return;
 		if ((sig == SIGKILL && !(IS_ENABLED(CONFIG_RING3_SIM) && inside)) || (r3t_flags(tb) & R3_F_KILL))
 			continue;
+		if (IS_ENABLED(CONFIG_RING3_SIM) && sig == SIGSTOP) {
+			turn_stop();
+			continue;
+		}
 		process = type == PIDTYPE_TGID;
 		if (inside && tb->nsig < RING3_SIGQ) {
 			struct ring3_siginfo *q = &tb->sigq[tb->nsig];
@@ -291,6 +295,7 @@ static void exit_work(struct ring3_thread *tb)
 		if (flags & _TIF_NEED_RESCHED)
 			schedule();
 		take_signals(tb, true);
+		turn_stopped(tb);
 		if (flags & _TIF_NOTIFY_RESUME)
 			resume_user_mode_work(NULL);
 		if (flags & _TIF_RESTORE_SIGMASK)

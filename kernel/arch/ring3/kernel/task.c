@@ -457,7 +457,7 @@ static void kill_thread(struct ring3_thread *tb)
 		sigaddset(&task->pending.signal, SIGKILL);
 		unlock_task_sighand(task, &flags);
 	}
-	wake_up_process(task);
+	wake_up_state(task, TASK_NORMAL | __TASK_STOPPED);
 	/* On another vCPU it may be the current one, outside: nobody would come there. */
 	kick_process(task);
 }

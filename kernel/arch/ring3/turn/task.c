@@ -151,6 +151,52 @@ void turn_go_home(struct ring3_thread *tb)
 	last_turn = ring3_clock();
 }
 
+/*
+ * SIGSTOP has come. It is the node's: a thread that the host stops would keep the turn. As in do_signal_stop()
+ * (kernel/signal.c) all threads are called, and stop on their way home; SIGCONT ends it there, in prepare_signal().
+ */
+void turn_stop(void)
+{
+	struct task_struct *t;
+
+	spin_lock_irq(&current->sighand->siglock);
+	if (!(current->signal->flags & SIGNAL_GROUP_EXIT)) {
+		signal_set_stop_flags(current->signal, SIGNAL_STOP_STOPPED);
+		current->signal->group_exit_code = SIGSTOP;
+		for_each_thread(current, t)
+			signal_wake_up(t, 0);
+	}
+	spin_unlock_irq(&current->sighand->siglock);
+	/* Who waits for it with WUNTRACED. */
+	read_lock(&tasklist_lock);
+	__wake_up_parent(current, current->real_parent);
+	read_unlock(&tasklist_lock);
+}
+
+/* Waits until the process is continued, or killed. */
+void turn_stopped(const struct ring3_thread *tb)
+{
+	struct signal_struct *signal = current->signal;
+	bool stopped, killed;
+
+	for (;;) {
+		spin_lock_irq(&current->sighand->siglock);
+		killed = r3t_flags(tb) & R3_F_KILL || sigismember(&current->pending.signal, SIGKILL) ||
+			 sigismember(&signal->shared_pending.signal, SIGKILL);
+		if (killed && !(signal->flags & SIGNAL_GROUP_EXIT))
+			signal_set_stop_flags(signal, 0);
+		stopped = signal->flags & SIGNAL_STOP_STOPPED;
+		if (stopped) {
+			current->jobctl |= JOBCTL_STOPPED;
+			set_special_state(TASK_STOPPED);
+		}
+		spin_unlock_irq(&current->sighand->siglock);
+		if (!stopped)
+			return;
+		schedule();
+	}
+}
+
 /* The process, or its last thread, ends: who is next waits for the host to say so. */
 void turn_leaves(struct ring3_thread *tb)
 {

@@ -31,14 +31,6 @@
 
 struct ring3_thread;
 
-/* A page of shared memory that has futexes in it: an object of the host's, and the offset there. W, R: the task */
-struct turn_page {
-	unsigned long address;	/* 0: none */
-	u64 object;
-	u64 index;
-};
-#define TURN_PAGES	2	/* a call names two futexes at most */
-
 #ifdef CONFIG_RING3_SIM
 
 /* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of RING3_IRQ_SLEEPER. */
@@ -53,13 +45,13 @@ void turn_admit(void);
 void turn_idle(void);
 void turn_go_home(struct ring3_thread *tb);
 void turn_ended(struct ring3_thread *tb);
-struct turn_page *turn_pages(struct ring3_thread *tb);	/* kernel/task.c */
 void turn_leaves(struct ring3_thread *tb);
 void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left);
+void turn_stop(void);
+void turn_stopped(const struct ring3_thread *tb);
 bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with the vCPU */
 int turn_number(void);		/* of the host's, for a new thread */
 long ring3_sys_begin(struct ring3_thread *child, int tid);
-long ring3_sys_futex_page(unsigned int which, unsigned long page, u64 object, u64 index);	/* futex.c */
 
 /* shared by host stacks and tasks */
 extern u32 turn_hands;		/* how often the vCPU was handed over */
@@ -77,8 +69,9 @@ static inline void turn_ended(struct ring3_thread *tb) { }
 static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
 static inline void turn_leaves(struct ring3_thread *tb) { }
 static inline void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left) { }
-static inline long ring3_sys_futex_page(unsigned int which, unsigned long page, u64 object, u64 index) { return -38; }
 static inline int turn_number(void) { return 0; }
+static inline void turn_stop(void) { }
+static inline void turn_stopped(const struct ring3_thread *tb) { }
 static inline long ring3_sys_begin(struct ring3_thread *child, int tid) { return -38; }
 
 #endif

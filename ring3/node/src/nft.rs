@@ -15,11 +15,14 @@
 //!         meta mark 4 reject with icmpx admin-prohibited
 //!         meta l4proto tcp tproxy to :RELAY
 //!         meta l4proto udp tproxy to :RELAY
+//!         icmp type echo-request reject with icmpx admin-prohibited
+//!         icmpv6 type echo-request reject with icmpx admin-prohibited
 //!     }
 //! }
 //! ```
 //!
-//! So the relay holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
+//! All addresses are the gateway's here, so its kernel would answer for whoever is asked, there or not.
+//! The relay holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
 
 use crate::calls::SockAddr;
 use crate::error::Errno;
@@ -66,6 +69,9 @@ const CMP_EQ: u32 = 0;
 const BASE_TRANSPORT: u32 = 2;
 /// Of the TCP header: the byte of the flags, and those that tell a SYN.
 const FLAGS_AT: u32 = 13;
+/// ICMP's types of an echo request.
+const ECHO: u8 = 8;
+const ECHO6: u8 = 128;
 const FIN_SYN_RST_ACK: u8 = 0x17;
 const SYN: u8 = 0x02;
 /// NFT_REJECT_*, and codes of ICMPX.
@@ -210,6 +216,27 @@ fn refuse(sequence: u32, mark: Mark) -> Vec<u8> {
     )
 }
 
+/// `icmp type echo-request reject with icmpx admin-prohibited`
+fn no_echo(sequence: u32, protocol: u8, kind: u8) -> Vec<u8> {
+    let [load, compare] = meta_is(META_L4PROTO, &[protocol]);
+    let first = [
+        word(1, REG_1),
+        word(2, BASE_TRANSPORT),
+        word(3, 0),
+        word(4, 1),
+    ];
+    let is_echo = [word(1, REG_1), word(2, CMP_EQ), data(3, &[kind])];
+    let how = [word(1, REJECT_ICMPX), attribute(2, &[PROHIBITED])];
+    let expressions = [
+        load,
+        compare,
+        expression("payload", &first),
+        expression("cmp", &is_echo),
+        expression("reject", &how),
+    ];
+    rule(sequence, PREROUTING, &expressions)
+}
+
 /// The messages, and how many of them are acknowledged.
 fn rules(port: u16) -> (Vec<u8>, usize) {
     let table = [text(1, TABLE)];
@@ -225,7 +252,9 @@ fn rules(port: u16) -> (Vec<u8>, usize) {
         refuse(8, Mark::Prohibited),
         transparent(9, libc::IPPROTO_TCP as u8, port),
         transparent(10, libc::IPPROTO_UDP as u8, port),
-        message(BATCH_END, 0, 0, 11, &[]),
+        no_echo(11, libc::IPPROTO_ICMP as u8, ECHO),
+        no_echo(12, libc::IPPROTO_ICMPV6 as u8, ECHO6),
+        message(BATCH_END, 0, 0, 13, &[]),
     ];
     (parts.concat(), parts.len() - 2)
 }

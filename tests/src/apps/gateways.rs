@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("host_port_rules".into(), rules),
         trial("host_port_killed".into(), killed),
         trial("host_port_names".into(), names),
+        trial("host_port_echo".into(), echo),
     ]
 }
 
@@ -68,6 +69,20 @@ fn same_answers(address: &str) -> Checked {
     let outcome = on_host(script, &[address])?;
     ensure(outcome.ok(), || outcome.report())?;
     ensure(outcome.stdout.lines().count() >= 8, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// The gateway does not carry echo requests, and does not answer for others: nobody has the first address.
+fn echo() -> Checked {
+    if let Some(why) = missing(&["ping"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        for address in 198.51.100.7 192.0.2.1 2001:db8::7; do
+            \"$ring3\" run --port host -- ping -n -c 1 -W 9 $address | grep -c 'filtered\\|prohibited'
+        done";
+    let outcome = on_host(script, &[])?;
+    ensure(outcome.stdout == "1\n1\n1\n", || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

@@ -265,6 +265,59 @@ fn its_files_are_those_it_was_given() {
     );
 }
 
+/// The host's kernel can be told to signal, to write a core file's reader its input, or to change what is passed on. Each
+/// succeeds outside. (TIOCSPGRP and TIOCSWINSZ want a terminal; here they are refused before the host looks for one.)
+#[test]
+fn the_host_is_not_told_to_act_on_others() {
+    const TRIES: &str = "
+import fcntl, os, resource, socket, struct, errno
+def what(name, f):
+    try: f(); print(name, 0)
+    except (OSError, ValueError) as e: print(name, errno.EPERM if isinstance(e, ValueError) else e.errno)
+a, b = socket.socketpair()
+zero = struct.pack('i', 0)
+what('owner', lambda: fcntl.fcntl(a, fcntl.F_SETOWN, 0))
+what('signal', lambda: fcntl.fcntl(a, 10, 9))
+what('owner_ioctl', lambda: fcntl.ioctl(a, 0x8901, zero))
+what('core', lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+r, w = os.pipe()
+what('foreground', lambda: fcntl.ioctl(r, 0x5410, zero))
+what('size', lambda: fcntl.ioctl(r, 0x5414, b'........'))
+";
+    let place = Place::new();
+    let script = place.dir.path().join("tries.py");
+    fs::write(&script, TRIES).unwrap();
+    let script = script.display().to_string();
+    let outside = Command::new("/usr/bin/python3")
+        .arg(&script)
+        .output()
+        .unwrap();
+    let outside = String::from_utf8(outside.stdout).unwrap();
+    let expected = "owner 0\nsignal 0\nowner_ioctl 0\ncore 0\nforeground 25\nsize 25\n";
+    assert_eq!(outside, expected);
+    let args = [
+        "run",
+        "--sandbox",
+        "--ro",
+        &script,
+        "--",
+        "/usr/bin/python3",
+        &script,
+    ];
+    let inside = place.ok(&args);
+    let refused = "owner 38\nsignal 38\nowner_ioctl 38\ncore 38\nforeground 38\nsize 38\n";
+    assert_eq!(inside, refused);
+    let limit = place.ok(&[
+        "run",
+        "--sandbox",
+        "--",
+        "/usr/bin/python3",
+        "-c",
+        "import resource; print(resource.getrlimit(resource.RLIMIT_CORE))",
+    ]);
+    assert_eq!(limit, "(1, 1)\n");
+}
+
 #[test]
 fn its_status_is_the_programs() {
     let place = Place::new();
@@ -285,6 +338,11 @@ fn its_status_is_the_programs() {
         ],
         125,
         "capture",
+    );
+    place.fails(
+        &["run", "--sandbox", "--port", "packet:lo", "--", "true"],
+        125,
+        "all interfaces",
     );
     place.fails(
         &["run", "--sandbox", "--ro", "/no/such", "--", "true"],

@@ -53,7 +53,11 @@ impl Outside {
         for port in &config.ports {
             let why = match (&port.kind, &port.pcap) {
                 (PortKind::Xdp { .. }, _) => {
-                    "an xdp port needs rights of the host's: use tap, packet, passt or link"
+                    "an xdp port needs rights of the host's: use tap, host, passt or link"
+                }
+                // Any process may send by all interfaces from a packet socket that it was given.
+                (PortKind::Packet { .. }, _) => {
+                    "a packet port would lead to all interfaces: use tap, host, passt or link"
                 }
                 (_, Some(_)) => "a capture would be the program's to forge: capture at the other end of the port",
                 _ => continue,

@@ -253,7 +253,6 @@ pub const ALLOWED: &[Call] = &[
     call!("capget", SYS_capget),
     call!("capset", SYS_capset),
     call!("getrlimit", SYS_getrlimit),
-    call!("setrlimit", SYS_setrlimit),
     call!("getrusage", SYS_getrusage),
     call!("times", SYS_times),
     call!("sysinfo", SYS_sysinfo),
@@ -290,6 +289,26 @@ pub const ALLOWED: &[Call] = &[
     call!("sendmmsg", SYS_sendmmsg),
 ];
 
+/// <asm-generic/ioctls.h>, <linux/sockios.h>, <linux/fs.h>, <linux/if_tun.h>
+const IOCTLS: &[Check] = &[
+    IsNot(1, libc::TIOCSTI as u32),
+    IsNot(1, 0x541c), // TIOCLINUX
+    IsNot(1, libc::TIOCSETD as u32),
+    IsNot(1, libc::TIOCCONS as u32),
+    IsNot(1, libc::TIOCSPGRP as u32),
+    IsNot(1, libc::TIOCSWINSZ as u32),
+    IsNot(1, libc::TIOCEXCL as u32),
+    IsNot(1, 0x8901),      // FIOSETOWN
+    IsNot(1, 0x8902),      // SIOCSPGRP
+    IsNot(1, 0x8924),      // SIOCSIFHWADDR
+    IsNot(1, 0x4008_6602), // FS_IOC_SETFLAGS
+    IsNot(1, 0x401c_5820), // FS_IOC_FSSETXATTR
+    IsNot(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY
+    IsNot(1, 0x4004_54cb), // TUNSETPERSIST
+    IsNot(1, 0x4004_54cc), // TUNSETOWNER
+    IsNot(1, 0x4004_54ce), // TUNSETGROUP
+];
+
 /// What may be made with some arguments.
 #[rustfmt::skip]
 pub const CHECKED: &[Checked] = &[
@@ -297,9 +316,10 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("socket", SYS_socket), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("socketpair", SYS_socketpair), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
-    Checked { call: call!("ioctl", SYS_ioctl), why: "no input in the name of others into a terminal", when: &[&[IsNot(1, libc::TIOCSTI as u32), IsNot(1, 0x541c /* TIOCLINUX */), IsNot(1, libc::TIOCSETD as u32), IsNot(1, libc::TIOCCONS as u32)]] },
-    Checked { call: call!("fcntl", SYS_fcntl), why: "no leases and no notices of directories: they hold up, and tell of, who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32)]] },
-    Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
+    Checked { call: call!("ioctl", SYS_ioctl), why: "nothing that acts on others by a terminal, tells the host to signal, or changes files, TAPs and interfaces", when: &[IOCTLS] },
+    Checked { call: call!("fcntl", SYS_fcntl), why: "no leases, no notices of directories and no signals: they hold up, tell of, or reach who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32), IsNot(1, libc::F_SETOWN as u32), IsNot(1, 10 /* F_SETSIG */), IsNot(1, 15 /* F_SETOWN_EX */)]] },
+    Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, libc::RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
+    Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, libc::RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
     Checked { call: call!("prctl", SYS_prctl), why: "all but the memory map and the processor's mitigations", when: &[&[IsNot(0, libc::PR_SET_MM as u32), IsNot(0, 53 /* PR_SET_SPECULATION_CTRL */)]] },

@@ -37,8 +37,9 @@ pub fn of(args: &SandboxArgs) -> Result<Limits> {
 impl Limits {
     /// For this process and all that it starts; they can't be raised again.
     pub fn set(self) -> nix::Result<()> {
-        // A host's handler of core files reads what a hostile program writes.
-        setrlimit(Resource::RLIMIT_CORE, 0, 0)?;
+        // A host's handler of core files reads what a hostile program writes. Linux starts it whatever the limit is,
+        // but for one of 1 (do_coredump() of fs/coredump.c); the list of calls keeps it there.
+        setrlimit(Resource::RLIMIT_CORE, 1, 1)?;
         match self.tasks {
             Some(tasks) => setrlimit(Resource::RLIMIT_NPROC, tasks, tasks),
             None => Ok(()),

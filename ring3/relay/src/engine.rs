@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The loop: who an event is for, and the ends of connections and flows. How they begin is in begin.rs and publish.rs.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -69,7 +69,9 @@ pub struct Engine {
     /// SYNs come here first.
     pub hold: Fd,
     /// Who has more to do than one turn.
-    pub again: VecDeque<(Key, Side)>,
+    again: VecDeque<(Key, Side)>,
+    /// What `again` has.
+    queued: HashSet<(Key, Side)>,
     /// A catcher may have more.
     pub caught_short: bool,
     pub chunk: Vec<u8>,
@@ -108,6 +110,7 @@ impl Engine {
             catchers,
             hold,
             again: VecDeque::new(),
+            queued: HashSet::new(),
             caught_short: false,
             chunk: vec![0; CHUNK],
             swept: Instant::now(),
@@ -162,6 +165,7 @@ impl Engine {
             }
             for _ in 0..self.again.len() {
                 if let Some((key, side)) = self.again.pop_front() {
+                    self.queued.remove(&(key, side));
                     self.go_on(key, side);
                 }
             }
@@ -201,7 +205,9 @@ impl Engine {
         };
         match next {
             Next::Wait => {}
-            Next::Again => self.again.push_back((key, side)),
+            // Once: an entry that is always ready has no more turns than others.
+            Next::Again if self.queued.insert((key, side)) => self.again.push_back((key, side)),
+            Next::Again => {}
             Next::End => self.remove(key, false),
             Next::Reset => self.remove(key, true),
         }

@@ -58,7 +58,7 @@ impl Engine {
                 .ok_or(Errno(libc::EADDRNOTAVAIL))?;
             let node = match engine.speaker(libc::SOCK_STREAM, name, to) {
                 // An earlier connection of this client's is not over yet here.
-                Err(Errno(libc::EADDRINUSE)) => {
+                Err(Errno(libc::EADDRINUSE | libc::EADDRNOTAVAIL)) => {
                     let name = SocketAddr::new(name.ip(), 0);
                     engine.speaker(libc::SOCK_STREAM, name, to)?
                 }

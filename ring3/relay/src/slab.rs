@@ -2,7 +2,7 @@
 //! Who an event is for: an index, and a generation that tells an entry from the one before at its place.
 
 /// Whose descriptor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     Node = 0,
     Host = 1,
@@ -18,7 +18,7 @@ impl Side {
 }
 
 /// An entry, as epoll's data: generation, index, side.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     index: u32,
     generation: u32,

@@ -141,6 +141,8 @@ impl HostPort {
         let mut command = Command::new(exe);
         // What is typed is for the program. Our threads block all signals; the gateway is to have those sent to it.
         command.arg(VERB).process_group(0);
+        // It speaks with whoever sends packets: what the caller's environment says is none of its business.
+        command.env_clear();
         sys::block_none_in(&mut command);
         let child = command
             .stdin(theirs)

@@ -292,6 +292,12 @@ static long send(struct gate_regs *r, struct targets *t, bool stops)
 	return ret;
 }
 
+/* It names one process, or one thread, rather than a group. */
+static bool is_for_one(const struct gate_regs *r)
+{
+	return r->nr == __NR_tkill || r->nr == __NR_tgkill || (r->nr == __NR_kill && (s32)r->a[0] > 0);
+}
+
 /* The sender is among those that stop. Who of the others it may not signal is left out, as by the host. */
 static long stop_self(struct gate_regs *r, struct targets *t)
 {
@@ -306,7 +312,11 @@ static long stop_self(struct gate_regs *r, struct targets *t)
 	}
 	while (!stop_others_for_now())
 		stop_undo();
-	ret = gate_host_regs(r);
+	/* Where the host gives it to another thread of ours to take, this one would go on, into the node. */
+	if (is_for_one(r))
+		ret = host_syscall3(__NR_tgkill, host_syscall0(__NR_getpid), host_syscall0(__NR_gettid), SIG_STOP);
+	else
+		ret = gate_host_regs(r);
 	stop_undo();
 	return ret;
 }

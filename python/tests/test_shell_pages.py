@@ -5,7 +5,9 @@ It comes by standard input: a command that reads what was not meant for it makes
 A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``.
 """
 
+import contextlib
 import os
+import signal
 import subprocess
 import tempfile
 
@@ -42,8 +44,14 @@ def test_block(text, mark, tmp_path):
         where = ROOT if "$PWD/bin" in text else tmp_path
         with tempfile.TemporaryFile("w+") as said:
             # The output is a file: what a block leaves in the background does not hold the test up.
-            shell = subprocess.run(["bash", "-e", "-o", "pipefail", "-s"], input=f"{text}\necho {END}\n", cwd=where, env=env,
-                                   stdout=said, stderr=said, text=True, timeout=150)
+            shell = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-s"], cwd=where, env=env, stdin=subprocess.PIPE,
+                                     stdout=said, stderr=said, text=True, start_new_session=True)
+            try:
+                shell.communicate(f"{text}\necho {END}\n", timeout=150)
+            finally:
+                # A reader ends these by closing the terminal. A listener that stayed would keep its port from the next run.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(shell.pid, signal.SIGKILL)
             said.seek(0)
             output = said.read()
         left = subprocess.run(["ring3", "ls"], env=env, capture_output=True, text=True).stdout.splitlines()[1:]

@@ -11,7 +11,7 @@
  *
  * Not covered: a thread that is stopped while it waits awake may be handed the vCPU later, and holds the node up then.
  *
- * Who stops itself must not have the vCPU. It stops the others first, one by one, then brings its own threads out of the
+ * A process that stops itself must not have the vCPU. It stops the others first, one by one, then brings its own threads out of the
  * node (stop.c), and then sends what was to be sent.
  *
  * The sender may be killed meanwhile (it may be its own target, as one of its process group),
@@ -111,19 +111,33 @@ static void targets_wait(struct targets *t)
 			break;
 }
 
-/* The letter of a process's state; 0: it is gone. */
+/* The beginning of a file of /proc, with a 0 behind it; its length, or an error. */
+static long read_proc(const char *path, char *text, size_t size)
+{
+	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0), n;
+
+	if (fd < 0)
+		return fd;
+	n = host_syscall3(__NR_read, fd, (long)text, size - 1);
+	host_syscall1(__NR_close, fd);
+	text[n < 0 ? 0 : n] = 0;
+	return n;
+}
+
+/*
+ * The letter of a process's state; 0: it is gone; '?': the host does not say, as in a sandbox,
+ * so that all the time is waited that it may take.
+ */
 static char state_of(s32 pid)
 {
 	char path[64], text[128], *p;
-	long fd, n;
+	long n;
 
 	gate_format(path, sizeof(path), "/proc/%d/stat", pid);
-	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return 0;
-	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, fd);
-	for (p = text + (n > 0 ? n : 0); p > text; p--)
+	n = read_proc(path, text, sizeof(text));
+	if (n < 0)
+		return n == -ENOENT || n == -ESRCH ? 0 : '?';
+	for (p = text + n; p > text; p--)
 		if (p[-1] == ')' && p + 1 < text + n)
 			return p[1];
 	return 0;
@@ -298,7 +312,7 @@ static bool is_for_one(const struct gate_regs *r)
 	return r->nr == __NR_tkill || r->nr == __NR_tgkill || (r->nr == __NR_kill && (s32)r->a[0] > 0);
 }
 
-/* The sender is among those that stop. Who of the others it may not signal is left out, as by the host. */
+/* The sender is among those that stop. Processes that it may not signal are left out, as by the host. */
 static long stop_self(struct gate_regs *r, struct targets *t)
 {
 	struct targets one = { .any = true, .count = 1 };
@@ -359,15 +373,10 @@ static s32 process_of_pidfd(int fd)
 {
 	char path[64], text[512];
 	const char *p, *end;
-	long n, info;
 
 	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	info = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (info < 0)
+	if (read_proc(path, text, sizeof(text)) < 0)
 		return 0;
-	n = host_syscall3(__NR_read, info, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, info);
-	text[n < 0 ? 0 : n] = 0;
 	for (p = text; *p; p++)
 		if ((p == text || p[-1] == '\n') && !strncmp(p, "Pid:\t", 5))
 			return *(p + 5) == '-' ? 0 : (s32)gate_strtou(p + 5, 10, &end);

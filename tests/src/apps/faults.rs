@@ -119,19 +119,16 @@ for stops in calls, stops_itself:
     os.kill(pid, signal.SIGKILL)
 os._exit(0)
 ";
-    let outcome = exec::run(
-        &mut node::ring3(["run", "--", "python3", "-c", script]),
-        Duration::from_secs(150),
-    )?;
-    ensure(
-        outcome.ok() && outcome.stdout == "calls held 0\nstops_itself held 0\n",
-        || {
-            format!(
-                "how often a stopped program held its node up: {}",
-                outcome.report()
-            )
-        },
-    )?;
+    prints(script, 150, "calls held 0\nstops_itself held 0\n")
+}
+
+/// A Python program on a node of its own, which ends within so many seconds, prints this.
+fn prints(script: &str, seconds: u64, expected: &str) -> Checked {
+    let mut command = node::ring3(["run", "--", "python3", "-c", script]);
+    let outcome = exec::run(&mut command, Duration::from_secs(seconds))?;
+    ensure(outcome.ok() && outcome.stdout == expected, || {
+        outcome.report()
+    })?;
     Ok(Verdict::Passed)
 }
 
@@ -174,15 +171,7 @@ print('held', not select.select([told[0]], [], [], 10)[0], flush=True)
 os.kill(pid, signal.SIGKILL)
 os._exit(0)
 ";
-    let outcome = exec::run(
-        &mut node::ring3(["run", "--", "python3", "-c", script]),
-        Duration::from_secs(90),
-    )?;
-    ensure(
-        outcome.ok() && outcome.stdout == "stopped True True\nheld False\n",
-        || outcome.report(),
-    )?;
-    Ok(Verdict::Passed)
+    prints(script, 90, "stopped True True\nheld False\n")
 }
 
 /// A thread that waits for its node's packets and time is stopped, in the end killed, just after it

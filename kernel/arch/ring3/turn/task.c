@@ -167,7 +167,7 @@ void turn_stop(void)
 			signal_wake_up(t, 0);
 	}
 	spin_unlock_irq(&current->sighand->siglock);
-	/* Who waits for it with WUNTRACED. */
+	/* A parent may wait for it with WUNTRACED. */
 	read_lock(&tasklist_lock);
 	__wake_up_parent(current, current->real_parent);
 	read_unlock(&tasklist_lock);

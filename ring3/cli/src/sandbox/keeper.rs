@@ -7,9 +7,7 @@ use std::path::PathBuf;
 use nix::sys::prctl;
 use nix::sys::resource::{getrlimit, Resource};
 use nix::sys::signal::Signal;
-use nix::sys::socket::{
-    sendmsg, socketpair, AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType,
-};
+use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
 use ring3_config::NodeConfig;
 use ring3_node::outside::Given;
 use ring3_node::{raise_descriptor_limit, NodeHandle};
@@ -71,13 +69,7 @@ fn keep(
         return Ok(status);
     }
     let node = node?;
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )
-    .map_err(fail("make a socket pair"))?;
+    let (ours, theirs) = super::pair()?;
     let mut child = program.spawn_confined(&theirs, watch.mask_before(), descriptors)?;
     drop(theirs);
     node.admit(ours, child.id() as i32);

@@ -21,6 +21,12 @@
 //! warden → keeper    one message: the ports
 //! ```
 
+use std::os::fd::OwnedFd;
+
+use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
+
+use crate::error::{Failure, Result};
+
 mod files;
 mod keeper;
 mod limits;
@@ -28,3 +34,10 @@ mod reaper;
 mod warden;
 
 pub use warden::run;
+
+/// Two ends by which processes of a sandbox speak with each other.
+fn pair() -> Result<(OwnedFd, OwnedFd)> {
+    let (family, kind) = (AddressFamily::Unix, SockType::SeqPacket);
+    socketpair(family, kind, None, SockFlag::SOCK_CLOEXEC)
+        .map_err(|why| Failure::host("make a socket pair")(why.into()))
+}

@@ -6,9 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use nix::errno::Errno;
 use nix::sys::signal::{kill, Signal};
-use nix::sys::socket::{
-    recvmsg, socketpair, AddressFamily, ControlMessageOwned, MsgFlags, SockFlag, SockType,
-};
+use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use ring3_config::NodeConfig;
@@ -40,13 +38,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let view = files::view(&args.sandbox, &program)?;
     let limits = limits::of(&args.sandbox)?;
     let folder = Folder::open()?;
-    let (ours, theirs) = socketpair(
-        AddressFamily::Unix,
-        SockType::SeqPacket,
-        None,
-        SockFlag::SOCK_CLOEXEC,
-    )
-    .map_err(fail("make a socket pair"))?;
+    let (ours, theirs) = super::pair()?;
     // While there is one thread, and nothing is open that is not meant for the sandbox.
     let Some(reaper) = leaf::fork_child().map_err(fail("start a process"))? else {
         leaf::close_all_but(theirs.as_fd());

@@ -45,6 +45,9 @@ pub struct Refused {
 const AF_UNIX: u32 = libc::AF_UNIX as u32;
 /// SOCK_STREAM is 1, SOCK_DGRAM 2, SOCK_RAW 3, SOCK_SEQPACKET 5: of streams this bit and the next are clear.
 const NO_STREAM: u32 = 0xe;
+/// A signed number in musl's headers, an unsigned one in glibc's.
+#[allow(clippy::unnecessary_cast)]
+const RLIMIT_CORE: u32 = libc::RLIMIT_CORE as u32;
 const SEQPACKET: u32 = libc::SOCK_SEQPACKET as u32;
 const FLAGS: [u32; 4] = {
     let (cloexec, nonblock) = (libc::SOCK_CLOEXEC as u32, libc::SOCK_NONBLOCK as u32);
@@ -318,8 +321,8 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
     Checked { call: call!("ioctl", SYS_ioctl), why: "nothing that acts on others by a terminal, tells the host to signal, or changes files, TAPs and interfaces", when: &[IOCTLS] },
     Checked { call: call!("fcntl", SYS_fcntl), why: "no leases, no notices of directories and no signals: they hold up, tell of, or reach who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32), IsNot(1, libc::F_SETOWN as u32), IsNot(1, 10 /* F_SETSIG */), IsNot(1, 15 /* F_SETOWN_EX */)]] },
-    Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, libc::RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
-    Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, libc::RLIMIT_CORE)]] },
+    Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
+    Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
     Checked { call: call!("prctl", SYS_prctl), why: "all but the memory map and the processor's mitigations", when: &[&[IsNot(0, libc::PR_SET_MM as u32), IsNot(0, 53 /* PR_SET_SPECULATION_CTRL */)]] },

@@ -28,7 +28,7 @@
  *
  * Locks: a gate_mutex may be held across host calls that do not wait, never
  * across image_call() or gate_host(). fork takes gate_patch_lock and
- * gate_heap_lock; the policy takes its own in policy_fork().
+ * gate_heap_lock; the parts above take their own in gate_life.fork().
  */
 #ifndef GATE_H
 #define GATE_H
@@ -63,10 +63,19 @@ struct gate_regs {
 	struct ucontext *uctx;	/* the program's whole context, or NULL */
 };
 
-/* ---- policy provides (route.c) ---- */
+/* ---- from a number to what serves it (route.c) ---- */
 
 /* Runs one call; returns its result, -errno or an -ERESTART* code. */
 long gate_syscall(struct gate_regs *r);
+
+/* What the stub of a site that does call nr may do by itself: CLASS_*. */
+u32 gate_class(u64 nr);
+
+/* ---- the tables (tables.c): the only way from a file to one above it ---- */
+
+typedef long (*gate_handler)(struct gate_regs *r);
+extern const gate_handler gate_handlers[GATE_STRAIGHT_NR];	/* NULL: the host serves the call, as it comes */
+extern const u8 gate_classes[GATE_STRAIGHT_NR];
 
 /*
  * What entry.S may do by itself with call number i, see GATE_STRAIGHT* in
@@ -75,29 +84,38 @@ long gate_syscall(struct gate_regs *r);
  */
 extern u8 gate_straight[GATE_STRAIGHT_NR];
 
-/* What the stub of a site that does call nr may do by itself: CLASS_*. */
-u32 gate_class(u64 nr);
-
 enum gate_fork_phase {
 	GATE_FORK_PREPARE,	/* in the parent, before: take locks */
 	GATE_FORK_PARENT,	/* in the parent, after: release them */
 	GATE_FORK_CHILD,	/* in a child with memory of its own: release them */
 };
-void policy_fork(enum gate_fork_phase phase);
-u32 policy_stamp(void);		/* another when the node was told what a child has to have, too */
-u64 policy_numbers(void);	/* another when a number was given up on the host, or has become the node's */
-void policy_inherit(u64 numbers);	/* in a child with descriptors of its own: policy_numbers() before */
-void policy_exec(bool begins);	/* all other threads are stopped; false: it has failed */
-void policy_shared(void);	/* another process is about to have our descriptors */
-bool policy_refuses_ns(u64 flags);	/* CLONE_NEW*: has said why */
-/* What to follow in place of (dirfd, path), which is the exe of a process of a node; NULL: it is none. */
 #define PROC_EXE_BYTES	4096
-const char *policy_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
 
-/*
- * Called once before the program starts; `fresh` on joining, not on exec.
- */
-void policy_start(bool fresh);
+/* The life of a process: what others do about it. All are set. */
+struct gate_life {
+	void (*start)(bool fresh);		/* before the program starts; `fresh' on joining, not on exec */
+	void (*fork)(enum gate_fork_phase phase);
+	u32 (*stamp)(void);			/* another when the node was told what a child has to have, too */
+	u64 (*numbers)(void);			/* another when a number was given up on the host, or has become the node's */
+	void (*inherit)(u64 numbers);		/* in a child with descriptors of its own: numbers() before */
+	void (*shared)(void);			/* another process is about to have our descriptors */
+	bool (*refuses_ns)(u64 flags);		/* CLONE_NEW*: has said why */
+	void (*exec)(bool begins);		/* all other threads are stopped; false: it has failed */
+	/* What to follow in place of (dirfd, path), which is the exe of a process of a node; NULL: it is none. */
+	const char *(*exe)(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
+	u32 (*others)(void);			/* threads of the program's own beside the caller */
+	/* Each call, in virtual time; handler NULL: the host's. */
+	long (*sim)(struct gate_regs *r, gate_handler handler);
+};
+extern const struct gate_life gate_life;
+
+/* What happens to descriptors: closed and dup() are told of the node's, proxy_closed() of one of the host's with a proxy. */
+struct gate_fd_life {
+	void (*closed)(u32 fd);
+	void (*dup)(u32 from, u32 to);
+	void (*proxy_closed)(u32 fd);
+};
+extern const struct gate_fd_life gate_fd_life;
 
 /* cred.c */
 bool cred_prctl_is(u64 option);		/* prctl() about rights */
@@ -107,8 +125,6 @@ void cred_align(const u64 *auxv);
 /* Behind the exec of fd: what capabilities of the file mean on the node. */
 void cred_of_file(int fd);
 bool cred_host_ignores_set_id(const struct stat *st);	/* ... bits of a file */
-
-u32 helper_others(void);	/* threads of the program's own beside the caller */
 
 /* ---- calls (call.c, entry.S) ---- */
 
@@ -130,7 +146,7 @@ bool gate_call_goes_on(long ret);	/* it has been cut short for nothing: see ther
  */
 long gate_host(long nr, long a, long b, long c, long d, long e, long f);
 
-/* Calls that belong to the mechanism; the policy's table dispatches to them. */
+/* Calls that belong to the mechanism; the table dispatches to them. */
 long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
 long gate_execve(struct gate_regs *r);		/* execve execveat */
 void gate_exit_task(struct gate_regs *r);
@@ -282,6 +298,8 @@ int gate_vformat(char *buf, size_t size, const char *fmt, va_list ap);
 long gate_copy_in(void *dst, const void *user, size_t n);
 long gate_copy_out(void *user, const void *src, size_t n);
 long gate_strncpy_in(char *dst, const void *user, size_t size);
+
+bool sim_on(void);		/* sim.c: time is virtual */
 
 /* ---- mutex (mutex.c) ---- */
 

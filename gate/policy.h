@@ -4,7 +4,7 @@
  *
  * Theory of operation
  * -------------------
- * gate_syscall() looks a call up by number. Calls that take a descriptor go to
+ * gate_syscall() looks a call up by number, in calls.tbl. Calls that take a descriptor go to
  * its owner: the bit in thread->fdmap->node says "the node's". Calls that take
  * a path go to the node when the path is the network's (path.c). Calls that
  * make a descriptor (create) or move one (fd.c) keep two tables in step:
@@ -50,8 +50,6 @@ struct gate_sigset_arg {	/* 6th argument of pselect6 */
 	u64 set;
 	u64 size;
 };
-
-typedef long (*gate_handler)(struct gate_regs *r);
 
 /* fd.c: owners */
 
@@ -111,7 +109,8 @@ enum policy_fd {
 long gate_helper(void (*fn)(void));
 void helper_exit(void);		/* by the helper */
 void helper_gone(void);		/* by the only other thread: waits for that */
-void helper_forked(void);
+void helper_fork(enum gate_fork_phase phase);
+u32 helper_others(void);	/* gate_life.others */
 long do_exit(struct gate_regs *r);
 
 static inline void *user_ptr(u64 p)
@@ -127,6 +126,11 @@ long fd_placeholder(bool cloexec);
 long fd_create_pipe(u32 flags, u64 user);	/* pipe2(), into the program's array */
 void fd_drop(u32 fd);		/* closes it on both sides */
 void fd_start(void);		/* once, when the process joins */
+bool fd_is_host_epoll(u32 fd);	/* what holds this number on the host is an epoll */
+u64 fd_numbers(void);		/* gate_life: numbers, inherit, exec, fork */
+void fd_inherit(u64 before);
+void fd_exec(bool begins);
+void fd_fork(enum gate_fork_phase phase);
 long do_close(struct gate_regs *r);
 long do_close_range(struct gate_regs *r);
 long do_dup(struct gate_regs *r);
@@ -170,6 +174,7 @@ long do_mmap(struct gate_regs *r);
 long do_munmap(struct gate_regs *r);
 long do_mremap(struct gate_regs *r);
 void map_fork(enum gate_fork_phase phase);
+u32 map_stamp(void);		/* gate_life.stamp */
 
 /* dirent.c */
 long do_getdents64(struct gate_regs *r);
@@ -252,7 +257,6 @@ long do_epoll_ctl(struct gate_regs *r);
 long do_epoll_wait(struct gate_regs *r);
 bool ep_of_node(u32 fd);		/* an epoll all of whose members are the node's */
 bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
-bool ep_has_twin(u32 fd);	/* what holds this number on the host is an epoll */
 void ep_shared(void);		/* another process is about to have ours */
 long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */
 long ep_polled(u32 fd);		/* fd itself is, or is about to be, in a set that is waited for */
@@ -264,9 +268,7 @@ long kick_fd(void);		/* an always readable descriptor */
 void ep_close(u32 fd);
 void ep_learn(u32 fd);		/* this descriptor of the node has come from elsewhere */
 void ep_inherited(void);	/* over exec */
-void ep_forked(void);
-void ep_fork_lock(void);
-void ep_fork_unlock(void);
+void ep_fork(enum gate_fork_phase phase);
 
 /* feed.c: readiness of the host's descriptors, carried into the node */
 long feed_start(void);		/* 0: runs; the feeder's number is feed_fd() */
@@ -281,9 +283,8 @@ long feed_arm_twin(u32 fd, u32 index);
 s32 feed_slot_get(void);	/* a number whose proxy any twin's event makes ready, or -1 */
 void feed_slot_clear(s32 slot);
 void feed_slot_put(s32 slot);
-void feed_forked(void);	/* also at start: there is no feeder yet */
-void feed_fork_lock(void);
-void feed_fork_unlock(void);
+void feed_none(void);		/* at start: there is no feeder yet */
+void feed_fork(enum gate_fork_phase phase);
 
 /* limits.c */
 long do_rlimit(struct gate_regs *r);
@@ -319,6 +320,7 @@ bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
 long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret);
 bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret);	/* true: *ret is what it has returned */
 long do_proc_exe(struct gate_regs *r);
+const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);	/* gate_life.exe */
 
 /* path_call.c */
 long do_path(struct gate_regs *r);	/* a[0] is a path */
@@ -330,7 +332,6 @@ long do_chdir(struct gate_regs *r);
 long do_fchdir(struct gate_regs *r);
 
 /* sim_call.c: calls in virtual time */
-bool policy_sim(void);
 long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the host's */
 
 /* xfer.c */
@@ -338,7 +339,6 @@ long do_sendfile(struct gate_regs *r);
 long do_splice(struct gate_regs *r);
 long do_tee(struct gate_regs *r);
 long do_copy_file_range(struct gate_regs *r);
-void xfer_forked(void);
-void fd_forked(void);
+void xfer_fork(enum gate_fork_phase phase);
 
 #endif /* RING3_GATE_POLICY_H */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# calls.awk - calls.tbl in C: handlers[], classes[], gate_straight[], and whether the numbers are Linux's
+# calls.awk - calls.tbl in C: gate_handlers[], gate_classes[], gate_straight[], and whether the numbers are Linux's
 /^[0-9]/ {
 	name[$1] = $2
 	if ($4 != "direct")
@@ -10,10 +10,10 @@
 		handler[$1] = $7
 }
 END {
-	print "static const gate_handler handlers[GATE_STRAIGHT_NR] = {"
+	print "const gate_handler gate_handlers[GATE_STRAIGHT_NR] = {"
 	for (nr in handler)
 		printf "\t[%d] = %s,\t/* %s */\n", nr, handler[nr], name[nr]
-	print "};\n\nstatic const u8 classes[GATE_STRAIGHT_NR] = {"
+	print "};\n\nconst u8 gate_classes[GATE_STRAIGHT_NR] = {"
 	for (nr = 0; nr < 512; nr++)
 		printf "\t[%d] = CLASS_%s,\n", nr, nr in class ? class[nr] : "DIRECT"
 	print "};\n\nu8 gate_straight[GATE_STRAIGHT_NR] = {"

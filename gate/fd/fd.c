@@ -152,7 +152,7 @@ static u32 unmade_end(void)
 	return end < RING3_FDS_MAX ? end : RING3_FDS_MAX;
 }
 
-u64 policy_numbers(void)
+u64 fd_numbers(void)
 {
 	u64 made = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST) / MADE;
 	u32 n = __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
@@ -161,16 +161,24 @@ u64 policy_numbers(void)
 	return made * MADE + (__atomic_load_n(&replacing, __ATOMIC_SEQ_CST) ? n - 1 : n);
 }
 
+/* The host finds that out, and refuses, before it looks for a member. */
+bool fd_is_host_epoll(u32 fd)
+{
+	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
+}
+
 /* Is a placeholder, or an epoll's twin, still at this number on the host? */
 static bool is_held(u32 fd)
 {
 	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
 
-	return flags >= 0 && ((flags & O_PATH) || ep_has_twin(fd));
+	return flags >= 0 && ((flags & O_PATH) || fd_is_host_epoll(fd));
 }
 
-void fd_forked(void)
+void fd_fork(enum gate_fork_phase phase)
 {
+	if (phase != GATE_FORK_CHILD)
+		return;
 	replacing = 0;		/* who did is not here */
 	if ((u32)making.count)
 		making.count = (making.count / MADE + 1) * MADE;
@@ -187,7 +195,7 @@ static void drop_unmade(void)
 }
 
 /* The next program's are those that are closed on exec; what is not is so from here on, until the exec fails. */
-void policy_exec(bool begins)
+void fd_exec(bool begins)
 {
 	static u64 changed[RING3_FDS_MAX / 64] GATE_TABLE;
 	u32 end, fd;
@@ -208,7 +216,7 @@ void policy_exec(bool begins)
 	}
 }
 
-void policy_inherit(u64 before)
+void fd_inherit(u64 before)
 {
 	struct ring3_fdmap *map = gate_fdmap();
 	u64 count = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST);
@@ -223,7 +231,7 @@ void policy_inherit(u64 before)
 			fd |= 63;
 		} else if (map_test(map->node, fd) && !is_held(fd)) {
 			image_call1(__NR_close, fd);
-			ep_close(fd);
+			gate_fd_life.closed(fd);
 			map_clear(map->node, fd);
 		} else if (map_test(map->proxy, fd) && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0) {
 			image_call1(__NR_close, fd);
@@ -314,7 +322,7 @@ static void proxy_drop(u32 fd)
 {
 	if (!fd_has_proxy(fd))
 		return;
-	feed_close(fd);
+	gate_fd_life.proxy_closed(fd);
 	map_clear(gate_fdmap()->proxy, fd);
 	image_call1(__NR_close, fd);
 }
@@ -326,7 +334,7 @@ long do_close(struct gate_regs *r)
 
 	if (fd_is_node(fd)) {
 		ret = image_call1(__NR_close, fd);
-		ep_close(fd);
+		gate_fd_life.closed(fd);
 		map_clear(gate_fdmap()->node, fd);
 		closing();
 		host_syscall1(__NR_close, fd);
@@ -363,11 +371,11 @@ static long close_stretch(u32 first, u32 last, u32 flags)
 				continue;
 			}
 			if (map_test(map->proxy, fd)) {
-				feed_close(fd);
+				gate_fd_life.proxy_closed(fd);
 				map_clear(map->proxy, fd);
 			}
 			if (map_test(map->node, fd)) {
-				ep_close(fd);
+				gate_fd_life.closed(fd);
 				map_clear(map->node, fd);
 			}
 		}
@@ -386,7 +394,7 @@ long do_close_range(struct gate_regs *r)
 		return -EINVAL;
 	if (flags & CLOSE_RANGE_UNSHARE) {
 		/* Alone, there is nobody to unshare from. */
-		if (helper_others()) {
+		if (gate_life.others()) {
 			gate_warn("close_range(CLOSE_RANGE_UNSHARE) in a process with threads "
 				  "is not supported");
 			return -EOPNOTSUPP;
@@ -418,7 +426,7 @@ static long dup_follow(u32 from, long to, bool cloexec)
 		host_syscall1(__NR_close, to);
 		return making_ends(ret);
 	}
-	ep_dup(from, to);
+	gate_fd_life.dup(from, to);
 	map_set(gate_fdmap()->node, to);
 	return making_ends(to);
 }
@@ -451,7 +459,7 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		}
 		ret = host_syscall3(__NR_dup3, from, to, flags);
 		if (ret >= 0 && to_node) {
-			ep_close(to);
+			gate_fd_life.closed(to);
 			map_clear(map->node, to);
 			image_call1(__NR_close, to);
 		}
@@ -469,9 +477,9 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		if (ret < 0)
 			return ret;
 		/* Both placeholders may be epolls: the host's table has to follow. */
-		ep_close(to);
+		gate_fd_life.closed(to);
 		ret = host_syscall3(__NR_dup3, from, to, flags);
-		ep_dup(from, to);
+		gate_fd_life.dup(from, to);
 		return ret;
 	}
 
@@ -494,7 +502,7 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		image_call1(__NR_close, to);
 		return ret;
 	}
-	ep_dup(from, to);
+	gate_fd_life.dup(from, to);
 	return ret;
 }
 

@@ -32,7 +32,7 @@ static struct range *ranges;
 static struct gate_mutex ranges_lock;
 static u32 mappings_made;	/* counted before there is one */
 
-u32 policy_stamp(void)
+u32 map_stamp(void)
 {
 	return READ_ONCE(mappings_made);
 }

@@ -176,7 +176,7 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 	if (count < 2)
 		return 0;
 	if (is(&part[0], "proc")) {
-		if (unlikely(policy_sim())) {
+		if (unlikely(sim_on())) {
 			own = match_machine(part, count, as, size);
 			if (own)
 				return own;
@@ -253,7 +253,7 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 			gate_format(as, size, "/dev/net/tun");
 			return 3;
 		}
-		if (policy_sim() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
+		if (sim_on() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
 			gate_format(as, size, "/dev/urandom");
 			return 2;
 		}

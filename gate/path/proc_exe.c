@@ -142,7 +142,7 @@ static bool ends_in_exe(const char *path, long len)
 	return len >= 3 && !strcmp(path + len - 3, "exe") && (len == 3 || path[len - 4] == '/');
 }
 
-const char *policy_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES])
+const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES])
 {
 	if (likely(!ends_in_exe(path, strlen(path))))
 		return NULL;
@@ -231,7 +231,7 @@ static bool __attribute__((noinline)) follow(const struct gate_regs *r, const st
 {
 	struct gate_regs host = *r;
 	char exe[PROC_EXE_BYTES];
-	const char *file = policy_exe(c->dir == NO_DIR ? AT_FDCWD : (s32)r->a[c->dir], path, exe);
+	const char *file = proc_exe(c->dir == NO_DIR ? AT_FDCWD : (s32)r->a[c->dir], path, exe);
 
 	if (!file)
 		return false;

@@ -156,7 +156,7 @@ bool gate_path_is_self_exe(const char *path)
 static long __attribute__((noinline)) open_exe(int dir, const char *path)
 {
 	char exe[PROC_EXE_BYTES];
-	const char *file = policy_exe(dir, path, exe);
+	const char *file = gate_life.exe(dir, path, exe);
 
 	return file ? gate_open_for_exec(AT_FDCWD, file, OPEN_PROGRAM) : gate_open_for_exec(dir, path, OPEN_PROGRAM);
 }
@@ -300,11 +300,11 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 		if (tcb->traceme)	/* now it can't keep us from getting to the exec */
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
 		signal_exec(true);
-		policy_exec(true);
+		gate_life.exec(true);
 		/* A signal that has been noted is delivered first: it would be lost, with all others blocked. */
 		ret = gate_host(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
 				argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH, 0);
-		policy_exec(false);
+		gate_life.exec(false);
 		signal_exec(false);
 		stop_undo();
 		tcb->scratch = NULL;

@@ -109,8 +109,10 @@ void helper_gone(void)
 	helper_proc = 0;
 }
 
-void helper_forked(void)
+void helper_fork(enum gate_fork_phase phase)
 {
+	if (phase != GATE_FORK_CHILD)
+		return;
 	helper_exits.word = 0;
 	helper_proc = 0;
 }

@@ -193,7 +193,7 @@ struct child {
 	struct gate_tcb *tcb;
 	struct ucontext *uc;
 	u64 flags;
-	u64 numbers;		/* policy_numbers() before the image made its task */
+	u64 numbers;		/* gate_life.numbers() before the image made its task */
 	u64 wanted;		/* where the program wants its number, or 0: see own_parent_tid() */
 };
 
@@ -304,7 +304,7 @@ void gate_child_start(void *arg)
 	if (child->flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(child->tcb->sighand);
 	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
-		policy_inherit(child->numbers);
+		gate_life.inherit(child->numbers);
 	if (!(child->flags & CLONE_VFORK))
 		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
 	sud_arm();
@@ -317,7 +317,7 @@ static void fork_hook(enum gate_fork_phase phase)
 	struct gate_mutex *sighand = &gate_tcb()->sighand->lock;
 
 	if (phase == GATE_FORK_PREPARE) {
-		policy_fork(phase);
+		gate_life.fork(phase);
 		seccomp_fork(phase);
 		gate_lock(sighand);	/* others deliver signals by it */
 		gate_lock(&areas_lock);
@@ -330,7 +330,7 @@ static void fork_hook(enum gate_fork_phase phase)
 	gate_unlock(&areas_lock);
 	gate_unlock(sighand);
 	seccomp_fork(phase);
-	policy_fork(phase);
+	gate_life.fork(phase);
 }
 
 /* The host refused: the task that the image made has to go again. */
@@ -410,7 +410,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	thread_words(t, tcb);
 	WRITE_ONCE(t->gate[WORD_VFORK], waits);
 	fork_hook(GATE_FORK_PREPARE);
-	if (unlikely(policy_stamp() != stamp)) {
+	if (unlikely(gate_life.stamp() != stamp)) {
 		/* Another thread has mapped something since the image made the child's task: once more. */
 		fork_hook(GATE_FORK_PARENT);
 		task_undo(t);
@@ -453,7 +453,7 @@ static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u
 	tcb->traceme = 0;
 	fork_hook(GATE_FORK_CHILD);
 	if (!(flags & CLONE_FILES))
-		policy_inherit(numbers);
+		gate_life.inherit(numbers);
 	if (flags & CLONE_CLEAR_SIGHAND)
 		clear_sighand(tcb->sighand);
 	if (stack)
@@ -657,15 +657,15 @@ long gate_clone(struct gate_regs *r)
 	}
 	if ((flags & CLONE_THREAD) && !(flags & CLONE_VM))
 		return -EINVAL;
-	if (policy_refuses_ns(flags))
+	if (gate_life.refuses_ns(flags))
 		return -EPERM;
 
 	if ((flags & CLONE_FILES) && !(flags & CLONE_THREAD))
 		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
 	if (!(flags & CLONE_THREAD))
-		policy_shared();
-	stamp = policy_stamp();
-	numbers = policy_numbers();
+		gate_life.shared();
+	stamp = gate_life.stamp();
+	numbers = gate_life.numbers();
 	ret = image_call2(RING3_NR_CLONE, flags & CLONE_IMAGE, 0);
 	if (HOST_IS_ERR(ret))
 		return ret;

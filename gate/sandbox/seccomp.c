@@ -159,7 +159,7 @@ static void __attribute__((noreturn)) kill_thread(struct gate_regs *r, int sig, 
 	struct gate_regs exit = { .nr = __NR_exit, .a = { sig }, .uctx = r->uctx };
 
 	signal_block_all();
-	if (!all && helper_others())
+	if (!all && gate_life.others())
 		gate_syscall(&exit);
 	stop_others();
 	image_call1(RING3_NR_EXIT_GROUP, RING3_BY_SIGNAL | sig);

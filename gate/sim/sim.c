@@ -10,6 +10,11 @@
 #define NAP_FIRST_NS	10000UL		/* of virtual time */
 #define NAP_MAX_NS	1000000UL
 
+bool sim_on(void)
+{
+	return gate.sim;
+}
+
 /* Sleeps in the node; the next time for longer. For what tells of nothing there. */
 void sim_nap(u64 *ns)
 {

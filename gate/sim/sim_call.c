@@ -22,11 +22,6 @@
 #define NR_FUTEX_REQUEUE	456
 #define MSEC		1000000ull
 
-bool policy_sim(void)
-{
-	return gate.sim;
-}
-
 /* Would the call wait for this descriptor of the host? */
 static bool would_wait(s32 fd, u16 events)
 {

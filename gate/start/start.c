@@ -211,7 +211,7 @@ void gate_start(u64 *sp)
 	}
 	if (filters)
 		seccomp_restore();
-	policy_start(!after);
+	gate_life.start(!after);
 	program_map(&p);
 	if (lent) {
 		gate_exe_note(lent);

@@ -42,7 +42,7 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 	return -ENOENT;
 }
 
-bool policy_sim(void)
+bool sim_on(void)
 {
 	return false;
 }

@@ -70,14 +70,9 @@ static struct ep *ep_find(u32 fd)
 }
 
 /* A node descriptor is an epoll if and only if its place on the host is held by one. */
-bool ep_has_twin(u32 fd)
-{
-	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
-}
-
 bool ep_is(u32 fd)
 {
-	return READ_ONCE(ep_at[fd]) || ep_has_twin(fd);
+	return READ_ONCE(ep_at[fd]) || fd_is_host_epoll(fd);
 }
 
 /* NULL: not ours to know, or no epoll at all. */
@@ -85,7 +80,7 @@ struct ep *ep_get(u32 fd)
 {
 	struct ep *ep = ep_find(fd);
 
-	if (ep || !feed_mine() || !ep_has_twin(fd))
+	if (ep || !feed_mine() || !fd_is_host_epoll(fd))
 		return ep;
 	gate_lock(&ep_lock);
 	ep = ep_find(fd);
@@ -189,21 +184,25 @@ void ep_shared(void)
 		WRITE_ONCE(eps[i].shared, 1);
 }
 
-void ep_fork_lock(void)
+void ep_take(void)
 {
 	gate_lock(&ep_lock);
 }
 
-void ep_fork_unlock(void)
+void ep_give(void)
 {
 	gate_unlock(&ep_lock);
 }
 
-void ep_forked(void)
+void ep_fork(enum gate_fork_phase phase)
 {
 	u32 i;
 
-	for (i = 0; i < eps_used; i++) {
+	if (phase == GATE_FORK_PREPARE) {
+		ep_take();
+		return;
+	}
+	for (i = 0; phase == GATE_FORK_CHILD && i < eps_used; i++) {
 		eps[i].sides = EP_HOST | EP_NODE;
 		eps[i].armed = 0;
 		eps[i].maybe = 1;
@@ -211,6 +210,7 @@ void ep_forked(void)
 		eps[i].host_waiters = 0;
 		eps[i].node_waiters = 0;
 	}
+	ep_give();
 }
 
 long do_epoll_create(struct gate_regs *r)

@@ -133,11 +133,11 @@ long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 		m = n - from < CHUNK ? n - from : CHUNK;
 		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
 			return -EFAULT;
-		ep_fork_lock();		/* the lock of epoll.c */
+		ep_take();
 		for (i = 0, kept = 0; i < m; i++)
 			if (is_news(ep, epfd, &ev[i], &told))
 				ev[kept++] = ev[i];
-		ep_fork_unlock();
+		ep_give();
 		if (to + kept != from + m &&
 		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
 			return -EFAULT;

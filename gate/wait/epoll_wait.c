@@ -9,7 +9,7 @@
 
 static u64 cycles(void)
 {
-	return policy_sim() ? 0 : __builtin_ia32_rdtsc();	/* in virtual time it says nothing */
+	return sim_on() ? 0 : __builtin_ia32_rdtsc();	/* in virtual time it says nothing */
 }
 
 /*

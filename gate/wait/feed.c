@@ -335,22 +335,12 @@ void feed_slot_put(s32 slot)
 				   __ATOMIC_SEQ_CST);
 }
 
-void feed_fork_lock(void)
-{
-	gate_lock(&feed.lock);
-}
-
-void feed_fork_unlock(void)
-{
-	gate_unlock(&feed.lock);
-}
-
 /*
  * A new process: its feeder is not here and the host epoll is still its
  * parent's, so it is left alone. So are its proxies, which are at our numbers till
  * we need our own (feed_expect).
  */
-void feed_forked(void)
+void feed_none(void)
 {
 	struct ring3_fdmap *map = gate_fdmap();
 	u32 fd;
@@ -369,4 +359,15 @@ void feed_forked(void)
 			feed_fds[fd].hot = ~0u;
 		}
 	}
+}
+
+void feed_fork(enum gate_fork_phase phase)
+{
+	if (phase == GATE_FORK_PREPARE) {
+		gate_lock(&feed.lock);
+		return;
+	}
+	if (phase == GATE_FORK_CHILD)
+		feed_none();
+	gate_unlock(&feed.lock);
 }

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * tables.c - which function serves a call, and which are told of a fork, an exec, a closed descriptor
+ *
+ * This file is above all others of the gate, and nothing calls it. Files call functions of those below
+ * them; where one has to start something above it, it goes through a table of gate.h, and the tables are filled in here.
+ * `make lint' holds the gate to that (tools/shape).
+ */
+#include "policy.h"
+
+/* Most calls with a handler take a descriptor first, and differ only in whose it is. */
+static long by_fd(struct gate_regs *r)
+{
+	if (fd_is_node(r->a[0]))
+		return image_pass(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : gate_host_regs(r);
+}
+
+/* Rings would be served by the host's stack: refused until the node has its own. */
+static long no_such_call(struct gate_regs *r)
+{
+	(void)r;
+	return -ENOSYS;
+}
+
+#include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight[]: from calls.tbl */
+
+/* Locks are taken in this order and released in reverse. Then come those of process/thread.c: fork_hook(). */
+static void (*const forks[])(enum gate_fork_phase phase) = {
+	trace_fork, map_fork, ticket_fork, ep_fork, feed_fork, fd_fork, xfer_fork, helper_fork,
+};
+
+static void life_fork(enum gate_fork_phase phase)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(forks); i++)
+		forks[phase == GATE_FORK_PREPARE ? i : ARRAY_SIZE(forks) - 1 - i](phase);
+}
+
+static void life_start(bool fresh)
+{
+	if (fresh)
+		fd_start();
+	feed_none();
+	if (!fresh)
+		ep_inherited();
+}
+
+const struct gate_life gate_life = {
+	.start = life_start,
+	.fork = life_fork,
+	.stamp = map_stamp,
+	.numbers = fd_numbers,
+	.inherit = fd_inherit,
+	.shared = ep_shared,
+	.refuses_ns = ns_refuses,
+	.exec = fd_exec,
+	.exe = proc_exe,
+	.others = helper_others,
+	.sim = sim_syscall,
+};
+
+const struct gate_fd_life gate_fd_life = {
+	.closed = ep_close,
+	.dup = ep_dup,
+	.proxy_closed = feed_close,
+};

@@ -7,6 +7,7 @@ use ring3_node::Folder;
 
 use crate::args::{self, ComposeVerb};
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::{node_args, nodes, say, up};
 
 pub fn compose(args: &args::Compose) -> Result<()> {
@@ -24,11 +25,13 @@ fn read(path: &std::path::Path) -> Result<Vec<NodeConfig>> {
     Ok(all)
 }
 
-/// All, or none: what was started before a failure is taken down again. Nodes that are up stay as they are.
+/// All, or none: what was started before a failure or an interruption is taken down again. Nodes that are up stay as
+/// they are.
 fn start(args: &args::ComposeUp) -> Result<()> {
     let all = read(&args.file)?;
     let folder = Folder::open()?;
-    let mut started: Vec<NodeConfig> = Vec::new();
+    let interrupt = Interrupt::hold_back()?;
+    let mut started: Vec<Client> = Vec::new();
     for node in &all {
         if folder.is_running(&node.name) {
             say::complain(format_args!(
@@ -37,10 +40,13 @@ fn start(args: &args::ComposeUp) -> Result<()> {
             ));
             continue;
         }
-        started.push(node.clone());
-        if let Err(failure) = up::start(node.clone()) {
+        let start = |started: &mut Vec<Client>| {
+            started.push(up::start(node, &interrupt)?);
+            up::wait(node, &interrupt)
+        };
+        if let Err(failure) = start(&mut started) {
             // The first failure is what matters.
-            let _ = down(&started);
+            started.iter().rev().for_each(|node| drop(node.down()));
             return Err(failure);
         }
     }

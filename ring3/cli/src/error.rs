@@ -112,6 +112,10 @@ pub enum Failure {
     #[error("only root sees other users' nodes: leave out --all-users")]
     NotRoot,
 
+    /// A signal ended the start; what was started is taken down again.
+    #[error("interrupted: what was started is taken down again")]
+    Interrupted { status: u8 },
+
     /// Everything was said already; only the status is left.
     #[error("")]
     Said,
@@ -141,6 +145,7 @@ impl Failure {
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }
             | Failure::ProgramsForRun => USAGE,
+            Failure::Interrupted { status } => *status,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,
             _ if manner == Manner::Program => OWN_FAILURE,

@@ -138,6 +138,13 @@ pub fn prepare_listed(command: &mut Command, mask: SigSet, descriptors: (rlim_t,
     unsafe { command.pre_exec(hook) };
 }
 
+/// Gives `command`'s process this signal mask.
+pub fn with_mask(command: &mut Command, mask: SigSet) {
+    let hook = move || Ok(mask.thread_set_mask()?);
+    // SAFETY: as above.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// Goes on in a child too; its number, or nothing in the child. Must be called while this process has one thread.
 pub fn fork_child() -> nix::Result<Option<nix::unistd::Pid>> {
     // SAFETY: this process has a single thread (the caller's duty), so the child's copy of

@@ -9,6 +9,7 @@
 //! | [`run`], [`up`] | a node for one program; a node that stays |
 //! | [`sandbox`] | the same for a program that nobody trusts |
 //! | [`compose`] | the nodes of one file |
+//! | [`interrupt`] | a start that is interrupted |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`reach`] | from the host into a node: connect, socks, wait |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
@@ -30,6 +31,7 @@ mod doctor;
 mod error;
 mod graph;
 mod help;
+mod interrupt;
 mod kunit;
 mod leaf;
 mod logger;

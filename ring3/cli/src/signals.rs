@@ -31,7 +31,7 @@ const FORWARDED: [Signal; 6] = [
 ];
 
 /// What ends the start of a node, before there is a program to pass it on to.
-const ENDING: [Signal; 4] = [
+pub const ENDING: [Signal; 4] = [
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,

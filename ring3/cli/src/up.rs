@@ -13,13 +13,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::poll::PollTimeout;
 use ring3_config::names::WaitFor;
 use ring3_config::NodeConfig;
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
 use crate::error::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
 use crate::supervise::Job;
 use crate::{args, node_args, nodes, say};
@@ -47,46 +48,58 @@ pub fn up(args: &args::Up) -> Result<()> {
             _ => Err(Failure::Said),
         };
     }
-    let name = config.name.clone();
-    start(config)?;
+    let interrupt = Interrupt::hold_back()?;
+    let node = start(&config, &interrupt)?;
+    if let Err(failure) = wait(&config, &interrupt) {
+        if matches!(failure, Failure::Interrupted { .. }) {
+            // That it was interrupted is what matters.
+            let _ = node.down();
+        }
+        return Err(failure);
+    }
     match args.json {
-        true => nodes::print_json(&Client::open(&name)?.status()?),
+        true => nodes::print_json(&node.status()?),
         false => Ok(()),
     }
 }
 
-/// Starts a node in a process of its own, and returns when what it is to be waited for is there.
-pub fn start(config: NodeConfig) -> Result<()> {
-    let (name, waits) = (config.name.clone(), config.waits.clone());
-    let has_links = config.ports.iter().any(|it| it.kind.kind() == "link");
-    let job = Job::new(config, false)?;
+/// Starts a node in a process of its own, and returns when programs may join.
+pub fn start(config: &NodeConfig, interrupt: &Interrupt) -> Result<Client> {
+    let name = config.name.clone();
+    let job = Job::new(config.clone(), false)?;
     let log = log_path(&Folder::open()?, &name);
     let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
     match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
         Side::Detached => {
             drop(reader);
+            interrupt.let_go();
             keep(job, writer, &log)
         }
         Side::Caller => {
             drop(writer);
-            wait_ready(reader, &name, &log)?;
+            wait_ready(reader, &name, &log, interrupt)?;
         }
     }
-    if has_links {
-        nodes::look_for_mistyped_links(&name);
+    Ok(Client::open(&name)?)
+}
+
+/// Returns when what a new node is to be waited for is there.
+pub fn wait(config: &NodeConfig, interrupt: &Interrupt) -> Result<()> {
+    if config.ports.iter().any(|it| it.kind.kind() == "link") {
+        nodes::look_for_mistyped_links(&config.name);
     }
-    waits.iter().try_for_each(|wait| wait_for(&name, wait))
+    let mut waits = config.waits.iter();
+    waits.try_for_each(|it| wait_for(&config.name, it, interrupt))?;
+    interrupt.check()
 }
 
 /// By `ring3 wait`, which becomes a process of the node; it says itself what it has to say.
-fn wait_for(name: &str, wait: &WaitFor) -> Result<()> {
-    let fail = || Failure::host("start ring3 wait");
-    let exe = std::env::current_exe().map_err(fail())?;
+fn wait_for(name: &str, wait: &WaitFor, interrupt: &Interrupt) -> Result<()> {
+    let exe = std::env::current_exe().map_err(Failure::host("start ring3 wait"))?;
     let protocol = if wait.is_tcp { "tcp" } else { "udp" };
-    let status = Command::new(exe)
-        .args(["wait", name, protocol, &wait.port.to_string()])
-        .status()
-        .map_err(fail())?;
+    let mut command = Command::new(exe);
+    command.args(["wait", name, protocol, &wait.port.to_string()]);
+    let status = interrupt.run(&mut command)?;
     match status.success() {
         true => Ok(()),
         false => Err(Failure::Said),
@@ -188,13 +201,13 @@ fn leave(log: &Path) -> Result<Flock<File>> {
     open().map_err(Failure::host(format!("write {}", log.display())))
 }
 
-/// The caller: waits for the word, and removes a log that has nothing in it.
-fn wait_ready(mut reader: PipeReader, name: &str, log: &Path) -> Result<()> {
-    let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
-    if poll(&mut fds, PollTimeout::from(SILENCE_MS)) == Ok(0) {
+/// The caller: waits for the word. Where that is interrupted, the node finds nobody there to tell, and goes.
+fn wait_ready(mut reader: PipeReader, name: &str, log: &Path, interrupt: &Interrupt) -> Result<()> {
+    if !interrupt.wait_for(reader.as_fd(), PollTimeout::from(SILENCE_MS))? {
         say::complain(format_args!(
             "node `{name}` takes its time to start; still waiting"
         ));
+        interrupt.wait_for(reader.as_fd(), PollTimeout::NONE)?;
     }
     let mut first = [0];
     let failure = match reader.read(&mut first) {

@@ -6,7 +6,8 @@ mod place;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use place::Place;
+use nix::sys::signal::Signal;
+use place::{eventually, finish, signal, spawn, with_usual_signals, Place};
 
 fn example(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -87,6 +88,45 @@ fn all_or_none() {
     );
     let output = place.run(&["compose", "up", "/nonexistent.toml"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// Sends `number` to a start that waits for what never comes: the command alone, or its `ring3 wait` too, as a
+/// terminal does.
+fn interrupt(args: &[&str], last: &str, number: Signal) {
+    use std::os::unix::process::CommandExt;
+    let place = Place::new();
+    let mut command = with_usual_signals(&place.command(args));
+    let child = spawn(command.process_group(0));
+    let joined = || {
+        let stat = place.run(&["stat", last, "--json"]).stdout;
+        let stat: serde_json::Value = serde_json::from_slice(&stat).unwrap_or_default();
+        !stat["procs"].as_array().is_none_or(Vec::is_empty)
+    };
+    eventually("it waits for the port", joined);
+    match number {
+        Signal::SIGINT => {
+            let group = nix::unistd::Pid::from_raw(child.id() as i32);
+            nix::sys::signal::killpg(group, number).expect("killpg");
+        }
+        _ => signal(&child, number),
+    }
+    let output = finish(child);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + number as i32), "{said}");
+    assert!(said.contains("interrupted"), "{said}");
+    nothing_is_up(&place);
+}
+
+#[test]
+fn an_interrupted_start_leaves_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let file = dir.path().join("net.toml");
+    fs::write(&file, "[node.a]\n[node.b]\nwait = ['tcp 9']\n").expect("write");
+    let file = file.to_str().expect("UTF-8");
+    for number in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        interrupt(&["compose", "up", file], "b", number);
+        interrupt(&["up", "a", "--wait", "tcp:9"], "a", number);
+    }
 }
 
 #[test]

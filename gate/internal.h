@@ -281,6 +281,7 @@ bool stop_is_mark(const siginfo_t *info);
 void stop_forked(void);
 
 /* limits.c */
+char process_state(s32 pid);	/* the letter of /proc/PID/stat; 0: it is gone; '?': the host does not say */
 bool limits_is_death(const siginfo_t *info);	/* this signal stands for a SIGKILL */
 bool limits_is_mark(const siginfo_t *info);	/* it was for the gate alone */
 long limits_pdeath(const struct gate_regs *r);	/* PR_SET_PDEATHSIG PR_GET_PDEATHSIG */

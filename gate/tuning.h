@@ -24,6 +24,9 @@
  */
 #define CPUID_SLOW_NS		1000
 
+/* Nanoseconds between two looks whether a keeper that does not answer a program is stopped. Chosen. apps::up_stopped. */
+#define JOIN_LOOK_NS		500000000L
+
 /*
  * For a SIGKILL within the node. How many turns of how many nanoseconds the vCPU is waited for; with several vCPUs, turns before
  * the others are given back. Chosen: 0.2 s, longer than any call takes. tests/run storm, gate policy/kills.

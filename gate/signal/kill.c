@@ -128,7 +128,7 @@ static long read_proc(const char *path, char *text, size_t size)
  * The letter of a process's state; 0: it is gone; '?': the host does not say, as in a sandbox,
  * so that all the time is waited that it may take.
  */
-static char state_of(s32 pid)
+char process_state(s32 pid)
 {
 	char path[64], text[128], *p;
 	long n;
@@ -151,7 +151,7 @@ static void target_stops(s32 pid)
 	int i;
 
 	for (i = 0; i < KILL_STOP_NAPS; i++) {
-		state = state_of(pid);
+		state = process_state(pid);
 		if (!state || state == 'T' || state == 't' || state == 'Z')
 			break;
 		host_syscall2(__NR_nanosleep, (long)&nap, 0);

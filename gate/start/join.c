@@ -7,13 +7,16 @@
  * the reply said stands at the head of the region.
  */
 #include "internal.h"
+#include "tuning.h"
 #include <linux/if_xdp.h>
+#include <linux/poll.h>
 #include <linux/un.h>
 
 #define REGION_PROT	(PROT_READ | PROT_WRITE)
 #define HOST_SOCK_SEQPACKET	5
 #define HOST_SOL_SOCKET		1
 #define HOST_SCM_RIGHTS		1
+#define HOST_SO_PEERCRED	17
 #define FDS_BEFORE_PORTS	2	/* the region, the socket to the keeper */
 #ifndef MADV_DONTDUMP
 #define MADV_DONTDUMP	16	/* asm-generic/mman-common.h */
@@ -136,6 +139,31 @@ static long connect_to(const char *path)
 	return fd;
 }
 
+/* A keeper that is stopped answers when it goes on: a person is told, and may wait. */
+static void wait_for_keeper(int sock)
+{
+	struct pollfd fd = { .fd = sock, .events = POLLIN };
+	struct { s32 pid; u32 uid, gid; } peer;
+	u32 len = sizeof(peer);
+	bool said = false;
+	char state;
+
+	if (host_syscall5(__NR_getsockopt, sock, HOST_SOL_SOCKET, HOST_SO_PEERCRED, (long)&peer, (long)&len))
+		return;
+	for (;;) {
+		struct timespec turn = { .tv_nsec = JOIN_LOOK_NS };	/* the host writes there */
+
+		if (host_syscall5(__NR_ppoll, (long)&fd, 1, (long)&turn, 0, 8))
+			return;
+		state = process_state(peer.pid);
+		if (said || (state != 'T' && state != 't'))
+			continue;
+		gate_warn("the node's process %d is stopped: `kill -CONT %d' lets it go on, `ring3 down' ends it; still waiting",
+			  peer.pid, peer.pid);
+		said = true;
+	}
+}
+
 static int receive(int sock, struct ring3_join_reply *reply,
 		   int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX])
 {
@@ -197,6 +225,7 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	ret = host_syscall6(__NR_sendto, sock, (long)&request, sizeof(request), 0x4000, 0, 0);
 	if (ret != sizeof(request))
 		gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
+	wait_for_keeper(sock);
 	ret = receive(sock, &reply, fds);
 	host_syscall1(__NR_close, sock);
 	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + FDS_BEFORE_PORTS)

@@ -26,6 +26,8 @@ const KEEPER_PATIENCE: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
 };
+/// How often to look whether a node that does not answer is stopped.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const DOWN_TURN: Duration = Duration::from_millis(2);
 
 /// One of this user's nodes.
@@ -203,14 +205,17 @@ impl Client {
         request: &Request,
         patience: Duration,
     ) -> Result<Reply> {
-        if let Some(why) = stopped(stream) {
-            return Err(self.no_answer(&why));
-        }
         let exchange = || {
             stream.set_read_timeout(Some(patience))?;
             stream.set_write_timeout(Some(patience))?;
-            write_line(stream, request)?;
-            read_line(stream)
+            if stopped(stream).is_none() {
+                write_line(stream, request)?;
+                wait_for_answer(stream, patience);
+            }
+            match stopped(stream) {
+                Some(_) if !has_answer(stream, Duration::ZERO) => Err(ErrorKind::WouldBlock.into()),
+                _ => read_line(stream),
+            }
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
             ErrorKind::WouldBlock => self.no_answer(&late(stream, patience)),
@@ -313,8 +318,28 @@ fn stopped(stream: &UnixStream) -> Option<String> {
     })
 }
 
+fn has_answer(stream: &UnixStream, limit: Duration) -> bool {
+    let limit = Timespec {
+        tv_sec: limit.as_secs() as i64,
+        tv_nsec: limit.subsec_nanos().into(),
+    };
+    // Whatever else it returns, reading says better.
+    poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)) != Ok(0)
+}
+
+/// Waits for the answer, for so long, and for no node whose process has been stopped meanwhile.
+fn wait_for_answer(stream: &UnixStream, patience: Duration) {
+    let start = Instant::now();
+    while start.elapsed() < patience && !has_answer(stream, LOOK_AGAIN) && stopped(stream).is_none()
+    {
+    }
+}
+
 /// Why there is no answer in time, and how to be rid of the node all the same.
 fn late(stream: &UnixStream, patience: Duration) -> String {
+    if let Some(why) = stopped(stream) {
+        return why;
+    }
     let seconds = patience.as_secs();
     match socket_peercred(stream) {
         Ok(peer) => format!(

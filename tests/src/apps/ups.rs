@@ -177,15 +177,15 @@ fn interrupted() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// The keeper is stopped: `ls` says so at once and what to do, and `down` ends the node.
+/// The keeper is stopped: `ls` says so at once and what to do, `exec` says so and waits, and `down` ends the node.
 fn stopped() -> Checked {
     let node = Node::up(&[])?;
     let (keeper, _) = stat(&node.name).ok_or("it is not up")?;
-    kill(keeper, Signal::STOP)?;
-    std::thread::sleep(Duration::from_millis(100));
+    stop(keeper)?;
     let start = Instant::now();
     let ls = exec::run(&mut ring3(["ls"]), SHORT)?;
     let took = start.elapsed();
+    waits_for_stopped(&node, keeper)?;
     let line = ls.stdout.lines().find(|line| line.contains(&node.name));
     let says = line.is_some_and(|line| line.contains(&format!("kill -CONT {keeper}")));
     let down = node.down()?;
@@ -196,6 +196,41 @@ fn stopped() -> Checked {
     })?;
     ensure(down.ok() && !is_there(keeper), || down.report())?;
     Ok(Verdict::Passed)
+}
+
+/// Stops a process, and returns when it is stopped.
+fn stop(pid: i64) -> Result<(), String> {
+    kill(pid, Signal::STOP)?;
+    let is_stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        stat.rsplit(") ")
+            .next()
+            .unwrap_or_default()
+            .starts_with('T')
+    };
+    ensure(until(SHORT, is_stopped), || format!("{pid} does not stop"))
+}
+
+/// A program that is to join tells who is stopped, and starts when the keeper goes on.
+fn waits_for_stopped(node: &Node, keeper: i64) -> Result<(), String> {
+    let folder = Scratch::in_memory()?;
+    let said = folder.file("said");
+    let file = std::fs::File::create(&said).map_err(|e| e.to_string())?;
+    let mut command = ring3(["exec", &node.name, "--", "true"]);
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file);
+    let mut group = Group::spawn(&mut command)?;
+    let remedy = format!("kill -CONT {keeper}");
+    let says = || std::fs::read_to_string(&said).is_ok_and(|text| text.contains(&remedy));
+    let told = until(SHORT, says);
+    kill(keeper, Signal::CONT)?;
+    let end = group.wait(SHORT);
+    stop(keeper)?;
+    ensure(told && end == Some(End::Exit(0)), || {
+        format!("told: {told}, then {end:?}")
+    })
 }
 
 /// `suspend` in `ring3 run -- bash`: the shell outside has the terminal, and can fetch it back.

@@ -285,8 +285,12 @@ char process_state(s32 pid);	/* the letter of /proc/PID/stat; 0: it is gone; '?'
 bool limits_is_death(const siginfo_t *info);	/* this signal stands for a SIGKILL */
 bool limits_is_mark(const siginfo_t *info);	/* it was for the gate alone */
 long limits_pdeath(const struct gate_regs *r);	/* PR_SET_PDEATHSIG PR_GET_PDEATHSIG */
-u64 limits_room(u64 size, u64 text, u32 windows);
-void limits_joined(struct ring3_proc *proc, u64 room);
+struct limits_room {
+	u64 as, data;		/* bytes by which the host's limits have been raised */
+};
+void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room);
+void limits_joined(struct ring3_proc *proc, const struct limits_room *room);
+bool limits_grow(u64 size);	/* the gate needs so much memory more than the host lets it have */
 void limits_fork(struct ring3_proc *child);
 void limits_forked(void);
 void limits_start(bool fresh);

@@ -25,6 +25,11 @@ static char *fresh[CLASS_MAX + 1] GATE_TABLE;		/* never touched yet */
 static size_t left[CLASS_MAX + 1] GATE_TABLE;
 static u64 bump = HEAP_BASE;
 
+static long own_pages(u64 hint, size_t size)
+{
+	return host_syscall6(__NR_mmap, hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
 void *gate_pages(size_t size)
 {
 	u64 hint;
@@ -34,8 +39,9 @@ void *gate_pages(size_t size)
 	hint = __atomic_fetch_add(&bump, size + GATE_PAGE, __ATOMIC_RELAXED);
 	if (hint + size > RING3_SPACE_BASE)
 		hint = 0;	/* the range is used up: anywhere will do */
-	p = host_syscall6(__NR_mmap, hint, size, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	p = own_pages(hint, size);
+	if (unlikely(p == -ENOMEM) && limits_grow(size))
+		p = own_pages(hint, size);
 	return HOST_IS_ERR(p) ? NULL : (void *)p;
 }
 

@@ -19,9 +19,10 @@
  * notes a SIGKILL, as if that had come: whoever is in the image or the gate comes out first, then the process ends
  * by SIGKILL (fatal() in sigframe.c).
  *
- * RLIMIT_AS: what the node has mapped is not the program's. The host's limit is the program's and as much more as
- * the process has mapped of the node (AS_PAGES); what it is told and asks is that much less. Who joins under a hard
- * limit that it may not raise keeps the host's, and has the node's memory counted.
+ * RLIMIT_AS, RLIMIT_DATA: what node and gate have mapped is not the program's. The host's limit is the program's and as
+ * much more as the process has mapped of theirs (AS_PAGES); what it is told and asks is that much less. Root's RLIMIT_AS
+ * grows with the gate's memory. Who joins under a hard limit that it may not raise keeps the host's, and has that
+ * memory counted.
  *
  * What has to be known of a process lies in its ring3_proc, where exec leaves it and other processes of the node find it.
  */
@@ -38,7 +39,10 @@
 #define HOST_TIMER_ABSTIME	1
 #define SI_TIMER_CODE	(-2)
 #define CPU_TIMER_WANTED	(~0u)
-#define GATE_AS_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
+#define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
+#define GATE_GROW_BYTES	(1ULL << 20)		/* of further threads: some 250 KiB each */
+#define GATE_DATA_BYTES	(16ULL << 20)		/* of that what RLIMIT_DATA counts, with some 50 threads */
+#define DATA_RAISED	(1U << 31)		/* in AS_PAGES: the host's RLIMIT_DATA is above the program's */
 
 /* In the order of struct sigevent. */
 struct host_sigevent {
@@ -198,57 +202,103 @@ static u64 minus(u64 limit, u64 less)
 	return limit == ~0ULL ? limit : limit > less ? limit - less : 0;
 }
 
-static u64 as_of(const struct ring3_proc *proc)
+/* By how much the host's limit is above the program's. */
+static u64 extra_of(struct ring3_proc *proc, u32 what)
 {
-	return proc ? (u64)READ_ONCE(proc->as_pages) * GATE_PAGE : 0;
+	u32 pages = proc ? READ_ONCE(proc->as_pages) : 0;
+
+	if (what == RLIMIT_DATA)
+		return pages & DATA_RAISED ? GATE_DATA_BYTES : 0;
+	return (u64)(pages & ~DATA_RAISED) * GATE_PAGE;
+}
+
+static void extra_is(struct ring3_proc *proc, u32 what, u64 more)
+{
+	u32 pages = READ_ONCE(proc->as_pages), new;
+
+	do {
+		if (what == RLIMIT_AS)
+			new = (pages & DATA_RAISED) | more / GATE_PAGE;
+		else
+			new = more ? pages | DATA_RAISED : pages & ~DATA_RAISED;
+	} while (!__atomic_compare_exchange_n(&proc->as_pages, &pages, new, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED));
 }
 
 static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
 {
-	*more = page_align(size + text + windows * page_align(RING3_LINK_BYTES) + GATE_AS_BYTES);
-	return *more / GATE_PAGE < 1ULL << 32;
+	*more = page_align(size + text + windows * page_align(RING3_LINK_BYTES) + GATE_OWN_BYTES);
+	return *more / GATE_PAGE < DATA_RAISED;
 }
 
-/* Before the node is mapped; returns by how much the limit has been raised. */
-u64 limits_room(u64 size, u64 text, u32 windows)
+/* Whether the host's limit of this process could be raised; without a limit there is nothing to raise. */
+static bool raise(u32 what, u64 more)
 {
-	struct rlimit64 lim, wide;
+	struct rlimit64 lim, seen, wide;
+
+	if (host_syscall4(__NR_prlimit64, 0, what, 0, (long)&lim) || lim.rlim_cur == ~0ULL)
+		return false;
+	for (;;) {
+		wide = (struct rlimit64){ plus(lim.rlim_cur, more), plus(lim.rlim_max, more) };
+		/* Only root raises the hard one. */
+		if (host_syscall4(__NR_prlimit64, 0, what, (long)&wide, (long)&seen))
+			return false;
+		if (seen.rlim_cur == lim.rlim_cur && seen.rlim_max == lim.rlim_max)
+			return true;
+		lim = seen;	/* another thread has raised it meanwhile, which is undone by now */
+	}
+}
+
+/* Before the node is mapped. */
+void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room)
+{
 	u64 more;
 
-	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_AS, 0, (long)&lim) || lim.rlim_cur == ~0ULL ||
-	    !as_wants(size, text, windows, &more))
-		return 0;
-	wide = (struct rlimit64){ plus(lim.rlim_cur, more), plus(lim.rlim_max, more) };
-	if (!host_syscall4(__NR_prlimit64, 0, RLIMIT_AS, (long)&wide, 0))
-		return more;
-	/* Only root raises the hard one. */
-	return 0;
+	room->as = as_wants(size, text, windows, &more) && raise(RLIMIT_AS, more) ? more : 0;
+	room->data = raise(RLIMIT_DATA, GATE_DATA_BYTES) ? GATE_DATA_BYTES : 0;
 }
 
-/* The block is known of the process whose limit that was. */
-void limits_joined(struct ring3_proc *proc, u64 room)
+/* The block is known of the process whose limits these were. */
+void limits_joined(struct ring3_proc *proc, const struct limits_room *room)
 {
-	proc->as_pages = room / GATE_PAGE;
+	proc->as_pages = 0;
+	extra_is(proc, RLIMIT_AS, room->as);
+	extra_is(proc, RLIMIT_DATA, room->data);
+}
+
+/*
+ * The host refuses memory of the gate's own: may it be asked again? Each thread takes some, and what the program was
+ * given is used up by its own.
+ */
+bool limits_grow(u64 size)
+{
+	u64 more = page_align(size) + GATE_GROW_BYTES;
+
+	if (!gate.region || !gate_thread() || !extra_of(own_proc(), RLIMIT_AS) || !raise(RLIMIT_AS, more))
+		return false;
+	__atomic_fetch_add(&own_proc()->as_pages, more / GATE_PAGE, __ATOMIC_SEQ_CST);
+	return true;
 }
 
 /*
  * Not where there is a limit of the host's that the node counts for; nor in a process that has none, whose first one
  * this is, and which has mapped as much as this one.
  */
-static u64 as_extra(struct ring3_proc *proc, s32 pid, bool sets)
+static u64 extra_for(struct ring3_proc *proc, s32 pid, u32 what, bool sets)
 {
-	u64 more = as_of(proc);
+	u64 more = extra_of(proc, what);
 	struct rlimit64 lim;
 
 	if (more || !proc || !gate.region || !sets ||
-	    host_syscall4(__NR_prlimit64, pid, RLIMIT_AS, 0, (long)&lim) || lim.rlim_max != ~0ULL)
+	    host_syscall4(__NR_prlimit64, pid, what, 0, (long)&lim) || lim.rlim_max != ~0ULL)
 		return more;
+	if (what == RLIMIT_DATA)
+		return GATE_DATA_BYTES;
 	if (!as_wants(gate.region->size, gate.text_end - gate.text_start, __builtin_popcountl(gate.links), &more))
 		return 0;
 	return more;
 }
 
-static long as_limit(s32 pid, u64 set, u64 get)
+static long space_limit(s32 pid, u32 what, u64 set, u64 get)
 {
 	struct ring3_proc *proc = proc_by_pid(pid);
 	struct rlimit64 new, old;
@@ -257,18 +307,18 @@ static long as_limit(s32 pid, u64 set, u64 get)
 
 	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
 		return -EFAULT;
-	more = as_extra(proc, pid, set);
+	more = extra_for(proc, pid, what, set);
 	if (set && new.rlim_cur <= new.rlim_max) {
 		new.rlim_cur = plus(new.rlim_cur, more);
 		new.rlim_max = plus(new.rlim_max, more);
 	}
-	ret = host_syscall4(__NR_prlimit64, pid, RLIMIT_AS, set ? (long)&new : 0, (long)&old);
+	ret = host_syscall4(__NR_prlimit64, pid, what, set ? (long)&new : 0, (long)&old);
 	if (ret)
 		return ret;
-	old.rlim_cur = minus(old.rlim_cur, as_of(proc));
-	old.rlim_max = minus(old.rlim_max, as_of(proc));
+	old.rlim_cur = minus(old.rlim_cur, extra_of(proc, what));
+	old.rlim_max = minus(old.rlim_max, extra_of(proc, what));
 	if (set && proc)
-		WRITE_ONCE(proc->as_pages, more / GATE_PAGE);
+		extra_is(proc, what, more);
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
 }
 
@@ -305,8 +355,8 @@ long do_rlimit(struct gate_regs *r)
 	u64 set = wide ? r->a[2] : r->nr == __NR_setrlimit ? r->a[1] : 0;
 	u64 get = wide ? r->a[3] : r->nr == __NR_getrlimit ? r->a[1] : 0;
 
-	if (what == RLIMIT_AS && (wide || set || get))
-		return as_limit(pid, set, get);
+	if ((what == RLIMIT_AS || what == RLIMIT_DATA) && (wide || set || get))
+		return space_limit(pid, what, set, get);
 	if (what == RLIMIT_CPU)
 		return cpu_limit(r, pid, set);
 	return gate_host_regs(r);

@@ -216,7 +216,7 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	u32 i, windows = 0;
 	struct ring3_thread *t;
 	long sock, ret;
-	u64 room;
+	struct limits_room room;
 
 	if (!path)
 		gate_die(125, RING3_ENV_NODE " is not set: use `ring3 run' or `ring3 exec'");
@@ -238,12 +238,12 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	keep(fds[1], GATE_FD_KEEPER);
 	for (i = 0; i < reply.nports; i++)
 		windows += reply.ports[i].kind == RING3_PORT_LINK || reply.ports[i].kind == RING3_PORT_XDP;
-	room = limits_room(reply.size, reply.text_end - reply.text_start, windows);
+	limits_room(reply.size, reply.text_end - reply.text_start, windows, &room);
 	map_region(reply.base, reply.size, reply.text_start, reply.text_end);
 	check_up(reply.node);
 	t = (struct ring3_thread *)reply.thread;
 	proc = (struct ring3_proc *)t->proc;
-	limits_joined(proc, room);
+	limits_joined(proc, &room);
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		proc->port_fd[i] = -1;
 	for (i = 0; i < reply.nports; i++) {

@@ -126,7 +126,7 @@ void cred_align(const u64 *auxv);
 void cred_of_file(int fd);
 bool cred_host_ignores_set_id(const struct stat *st);	/* ... bits of a file */
 
-/* ---- calls (call.c, entry.S) ---- */
+/* ---- calls (image.c, host.S) ---- */
 
 /*
  * Calls the image on this thread. Signals that the node raised have been
@@ -249,7 +249,7 @@ void gate_sigmask_end(long ret);
 void gate_hostmask_begin(u64 user);
 void gate_hostmask_end(long ret);
 
-/* ---- program (exec.c) ---- */
+/* ---- program (exe.c) ---- */
 
 /* The running program's file, absolute; what /proc/self/exe has to say. */
 const char *gate_exe_file(char *buf, size_t size);

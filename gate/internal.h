@@ -133,6 +133,7 @@ struct gate_state {
 	u64 enter;
 	u64 (*fixup)(u64 rip);
 	bool sim;			/* time is virtual: sim.c */
+	void (*nap)(u64 *ns);		/* ... then it is sim_nap() */
 	u64 links;			/* ports whose memory is mapped, a bit each */
 	u32 threads;			/* live threads in this address space */
 	u64 processes;			/* ever made that had it; 1: nobody but us */
@@ -238,18 +239,25 @@ void gate_adopt(const char *path, const char *how) __attribute__((noreturn));
 /* Takes over what the gate before exec left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
 
-/* thread.c */
+/* area.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);
 struct gate_tcb *tcb_first(struct ring3_thread *t);
+void tcb_free(struct gate_tcb *tcb);
+struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
+void areas_fork(enum gate_fork_phase phase);
+void areas_forget(struct gate_tcb *own);
+void vfork_done(struct ring3_thread *t);	/* who waits for it in CLONE_VFORK need not any more */
+
+/* image.c */
+long image_call_as(struct ring3_thread *t, long nr, long a);
+
+/* thread.c */
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt);
 void gate_child_start(void *child) __attribute__((noreturn));
-void vfork_done(struct ring3_thread *t);	/* who waits for it in CLONE_VFORK need not any more */
 struct ring3_thread *null_thread_new(void);	/* node-less test build */
-long image_call_as(struct ring3_thread *t, long nr, long a);
 
 void counts_print(void);
 u32 thread_others(void);			/* threads beside this one, hidden ones included */
-struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
 
 /* stat.c */
 void stat_flush(void);
@@ -308,7 +316,6 @@ static inline bool seccomp_active(const struct gate_tcb *tcb)
 }
 long seccomp_prctl(struct gate_regs *r);	/* PR_SET_SECCOMP */
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent);
-void seccomp_forget(struct gate_tcb *tcb);
 void seccomp_fork(enum gate_fork_phase phase);
 long seccomp_save(void);			/* before exec: 1 if there is something to restore */
 void seccomp_restore(void);

@@ -14,14 +14,14 @@ void gate_lock(struct gate_mutex *m)
 					       __ATOMIC_RELAXED)))
 		return;
 	while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE))
-		if (unlikely(gate.sim))		/* its holder may have lost the turn in a call of the node's */
-			sim_nap(&nap);
+		if (unlikely(gate.nap))		/* its holder may have lost the turn in a call of the node's */
+			gate.nap(&nap);
 		else
 			host_syscall4(__NR_futex, (long)&m->word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0);
 }
 
 void gate_unlock(struct gate_mutex *m)
 {
-	if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2 && likely(!gate.sim))
+	if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2 && likely(!gate.nap))
 		host_syscall3(__NR_futex, (long)&m->word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1);
 }

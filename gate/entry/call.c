@@ -1,88 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * call.c - into the image and out of the gate
+ * call.c - a call of the program, from its site and back to it
  */
 #include "signal/signals.h"
-#include "ring3_lock.h"
-
-#ifdef GATE_NO_NODE
-/* The test build has no image: tasks come from the heap, nothing else exists. */
-static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
-			struct ring3_thread *t)
-{
-	(void)a, (void)b, (void)c, (void)d, (void)e, (void)f, (void)t;
-	gate_thread()->inside = 0;
-	switch (nr) {
-	case RING3_NR_CLONE:
-		return (long)null_thread_new();
-	case RING3_NR_EXIT:
-	case RING3_NR_EXIT_GROUP:
-	case RING3_NR_EXEC:
-		return 0;
-	}
-	return -ENOSYS;
-}
-#else
-#define image_enter gate_enter_raw
-#endif
-
-/* Unless another thread ends the process: then here is no further. See stop.c. */
-static void go_inside(void)
-{
-	struct ring3_thread *t = gate_thread();
-
-	do {
-		WRITE_ONCE(t->inside, 1);
-		barrier();
-	} while (unlikely(READ_ONCE(gate_stopper)) && stop_entering(t));
-}
-
-/*
- * What the gate does may take several calls. The node asks once for each signal that its task stops to wait; one that came
- * in a call which does not wait has been asked for in vain, but is noted still.
- */
-static void ask_again(struct ring3_thread *t)
-{
-	if (unlikely(READ_ONCE(t->sigpending)))
-		r3_word_set(&t->word, RING3_WORD_SIGNAL);
-}
-
-long image_call(long nr, long a, long b, long c, long d, long e, long f)
-{
-	struct ring3_thread *t = gate_thread();
-	long ret;
-
-	go_inside();
-	ask_again(t);
-	ret = image_enter(nr, a, b, c, d, e, f, t);
-	if (unlikely(READ_ONCE(gate_tcb()->stop)))
-		stop_park();
-	if (unlikely(READ_ONCE(t->nsig)))
-		signal_drain_node();
-	if (unlikely(ret == -EIO))
-		end_look();
-	if (unlikely(ret == -ERESTART_RESTARTBLOCK)) {
-		gate_tcb()->restart_node = 1;
-		gate_tcb()->restart.go_on = NULL;
-	}
-	return ret;
-}
-
-/* As image_call, for a thread block other than the caller's that nobody else runs on yet. */
-long image_call_as(struct ring3_thread *t, long nr, long a)
-{
-	go_inside();
-	return image_enter(nr, a, 0, 0, 0, 0, 0, t);
-}
-
-/*
- * Was the call cut short by nothing that the program would see: a stop that was taken back, or a signal without
- * a handler? Then one that holds what it might not get a second time keeps that, and is made again at once.
- */
-bool gate_call_goes_on(long ret)
-{
-	return unlikely(ret == -ERESTARTSYS || ret == -ERESTARTNOINTR) && !signal_pending(gate_tcb());
-}
 
 long gate_restart_syscall(struct gate_regs *r)
 {

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * thread.c - threads, processes and their ends
- *
- * Each thread has an area of gate memory: its struct gate_tcb, the alternate stack for the
- * host's handlers, the gate stack for rewritten sites. Areas are pooled; the last
- * thing a thread does is to mark its own as free.
+ * thread.c - threads, processes and their ends; area.c has what the gate keeps for each
  *
  * A new thread or vfork child shares our memory, so it starts on its own area, with a copy of
  * the program's context made beforehand. A fork child has a copy of everything and
@@ -18,15 +14,8 @@
 #include <linux/prctl.h>
 #include <linux/wait.h>
 
-#define AREA_BYTES	(256UL << 10)
-#define TCB_BYTES	(2 * GATE_PAGE)
-#define AREAS_MAX	32768
-#define SIGNAL_BYTES	(AREA_BYTES - GATE_STACK_BYTES - TCB_BYTES - 2 * GATE_PAGE)
 #define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUSER)
-#ifndef ARCH_SHSTK_ENABLE
-#define ARCH_SHSTK_ENABLE	0x5001
-#endif
 #ifndef CLONE_CLEAR_SIGHAND
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
@@ -35,124 +24,6 @@
 _Static_assert(THREAD_NSIG == THREAD_SIGPENDING + 4, "ring3.abi");
 _Static_assert(offsetof(struct gate_regs, stub) == REGS_STUB, "asm_defs.h");
 _Static_assert(offsetof(struct gate_regs, uctx) == REGS_BYTES, "asm_defs.h");
-_Static_assert(sizeof(struct gate_tcb) <= TCB_BYTES, "area layout");
-_Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
-
-/* Areas ever made; each is in use while its busy word is set. That of the first thread is here already. */
-static struct gate_tcb first_tcb;
-static struct gate_tcb *areas[AREAS_MAX] GATE_TABLE;
-static u32 areas_used = 1;
-static struct gate_mutex areas_lock;
-
-static struct gate_tcb *area_at(u32 i)
-{
-	return i ? areas[i] : &first_tcb;
-}
-
-/*
- * [ tcb | guard | altstack | guard | gate stack ]
- */
-static struct gate_tcb *area_map(void)
-{
-	char *area = gate_pages(AREA_BYTES);
-	struct gate_tcb *tcb = (struct gate_tcb *)area;
-
-	if (!area)
-		return NULL;
-	tcb->altstack = area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE - ALTSTACK_BYTES;
-	tcb->stack_top = area + AREA_BYTES - REGS_ABOVE;
-	host_syscall3(__NR_mprotect, (long)area + TCB_BYTES, GATE_PAGE, PROT_NONE);
-	host_syscall3(__NR_mprotect, (long)area + AREA_BYTES - GATE_STACK_BYTES - GATE_PAGE, GATE_PAGE,
-		      PROT_NONE);
-	return tcb;
-}
-
-/* All but where its stacks are. */
-static void tcb_clear(struct gate_tcb *tcb)
-{
-	char *altstack = tcb->altstack, *stack_top = tcb->stack_top;
-
-	seccomp_forget(tcb);
-	memset(tcb, 0, sizeof(*tcb));
-	tcb->altstack = altstack;
-	tcb->stack_top = stack_top;
-}
-
-/*
- * A process that has our memory can't give its areas back when it is killed, executes a program, or ends
- * with threads. They are looked at when another area would have to be made; a vfork child's is its parent's business.
- */
-static bool area_left(const struct gate_tcb *tcb)
-{
-	const struct ring3_thread *t = tcb->thread;
-	u32 tid = READ_ONCE(tcb->tid);
-
-	if (likely(tcb->process == gate_tcb()->process) || tcb->lent || !tid)
-		return false;
-	return (READ_ONCE(t->tid) == tid && READ_ONCE(t->gate[WORD_TCB]) != (u64)tcb) ||
-	       host_syscall2(__NR_tkill, tid, 0) == -ESRCH;
-}
-
-u64 gate_process(void)
-{
-	return gate_tcb()->process;
-}
-
-struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
-{
-	struct gate_tcb *tcb = NULL;
-	u32 i;
-
-	gate_lock(&areas_lock);
-	for (i = 0; i < areas_used && !tcb; i++)
-		if (!__atomic_load_n(&area_at(i)->busy, __ATOMIC_ACQUIRE))
-			tcb = area_at(i);
-	for (i = 0; i < areas_used && !tcb && unlikely(READ_ONCE(gate.processes) > 1); i++) {
-		if (area_left(area_at(i))) {
-			tcb = area_at(i);
-			__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
-		}
-	}
-	if (!tcb && areas_used < AREAS_MAX) {
-		tcb = area_map();
-		if (tcb)
-			areas[areas_used++] = tcb;
-	}
-	if (tcb) {
-		tcb_clear(tcb);
-		tcb->process = process;
-		tcb->busy = 1;
-	}
-	gate_unlock(&areas_lock);
-	if (!tcb)
-		return NULL;
-	memset(tcb->stack_top, 0, REGS_ABOVE);
-	tcb->alt.ss_flags = SS_DISABLE;
-	tcb->thread = t;
-	return tcb;
-}
-
-/* The gate runs on this thread's stack since its first instruction. */
-struct gate_tcb *tcb_first(struct ring3_thread *t)
-{
-	first_tcb.altstack = gate_first_altstack;
-	first_tcb.stack_top = gate_first_stack_top;
-	first_tcb.alt.ss_flags = SS_DISABLE;
-	first_tcb.busy = 1;
-	first_tcb.process = gate.processes = 1;
-	first_tcb.thread = t;
-	return &first_tcb;
-}
-
-struct gate_tcb *thread_area(u32 i)
-{
-	return i < READ_ONCE(areas_used) ? area_at(i) : NULL;
-}
-
-static void tcb_free(struct gate_tcb *tcb)
-{
-	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
-}
 
 /* What a handler looks for by GS. */
 static void thread_words(struct ring3_thread *t, struct gate_tcb *tcb)
@@ -320,14 +191,14 @@ static void fork_hook(enum gate_fork_phase phase)
 		gate_life.fork(phase);
 		seccomp_fork(phase);
 		gate_lock(sighand);	/* others deliver signals by it */
-		gate_lock(&areas_lock);
+		areas_fork(phase);
 		gate_lock(&gate_patch_lock);
 		gate_lock(&gate_heap_lock);
 		return;
 	}
 	gate_unlock(&gate_heap_lock);
 	gate_unlock(&gate_patch_lock);
-	gate_unlock(&areas_lock);
+	areas_fork(phase);
 	gate_unlock(sighand);
 	seccomp_fork(phase);
 	gate_life.fork(phase);
@@ -339,17 +210,6 @@ static void task_undo(struct ring3_thread *t)
 	t->tid = gate_thread()->tid;
 	image_call_as(t, RING3_NR_EXIT, 0);
 	WRITE_ONCE(t->tid, 0);		/* nobody's: the block can be used again */
-}
-
-/* In a fork child every other thread's area is garbage. */
-static void areas_forget(struct gate_tcb *own)
-{
-	u32 i;
-
-	for (i = 0; i < areas_used; i++)
-		if (area_at(i) != own)
-			area_at(i)->busy = 0;
-	gate.threads = 1;
 }
 
 /* Before anybody can have it from us. */
@@ -388,14 +248,6 @@ static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
 		    child_gone(pid))
 			break;
 	}
-}
-
-void vfork_done(struct ring3_thread *t)
-{
-	if (likely(!t->gate[WORD_VFORK]))
-		return;
-	WRITE_ONCE(t->gate[WORD_VFORK], 0);
-	host_syscall3(__NR_futex, (long)&t->gate[WORD_VFORK], FUTEX_WAKE, 1);
 }
 
 static long clone_fork(struct gate_regs *r, struct ring3_thread *t, u64 flags, u64 stack,
@@ -774,47 +626,4 @@ void counts_print(void)
 	gate_warn("pid %ld: %lu traps, %lu sites rewritten, %lu left, %lu faults, %lu signals",
 		  host_syscall0(__NR_getpid), gate.counts[COUNT_TRAPS], gate.counts[COUNT_SITES],
 		  gate.counts[COUNT_REFUSED], gate.counts[COUNT_HLT], gate.counts[COUNT_SIGNALS]);
-}
-
-/* ---- prctl ---- */
-
-long gate_prctl(struct gate_regs *r)
-{
-	if (r->a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
-		gate_warn("the program asked for Syscall User Dispatch, which ring3 needs itself: refused");
-		return -EINVAL;
-	}
-	if (r->a[0] == PR_SET_SECCOMP)
-		return seccomp_prctl(r);
-	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)
-		return limits_pdeath(r);
-	if (gate.sim && r->a[0] == PR_SET_TSC)
-		return r->a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;
-	if (gate.sim && r->a[0] == PR_GET_TSC) {
-		s32 enabled = PR_TSC_ENABLE;
-
-		return gate_copy_out((void *)r->a[1], &enabled, sizeof(enabled)) ? -EFAULT : 0;
-	}
-	if (cred_prctl_is(r->a[0]))
-		return cred_prctl(r);
-	return gate_host_regs(r);
-}
-
-long gate_arch_prctl(struct gate_regs *r)
-{
-	if (r->a[0] == ARCH_SET_GS) {
-		gate_warn("the program asked for the GS base, which ring3 needs itself: refused");
-		return -EPERM;
-	}
-	if (r->a[0] == ARCH_GET_GS) {
-		u64 zero = 0;
-
-		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
-	}
-	/* The image changes stacks as it likes, which a shadow stack is there to forbid. As on a processor without. */
-	if (r->a[0] == ARCH_SHSTK_ENABLE)
-		return -EOPNOTSUPP;
-	if (r->a[0] == ARCH_SET_CPUID && !r->a[1])
-		cpuid_stop();
-	return gate_host_regs(r);
 }

@@ -97,16 +97,10 @@ static void filter_put(struct gate_filter *f)
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent)
 {
 	gate_lock(&list_lock);
+	filter_put(child->filters);	/* of the last thread that had this area */
 	child->filters = filter_get(parent->filters);
 	child->strict = parent->strict;
 	gate_unlock(&list_lock);
-}
-
-/* The area's last thread is gone. */
-void seccomp_forget(struct gate_tcb *tcb)
-{
-	filter_put(tcb->filters);
-	tcb->filters = NULL;
 }
 
 void seccomp_fork(enum gate_fork_phase phase)

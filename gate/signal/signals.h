@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * signals.h - what signal.c, sigframe.c and sigcall.c share
+ * signals.h - what the files of this folder share
  */
 #ifndef GATE_SIGNALS_H
 #define GATE_SIGNALS_H
@@ -67,21 +67,30 @@ static inline void host_default(int sig)
 	host_syscall4(__NR_rt_sigaction, sig, (long)&dfl, 0, 8);
 }
 
-/* signal.c */
+/* disposition.c */
 /* Makes the host's disposition what sh says; returns the handler it had before. */
 u64 signal_host_install(struct gate_sighand *sh, int sig);
 bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig);
+bool signal_ignored(struct gate_sighand *sh, int sig);
 
+/* noted.c */
+void signal_note(const siginfo_t *info, struct ucontext *uc);
 void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
+
+/* signal.c: what the host calls */
+typedef void (*host_handler)(int sig, siginfo_t *info, struct ucontext *uc);
+extern const struct host_handlers {
+	host_handler signal, sigsys, fault;
+	const char *stop, *stop_noted;		/* signal.S: a stop signal that the program has no handler for */
+	void (*restorer)(void);
+} host_handlers;
 
 /* sigframe.c */
 /* Context uc is the program's: runs its handler there, or does what the default is. */
 void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);
 bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp);
 
-/* sigstop.c; gate_on_stop, in entry.S, is the host's handler of a stop signal that the program has no handler for */
-extern const char gate_on_stop[], gate_on_stop_noted[];
-void on_signal(int sig, siginfo_t *info, struct ucontext *uc);
+/* sigstop.c */
 /* A stop signal has come: it is pending on the host once more, unless SIGCONT came meanwhile. */
 void sigstop_raise(int sig);
 void sigstop_taken(void);

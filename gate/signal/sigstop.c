@@ -85,8 +85,8 @@ bool sigstop_continued(const siginfo_t *info, struct ucontext *uc)
 	struct gate_sighand *sh = gate_tcb()->sighand;
 	u64 *word = stopping();
 
-	if (uc->uc_mcontext.rip == (u64)gate_on_stop)
-		uc->uc_mcontext.rip = (u64)gate_on_stop_noted;
+	if (uc->uc_mcontext.rip == (u64)host_handlers.stop)
+		uc->uc_mcontext.rip = (u64)host_handlers.stop_noted;
 	else if (likely(!READ_ONCE(*word)))
 		return false;
 	WRITE_ONCE(*word, STOP_CONTINUED);

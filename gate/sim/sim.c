@@ -130,6 +130,7 @@ void sim_start(void)
 	struct host_sigaction act = { .handler = gate_tcb()->sighand->action[SIGCHLD].handler };
 	u64 mask = 0;
 
+	gate.nap = sim_nap;
 	if (act.handler != (u64)SIG_IGN)
 		act.handler = (u64)SIG_DFL;
 	image_call(__NR_rt_sigaction, SIGCHLD, (long)&act, 0, sizeof(u64), 0, 0);

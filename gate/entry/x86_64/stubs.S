@@ -29,8 +29,8 @@
 #include "asm_defs.h"
 
 	.text
-	.globl	patch_stubs, patch_stubs_end, patch_layout
-	.hidden	patch_stubs, patch_stubs_end, patch_layout
+	.globl	patch_layout
+	.hidden	patch_layout
 
 .macro NUMBER other
 	.if	i < PATCH_SITES
@@ -114,14 +114,12 @@
 
 	.section .rodata
 patch_layout:				/* struct patch_layout[2], patch.c */
-	.text
+	.text				/* from patch_stubs to patch_stubs_end: gate.lds */
 	.balign	64
-patch_stubs:
 	.set	i, 0
 	.rept	2 * PATCH_SITES
 	STUB
 	.set	i, i + 1
 	.endr
-patch_stubs_end:
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * host.S - from C into the image, and to the host where that may wait
+ */
+#include "asm_defs.h"
+
+	.text
+
+/*
+ * long gate_enter_raw(nr, a, b, c, d, e, f, struct ring3_thread *): the
+ * image's enter convention from C's.
+ */
+	.globl	gate_enter_raw
+	.hidden	gate_enter_raw
+	.balign	16
+gate_enter_raw:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %rcx
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+	movq	16(%rsp), %r10
+	subq	$8, %rsp
+	movl	$1, %gs:THREAD_INSIDE
+	callq	*%gs:GATE_WORD(WORD_ENTER)
+	movl	$0, %gs:THREAD_INSIDE
+	addq	$8, %rsp
+	ret
+
+/*
+ * long gate_host(nr, a, b, c, d, e, f): see gate.h. A signal handler that
+ * finds the thread at gate_host_check..gate_host_insn moves it to
+ * gate_host_abort: the call has not begun, or the host was about to restart it.
+ */
+	.globl	gate_host, gate_host_check, gate_host_insn, gate_host_abort
+	.hidden	gate_host, gate_host_check, gate_host_insn, gate_host_abort
+	.balign	16
+gate_host:
+	movq	%rdi, %rax
+	movq	%rsi, %rdi
+	movq	%rdx, %rsi
+	movq	%rcx, %rdx
+	movq	%r8, %r10
+	movq	%r9, %r8
+	movq	8(%rsp), %r9
+gate_host_check:
+	cmpl	$0, %gs:THREAD_SIGPENDING
+	jne	gate_host_abort
+gate_host_insn:
+	syscall
+	ret
+gate_host_abort:
+	movq	$-513, %rax
+	ret
+
+	.section .note.GNU-stack, "", @progbits

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * exe.c - which file this program is: /proc/self/exe
+ */
+#include "internal.h"
+#include <linux/openat2.h>
+
+char gate_exe[PROC_EXE_BYTES] GATE_TABLE;
+
+/*
+ * Would the host call the program by the path that was asked for? It would if that is absolute, has
+ * nothing in it that could be left out, goes through no symbolic link and still leads to the file.
+ */
+static bool asked_is_exe(void)
+{
+	struct open_how how = { .flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_NO_SYMLINKS };
+	struct stat there, here;
+	const char *p;
+	bool same;
+	long fd;
+
+	if (gate.asked[0] != '/' || strlen(gate.asked) >= sizeof(gate_exe))
+		return false;
+	for (p = gate.asked; *p; p++)
+		if (p[0] == '/' && (p[1] == '/' || p[1] == '.'))
+			return false;
+	fd = host_syscall4(__NR_openat2, AT_FDCWD, (long)gate.asked, (long)&how, sizeof(how));
+	if (fd < 0)
+		return false;
+	same = !host_syscall2(__NR_fstat, fd, (long)&there) &&
+	       !host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&here) &&
+	       there.st_dev == here.st_dev && there.st_ino == here.st_ino;
+	host_syscall1(__NR_close, fd);
+	return same;
+}
+
+/*
+ * Absolute path of what runs, for /proc/self/exe. To ask the host takes 20 to 50 us in a new process,
+ * whose entries in /proc have to be made for that, and few programs want to know: so the
+ * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does; what programs that are
+ * linked statically all want to know, mostly without /proc.
+ */
+const char *gate_exe_path(void)
+{
+	char link[64];
+	long n = 0;
+
+	if (gate.exe_known)
+		return gate_exe;
+	if (!asked_is_exe()) {
+		gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+		n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
+				  sizeof(gate_exe) - 1);
+	}
+	if (n <= 0)		/* or no /proc here */
+		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	gate.exe_known = true;
+	return gate_exe;
+}
+
+/*
+ * A path by which the host finds what runs, for calls that follow links: its file may have another
+ * name by now, or none, and its name another file.
+ */
+const char *gate_exe_file(char *buf, size_t size)
+{
+	struct stat st;
+
+	/* Another process may have our descriptors (CLONE_FILES), and put its program there. */
+	if (host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&st) ||
+	    st.st_dev != gate.exe_dev || st.st_ino != gate.exe_ino)
+		return gate_exe_path();
+	gate_format(buf, size, "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
+	return buf;
+}
+
+/* The program's file is at an ordinary number that is about to be closed. */
+void gate_exe_note(int fd)
+{
+	char link[64];
+	long n;
+
+	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe, sizeof(gate_exe) - 1);
+	if (n <= 0)
+		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
+	gate.exe_known = true;
+}
+
+bool gate_path_is_self_exe(const char *path)
+{
+	const char *p = path, *end;
+	u64 pid;
+
+	if (strncmp(p, "/proc/", 6))
+		return false;
+	p += 6;
+	if (!strncmp(p, "self/", 5)) {
+		p += 5;
+	} else if (!strncmp(p, "thread-self/", 12)) {
+		p += 12;
+	} else {
+		pid = gate_strtou(p, 10, &end);
+		if (end == p || *end != '/' || (long)pid != host_syscall0(__NR_getpid))
+			return false;
+		p = end + 1;
+	}
+	return !strcmp(p, "exe");
+}

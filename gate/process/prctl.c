@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * prctl.c - prctl() and arch_prctl(): what would take from the gate what it needs is refused
+ */
+#include "internal.h"
+#include <linux/prctl.h>
+
+#ifndef ARCH_SHSTK_ENABLE
+#define ARCH_SHSTK_ENABLE	0x5001
+#endif
+
+long gate_prctl(struct gate_regs *r)
+{
+	if (r->a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
+		gate_warn("the program asked for Syscall User Dispatch, which ring3 needs itself: refused");
+		return -EINVAL;
+	}
+	if (r->a[0] == PR_SET_SECCOMP)
+		return seccomp_prctl(r);
+	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)
+		return limits_pdeath(r);
+	if (gate.sim && r->a[0] == PR_SET_TSC)
+		return r->a[1] == PR_TSC_ENABLE ? 0 : -EINVAL;
+	if (gate.sim && r->a[0] == PR_GET_TSC) {
+		s32 enabled = PR_TSC_ENABLE;
+
+		return gate_copy_out((void *)r->a[1], &enabled, sizeof(enabled)) ? -EFAULT : 0;
+	}
+	if (cred_prctl_is(r->a[0]))
+		return cred_prctl(r);
+	return gate_host_regs(r);
+}
+
+long gate_arch_prctl(struct gate_regs *r)
+{
+	if (r->a[0] == ARCH_SET_GS) {
+		gate_warn("the program asked for the GS base, which ring3 needs itself: refused");
+		return -EPERM;
+	}
+	if (r->a[0] == ARCH_GET_GS) {
+		u64 zero = 0;
+
+		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
+	}
+	/* The image changes stacks as it likes, which a shadow stack is there to forbid. As on a processor without. */
+	if (r->a[0] == ARCH_SHSTK_ENABLE)
+		return -EOPNOTSUPP;
+	if (r->a[0] == ARCH_SET_CPUID && !r->a[1])
+		cpuid_stop();
+	return gate_host_regs(r);
+}

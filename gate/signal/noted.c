@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * noted.c - signals that have come while the thread was in the gate or the image, until it is on its way out
+ */
+#include "signal/signals.h"
+#include "ring3_lock.h"
+
+u64 signal_block_all(void)
+{
+	u64 set = ~SIG_FORCED, old;
+
+	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&set, (long)&old, sizeof(set));
+	return old;
+}
+
+void signal_set_mask(u64 mask)
+{
+	mask &= ~SIG_FORCED;
+	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask));
+}
+
+/* What the node raised for this thread (SIGPIPE, SIGIO) becomes a signal of the host. */
+void signal_drain_node(void)
+{
+	struct ring3_thread *t = gate_thread();
+	u32 n = READ_ONCE(t->nsig), i;
+
+	if (n > RING3_SIGQ)
+		n = RING3_SIGQ;
+	for (i = 0; i < n; i++) {
+		siginfo_t info;
+
+		memset(&info, 0, sizeof(info));
+		info.si_signo = t->sigq[i].signo & ~RING3_SIG_PROCESS;
+		info.si_code = t->sigq[i].code;
+		if (info.si_signo < 1 || info.si_signo > SIGNALS)
+			continue;
+		if (info.si_signo == SIGKILL)
+			sim_killed();
+		if (info.si_code > 0) {		/* POLL_IN and so on */
+			info.si_fd = t->sigq[i].fd;
+			info.si_band = t->sigq[i].band;
+		} else {
+			info.si_pid = host_syscall0(__NR_getpid);
+			info.si_uid = host_syscall0(__NR_getuid);
+		}
+		/* Another thread may be the one that waits for it. Of a process only the first thread may say POLL_*. */
+		if ((t->sigq[i].signo & RING3_SIG_PROCESS) &&
+		    !host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid), info.si_signo,
+				   (long)&info))
+			continue;
+		raise_info(&info);
+	}
+	WRITE_ONCE(t->nsig, 0);
+}
+
+/* uc is inside the gate: keep the signal for the way out, and all others off. */
+void signal_note(const siginfo_t *info, struct ucontext *uc)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	struct ring3_thread *t = gate_thread();
+	u32 i;
+
+	for (i = 0; i < tcb->npending; i++)
+		if (tcb->pending[i].si_signo == info->si_signo)
+			return;
+	if (tcb->npending == PENDING_MAX)
+		return;		/* can't happen */
+	/* Behind one that came where the gate had all blocked, this may be the first that knows the program's mask. */
+	if (!tcb->npending || tcb->saved_mask == ALL_BLOCKED)
+		tcb->saved_mask = tcb->temp_active ? tcb->temp_orig : uc->uc_sigmask;
+	if (!tcb->npending)
+		tcb->temp_noted = tcb->temp_active | tcb->temp_host;
+	tcb->pending[tcb->npending++] = *info;
+	uc->uc_sigmask = ALL_BLOCKED;
+	WRITE_ONCE(t->sigpending, 1);
+	r3_word_set(&t->word, RING3_WORD_SIGNAL);
+}
+
+void signal_quiet(struct gate_tcb *tcb)
+{
+	struct ring3_thread *t = tcb->thread;
+
+	WRITE_ONCE(t->sigpending, 0);
+	r3_word_clear(&t->word, RING3_WORD_SIGNAL);
+}
+
+/*
+ * Are there noted signals that mean something to the program? Drops the others (their
+ * disposition has changed since) and gives the mask back.
+ */
+bool signal_pending(struct gate_tcb *tcb)
+{
+	struct ring3_thread *t = gate_thread();
+	u32 i, n = READ_ONCE(tcb->npending);
+
+	for (i = 0; i < n; i++) {
+		int sig = tcb->pending[i].si_signo;
+		u64 handler = tcb->sighand->action[sig].handler;
+
+		if (handler > (u64)SIG_IGN || (handler == (u64)SIG_DFL && default_is_death(sig)))
+			return true;
+		if (handler == (u64)SIG_DFL && default_is_stop(sig))
+			sigstop_process(sig);
+	}
+	signal_quiet(tcb);
+	/* None was noted when we looked: one that is now came after, and is not to be dropped. */
+	if (n) {
+		tcb->npending = 0;
+		tcb->temp_noted = 0;
+		signal_set_mask(tcb->saved_mask);
+	}
+	barrier();
+	if (!READ_ONCE(tcb->npending))
+		return false;
+	WRITE_ONCE(t->sigpending, 1);	/* came between */
+	return true;
+}
+
+/* kernel/signal.c's rules for a call that a handler interrupts. */
+bool signal_wants_restart(struct gate_tcb *tcb, long ret)
+{
+	int sig = tcb->pending[0].si_signo;
+
+	if (ret == -ERESTARTNOINTR)
+		return true;
+	return ret == -ERESTARTSYS && (tcb->sighand->action[sig].flags & SA_RESTART);
+}

@@ -135,7 +135,8 @@ fmt: ## format the Rust code
 	@cd bench && cargo fmt --all
 	@cd bench/peers/smoltcp && cargo fmt
 
-lint: ## rustfmt, clippy and shell syntax; warnings are errors
+lint: gate ## rustfmt, clippy, shell syntax, and who calls whom in the gate; warnings are errors
+	@tools/shape --check
 	@cd ring3 && cargo fmt --all --check
 	@cd tests && cargo fmt --all --check
 	@cd bench && cargo fmt --all --check

@@ -44,7 +44,7 @@ class Server:
         self.deaf = []
 
     def sum(self, sock, peer):
-        sock.sendall(f"{read_all(sock)} from {peer[0]}".encode())
+        sock.sendall(f"{read_all(sock)} from {peer[0].removeprefix('::ffff:')}".encode())
 
     def give(self, sock, _):
         sock.sendall(BYTES[:SIZE])
@@ -69,7 +69,8 @@ class Server:
         sock.sendall(self.heard.get(name, b"nothing"))
 
     def listen(self, address, port, answer):
-        sock = socket.create_server((address, port), family=family(address), backlog=512)
+        both = {"family": socket.AF_INET6, "dualstack_ipv6": True} if address == "::" else {"family": family(address)}
+        sock = socket.create_server((address, port), **both, backlog=512)
         threading.Thread(target=self.accept, args=(sock, answer), daemon=True).start()
 
     def accept(self, listener, answer):
@@ -89,6 +90,8 @@ class Server:
 
     def echo(self, address):
         sock = socket.socket(family(address), socket.SOCK_DGRAM)
+        if address == "::":
+            sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         sock.bind((address, ECHO))
         while True:
             data, peer = sock.recvfrom(65536)
@@ -114,8 +117,13 @@ class Client:
     def connect(self, port):
         sock = socket.socket(family(self.address), socket.SOCK_STREAM)
         sock.settimeout(PATIENCE)
-        sock.connect((self.address, port))
+        sock.connect(self.place(port))
         return sock
+
+    def place(self, port):
+        """With the link that an address is of."""
+        kind = socket.SOCK_STREAM
+        return socket.getaddrinfo(self.address, port, family(self.address), kind, 0, socket.AI_NUMERICHOST)[0][4]
 
     def up(self):
         """All bytes arrive; the server hears the end, and its answer comes after it."""
@@ -206,19 +214,57 @@ class Client:
     def published(self, tcp, udp):
         """Asks a server that is the node's, and whom it takes the asker for."""
         with self.connect(tcp) as sock:
+            print("a peer that is gone is", "noticed" if asks_for_life(tcp) else "not noticed")
             sock.sendall(BYTES[:SIZE])
             sock.shutdown(socket.SHUT_WR)
             print("tcp:", sock.recv(100).decode())
         sock = socket.socket(family(self.address), socket.SOCK_DGRAM)
         sock.settimeout(PATIENCE)
         for i in range(100):
-            sock.sendto(BYTES[: i * 90], (self.address, udp))
+            sock.sendto(BYTES[: i * 90], self.place(udp))
             assert sock.recv(65536) == BYTES[: i * 90]
         print("udp: echoed")
+
+def asks_for_life(port):
+    """Whether the host's end of a connection to this port has a timer of TCP's keepalive (2: /proc/net/tcp's `tr`)."""
+    end = time.time() + PATIENCE
+    while time.time() < end:
+        for path in ["/proc/net/tcp", "/proc/net/tcp6"]:
+            with open(path) as lines:
+                for words in (line.split() for line in lines):
+                    if words[1].endswith(f":{port:04X}") and words[3] == "01" and words[5].startswith("02:"):
+                        return True
+        time.sleep(0.05)
+    return False
+
+
+def inspect(pid):
+    """What a process has: mappings of its kernel's text, and kinds of open files."""
+    text, writable = [], []
+    with open(f"/proc/{pid}/maps") as lines:
+        for line in lines:
+            place, rights, offset, _, _, *name = line.split()
+            if not name or not name[0].startswith("/memfd:ring3:"):
+                continue
+            first, last = (int(word, 16) for word in place.split("-"))
+            piece = (int(offset, 16), int(offset, 16) + last - first)
+            if "x" in rights:
+                text.append(piece)
+            if "w" in rights and "s" in rights:
+                writable.append(piece)
+    overlaps = [w for w in writable for t in text if w[0] < t[1] and t[0] < w[1]]
+    print(f"text: {len(text)} mapping, {len(overlaps)} can be written")
+    kinds = set()
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        name = os.readlink(f"/proc/{pid}/fd/{fd}")
+        kinds.add("link" if "ring3-link" in name else name.partition(":[")[0] if ":[" in name and "anon" not in name else name)
+    print("files:", *sorted(kinds))
 
 
 if sys.argv[1] == "serve":
     Server().serve(sys.argv[2:])
+elif sys.argv[1] == "inspect":
+    inspect(sys.argv[2])
 elif sys.argv[1] == "tagged":
     Client(sys.argv[2]).tagged(sys.argv[3])
 elif sys.argv[1] == "published":

@@ -6,6 +6,7 @@
 //! [`Task`]s.
 
 use std::net::IpAddr;
+use std::os::fd::OwnedFd;
 use std::sync::{mpsc, Arc};
 
 use ring3_config::NodeConfig;
@@ -37,16 +38,39 @@ pub struct Inside {
     node: Node,
 }
 
-impl Inside {
-    /// Boots the node for what the keeper has said ([`Talk::hear`]), and links it with the keeper's.
-    pub fn start(plan: &Plan, link: GivenLink) -> Result<Inside> {
-        prepare_thread();
+/// A node that is about to start: all that it needs of the host's files is open.
+#[derive(Debug)]
+pub struct Ready {
+    config: NodeConfig,
+    given: Given,
+}
+
+impl Ready {
+    /// For what the keeper has said ([`Talk::hear`]).
+    pub fn new(plan: &Plan) -> Result<Ready> {
         let mut config = NodeConfig::new(format!("{}.host", plan.node));
         config.image = plan.image.clone();
         config.sysctls = SYSCTLS
             .map(|(key, value)| (key.into(), value.into()))
             .into();
         let given = Given::new(&config)?;
+        Ok(Ready { config, given })
+    }
+}
+
+/// For a gateway's process that has just begun: of what it inherited it keeps standard error and `socket`.
+pub fn close_inherited(socket: &OwnedFd) -> Result<()> {
+    sys::close_inherited(socket).map_err(|why| Error::Host {
+        what: "close what was inherited".into(),
+        why,
+    })
+}
+
+impl Inside {
+    /// Boots the node, and links it with the keeper's.
+    pub fn start(ready: Ready, plan: &Plan, link: GivenLink) -> Result<Inside> {
+        prepare_thread();
+        let Ready { config, given } = ready;
         // Nobody joins.
         let (_, queue) = mpsc::channel();
         let bell = Arc::new(event_fd()?);

@@ -553,6 +553,34 @@ impl Region {
         Ok(window)
     }
 
+    /// Takes from this process for good what could change the kernel's text: its writable alias, and the descriptor of the
+    /// memory, which becomes an event's. For a node that nobody joins. The kernel's jump labels write to a copy from now
+    /// on that nobody executes: the branches stay as they are. So no feature of it that is off may be turned on any
+    /// more; what is done once (DO_ONCE) looks each time whether it was.
+    pub fn fix_text(&self) -> Result<()> {
+        let alias = self.base + RING3_ALIAS_OFFSET + self.text.start;
+        // SAFETY: the alias is a part of the slot that create() reserved. Kernel code alone knows it, and writes there only.
+        unsafe {
+            mmap(
+                alias as *mut c_void,
+                (self.text.end - self.text.start) as usize,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED,
+                &self.memory,
+                self.text.start,
+            )
+        }
+        .map_err(Error::host(
+            "take away the writable alias of a kernel's text",
+        ))?;
+        // The process may be fenced off from all files.
+        let nothing = crate::drivers::event_fd()?;
+        crate::sys::replace(&self.memory, &nothing).map_err(|why| Error::Host {
+            what: "close a node's memory".into(),
+            why,
+        })
+    }
+
     /// Maps a link's memory into port `port`'s window and returns its address.
     pub fn map_link(&self, port: usize, link: BorrowedFd<'_>) -> Result<u64> {
         let window = self.window(port);

@@ -332,6 +332,35 @@ pub(crate) fn keep_only(keep: &OwnedFd) {
     }
 }
 
+/// Number `fd` is a copy of `by` from now on.
+pub(crate) fn replace(fd: &OwnedFd, by: impl AsFd) -> Result<()> {
+    // SAFETY: both are open. Whoever owns the first owns a descriptor afterwards, too.
+    check(unsafe { libc::dup3(by.as_fd().as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) })?;
+    Ok(())
+}
+
+/// For a process that has just begun, with one thread: closes every descriptor but standard error and `keep`, which is none of
+/// the first three. /dev/null takes the places of standard input and output.
+pub(crate) fn close_inherited(keep: &OwnedFd) -> Result<()> {
+    let null = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")?;
+    for standard in [libc::STDIN_FILENO, libc::STDOUT_FILENO] {
+        // SAFETY: no memory is involved, and nobody owns these numbers.
+        check(unsafe { libc::dup2(null.as_raw_fd(), standard) })?;
+    }
+    drop(null);
+    let keep = keep.as_raw_fd() as u32;
+    for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
+        if first <= last {
+            // SAFETY: the process has just begun, so that nothing of it owns these descriptors.
+            check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) as i32 })?;
+        }
+    }
+    Ok(())
+}
+
 /// The smallest timer slack for this thread: timers of the node are exact.
 pub(crate) fn exact_timers() {
     // SAFETY: no memory is involved.

@@ -44,6 +44,11 @@ impl Task {
         Task(thread)
     }
 
+    /// Nothing changes the text of the node's kernel any more, in this process or by it.
+    pub fn fix_text(&self) -> crate::error::Result<()> {
+        self.0.region().fix_text()
+    }
+
     /// Another thread of the same process, with the same descriptors.
     pub fn helper(&mut self) -> Result<Task> {
         let flags = libc::CLONE_THREAD | libc::CLONE_FILES | libc::CLONE_VM | libc::CLONE_SIGHAND;

@@ -11,12 +11,12 @@ use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
 
-use crate::engine::{Caller, Engine, Entry, Pair};
+use crate::engine::{Accepts, Caller, Engine, Entry, Pair};
 use crate::flow::{Flow, HostEnd};
 use crate::hold::{self, Verdict};
 use crate::slab::{Key, Side};
 use crate::stream::Stream;
-use crate::tuning::{DATAGRAMS, FLOWS_MAX};
+use crate::tuning::{ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, DATAGRAMS};
 
 /// <linux/in6.h>; the libc crate has it not for all C libraries.
 const IPV6_TRANSPARENT: i32 = 75;
@@ -70,7 +70,7 @@ impl Engine {
         let to = match self.routes.lead(ends.1) {
             Ok(to) => to,
             Err(why) => {
-                self.refusals.say("tcp", ends.1, why);
+                self.refusals.say("tcp to", ends.1, why);
                 return Some(Verdict::Refuse(Mark::Prohibited));
             }
         };
@@ -115,10 +115,11 @@ impl Engine {
         self.decide(id, Some(verdict));
     }
 
-    /// Connections that programs have made.
-    pub fn accept_all(&mut self, listener: Fd) {
-        loop {
-            match self.task.accept(listener) {
+    /// Connections that programs have made, of one listener.
+    pub fn accept_some(&mut self, at: usize) {
+        self.accepts[at] = Accepts::More;
+        for _ in 0..ACCEPTS {
+            match self.task.accept(self.listeners[at]) {
                 Ok((fd, from)) => {
                     if let Err(why) = self.join(fd, from) {
                         log::debug!("a connection was not relayed: {why}");
@@ -127,7 +128,15 @@ impl Engine {
                     }
                 }
                 Err(Errno(libc::ECONNABORTED | libc::EINTR)) => {}
-                Err(_) => return,
+                Err(Errno(libc::EAGAIN)) => {
+                    self.accepts[at] = Accepts::None;
+                    return;
+                }
+                Err(why) => {
+                    log::debug!("no connection was accepted: {why}");
+                    self.accepts[at] = Accepts::Later;
+                    return;
+                }
             }
         }
     }
@@ -141,7 +150,7 @@ impl Engine {
             let Some(Entry::Caller(caller)) = self.entries.take_out(key) else {
                 return Err(Errno(libc::ECONNRESET));
             };
-            sockopt::set_tcp_nodelay(&caller.host, true)?;
+            ask_for_life(&caller.host)?;
             let stream = Stream::new(fd, caller.host, None).with_ready_host();
             let added = self.feed.add_node(&mut self.task, fd, key.data(Side::Node));
             self.entries.put(key, Entry::Stream(stream));
@@ -151,11 +160,11 @@ impl Engine {
             return Ok(());
         }
         let to = self.routes.lead(to).map_err(|why| {
-            self.refusals.say("tcp", to, why);
+            self.refusals.say("tcp to", to, why);
             Errno(libc::ECONNREFUSED)
         })?;
         let (host, is_connected) = connect(to, SocketType::STREAM)?;
-        sockopt::set_tcp_nodelay(&host, true)?;
+        ask_for_life(&host)?;
         let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
         if let Err(why) = self.watch(key, fd, &host) {
             self.entries.give_back(key);
@@ -191,13 +200,11 @@ impl Engine {
     }
 
     fn begin_flow(&mut self, ends: Pair) -> Result<Key, Errno> {
-        if self.flows.len() >= FLOWS_MAX {
-            return Err(Errno(libc::EMFILE));
-        }
         let to = self.routes.lead(ends.1).map_err(|why| {
-            self.refusals.say("udp", ends.1, why);
+            self.refusals.say("udp to", ends.1, why);
             Errno(libc::ECONNREFUSED)
         })?;
+        self.make_room(false);
         let (host, _) = connect(to, SocketType::DGRAM)?;
         let node = self.speaker(libc::SOCK_DGRAM, ends.1, ends.0)?;
         let key = self.new_flow(node, HostEnd::Own(host), ends)?;
@@ -279,6 +286,15 @@ pub fn socket_for_all(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Err
     };
     task.bind(fd, any)?;
     Ok(fd)
+}
+
+/// A stream of the host's: no bytes wait for others, and a peer that is gone is noticed.
+pub fn ask_for_life(host: &OwnedFd) -> rustix::io::Result<()> {
+    sockopt::set_tcp_nodelay(host, true)?;
+    sockopt::set_tcp_keepidle(host, ALIVE_IDLE)?;
+    sockopt::set_tcp_keepintvl(host, ALIVE_TURN)?;
+    sockopt::set_tcp_keepcnt(host, ALIVE_TURNS)?;
+    sockopt::set_socket_keepalive(host, true)
 }
 
 /// A socket of the host; whether it is connected already.

@@ -50,7 +50,9 @@ impl Ends {
             .find(|(node, _)| node.is_ipv4() == ip.is_ipv4());
         let (node, gateway) = *same.or(self.pairs.first())?;
         let is_ours = self.pairs.iter().any(|(a, b)| *a == ip || *b == ip);
-        let keeps = same.is_some() && !ip.is_loopback() && !is_ours;
+        // An address of one of the host's links means nothing on the node's.
+        let is_of_a_link = matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local());
+        let keeps = same.is_some() && !ip.is_loopback() && !is_ours && !is_of_a_link;
         let name = match keeps {
             true => SocketAddr::new(ip, client.port()),
             false => SocketAddr::new(gateway, 0),
@@ -123,6 +125,18 @@ mod tests {
         let ends = Ends {
             pairs: vec![("10.0.2.15".parse().unwrap(), "10.0.2.2".parse().unwrap())],
         };
+        let both = Ends {
+            pairs: vec![
+                ("10.0.2.15".parse().unwrap(), "10.0.2.2".parse().unwrap()),
+                ("fd00::15".parse().unwrap(), "fd00::2".parse().unwrap()),
+            ],
+        };
+        let of_a_link = "[fe80::1%2]:1000".parse().unwrap();
+        let gateway = (
+            "[fd00::15]:80".parse().unwrap(),
+            "[fd00::2]:0".parse().unwrap(),
+        );
+        assert_eq!(both.lead(of_a_link, 80), Some(gateway));
         let name = |client: &str| {
             ends.lead(client.parse().unwrap(), 80)
                 .unwrap()

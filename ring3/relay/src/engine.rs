@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use ring3_node::task::{Fd, Task};
-use ring3_node::{Errno, News as Said, Plan, Talk};
+use ring3_node::{Errno, Plan, Talk};
 use rustix::net::sockopt;
 
 use crate::begin::socket_for_all;
@@ -16,12 +16,15 @@ use crate::door::{Door, Ends};
 use crate::error::{Error, Result};
 use crate::feed::{Feed, News};
 use crate::flow::Flow;
+use crate::guests::Guests;
 use crate::hold;
 use crate::refusals::Refusals;
 use crate::route::Routes;
 use crate::slab::{Key, Side, Slab};
 use crate::stream::{Next, Stream};
-use crate::tuning::{BACKLOG, CHUNK, SWEEP, UNCLAIMED};
+use crate::tuning::{
+    BACKLOG, CHUNK, FLOWS_MAX, FLOWS_SHARE, GUESTS_MAX, GUESTS_OF_ONE, SWEEP, UNCLAIMED,
+};
 
 /// Data of the engine's own descriptors: generation 0.
 const TALK: u64 = 0;
@@ -50,6 +53,16 @@ pub enum Entry {
     Door(Rc<Door>),
 }
 
+/// What a listener of the node's may have, whose edge is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Accepts {
+    None,
+    /// Others have their turn first.
+    More,
+    /// It could not be accepted, for want of a descriptor most likely: the next sweep looks again.
+    Later,
+}
+
 #[derive(Debug)]
 pub struct Engine {
     pub task: Task,
@@ -61,10 +74,13 @@ pub struct Engine {
     /// Programs' flows, and those of clients of published ports.
     pub flows: HashMap<Pair, Key>,
     pub guests: HashMap<Pair, Key>,
+    /// Connections from outside.
+    pub streams: Guests,
     /// By what the SYN says.
     pub callers: HashMap<Pair, Key>,
     /// Take all TCP connections (IPv4, IPv6), and all datagrams that no flow's socket takes.
-    listeners: [Fd; 2],
+    pub listeners: [Fd; 2],
+    pub accepts: [Accepts; 2],
     catchers: [Fd; 2],
     /// SYNs come here first.
     pub hold: Fd,
@@ -105,8 +121,10 @@ impl Engine {
             entries: Slab::new(),
             flows: HashMap::new(),
             guests: HashMap::new(),
+            streams: Guests::new(GUESTS_MAX, GUESTS_OF_ONE),
             callers: HashMap::new(),
             listeners,
+            accepts: [Accepts::None; 2],
             catchers,
             hold,
             again: VecDeque::new(),
@@ -134,8 +152,11 @@ impl Engine {
     pub fn run(&mut self, talk: &Talk) -> Result<()> {
         let mut news = Vec::new();
         loop {
-            let is_busy = !self.again.is_empty() || self.caught_short;
-            let timeout = match (is_busy, self.entries.is_empty()) {
+            let is_busy = !self.again.is_empty()
+                || self.caught_short
+                || self.accepts.contains(&Accepts::More);
+            let is_idle = self.entries.is_empty() && !self.accepts.contains(&Accepts::Later);
+            let timeout = match (is_busy, is_idle) {
                 (true, _) => 0,
                 (false, false) => SWEEP.as_millis() as i32,
                 (false, true) => -1,
@@ -143,14 +164,16 @@ impl Engine {
             self.feed.wait(&mut self.task, timeout, &mut news)?;
             for News { data, events } in news.drain(..) {
                 match data {
-                    TALK => match talk.news() {
-                        Said::Gone => return Ok(()),
-                        Said::Resolver(resolver) => self.routes.resolver = resolver,
-                        Said::Nothing => {}
-                    },
+                    TALK => {
+                        let said = talk.news();
+                        if said.is_gone {
+                            return Ok(());
+                        }
+                        self.routes.resolver = said.resolver.unwrap_or(self.routes.resolver);
+                    }
                     HOLD => self.take_held(),
                     _ if LISTENERS.contains(&data) => {
-                        self.accept_all(self.listeners[usize::from(data == LISTENERS[1])]);
+                        self.accept_some(usize::from(data == LISTENERS[1]));
                     }
                     _ if CATCHERS.contains(&data) => {
                         self.catch_all(self.catchers[usize::from(data == CATCHERS[1])]);
@@ -161,6 +184,11 @@ impl Engine {
             if std::mem::take(&mut self.caught_short) {
                 for catcher in self.catchers {
                     self.catch_all(catcher);
+                }
+            }
+            for at in 0..self.listeners.len() {
+                if self.accepts[at] == Accepts::More {
+                    self.accept_some(at);
                 }
             }
             for _ in 0..self.again.len() {
@@ -215,8 +243,15 @@ impl Engine {
 
     pub fn remove(&mut self, key: Key, reset: bool) {
         match self.entries.take(key) {
-            Some(Entry::Stream(stream)) if reset => stream.reset(&mut self.task),
-            Some(Entry::Stream(stream)) => stream.end(&mut self.task),
+            Some(Entry::Stream(stream)) => {
+                if let Some(guest) = stream.guest {
+                    self.streams.leave(guest);
+                }
+                match reset {
+                    true => stream.reset(&mut self.task),
+                    false => stream.end(&mut self.task),
+                }
+            }
             Some(Entry::Flow(flow)) => {
                 for flows in [&mut self.flows, &mut self.guests] {
                     if flows.get(&flow.ends) == Some(&key) {
@@ -265,6 +300,34 @@ impl Engine {
         }
         for key in doors {
             self.go_on(key, Side::Host);
+        }
+        for at in 0..self.listeners.len() {
+            if self.accepts[at] == Accepts::Later {
+                self.accept_some(at);
+            }
+        }
+    }
+
+    /// Ends some flows where there are as many as there may be, so that a flood of new ones can't keep others out.
+    pub fn make_room(&mut self, of_guests: bool) {
+        let flows = match of_guests {
+            true => &self.guests,
+            false => &self.flows,
+        };
+        if flows.len() < FLOWS_MAX {
+            return;
+        }
+        let keys: Vec<Key> = flows.values().copied().collect();
+        let mut aged: Vec<_> = keys
+            .into_iter()
+            .filter_map(|key| match self.entries.get_mut(key) {
+                Some(Entry::Flow(flow)) => Some((flow.age(), key)),
+                _ => None,
+            })
+            .collect();
+        aged.sort_unstable_by_key(|(age, _)| *age);
+        for (_, key) in aged.into_iter().take(FLOWS_SHARE) {
+            self.remove(key, false);
         }
     }
 }

@@ -20,6 +20,8 @@ pub enum Error {
     Rules { why: &'static str },
     #[error("cannot confine the gateway: {why}")]
     Wall { why: String },
+    #[error("cannot confine the gateway: {0}")]
+    Fence(#[from] ring3_sandbox::Error),
     #[error("cannot give up capabilities: {0}")]
     Capabilities(rustix::io::Errno),
     #[error("the relay's thread panicked")]

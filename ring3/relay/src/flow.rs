@@ -50,6 +50,16 @@ impl Flow {
         }
     }
 
+    /// A client of a published port has begun it: the node's datagrams are the answers.
+    fn is_guests(&self) -> bool {
+        matches!(self.host, HostEnd::Shared(..))
+    }
+
+    /// What ends first where room is needed: flows without an answer, the most idle ones first.
+    pub fn age(&self) -> (bool, Instant) {
+        (self.answered, self.last)
+    }
+
     pub fn is_idle(&self, now: Instant) -> bool {
         let limit = match self.answered {
             true => FLOW_IDLE_ANSWERED,
@@ -58,8 +68,15 @@ impl Flow {
         now.duration_since(self.last) > limit
     }
 
+    /// A datagram came from this side.
+    fn heard(&mut self, from: Side) {
+        self.last = Instant::now();
+        self.answered |= self.is_guests() == (from == Side::Node);
+    }
+
     /// To the host. What its queue does not take is lost, as on any wire.
     pub fn send_out(&mut self, data: &[u8]) {
+        self.heard(Side::Node);
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let send = || match &self.host {
             HostEnd::Own(socket) => rustix::net::send(socket, data, flags),
@@ -73,14 +90,12 @@ impl Flow {
 
     /// To the node.
     pub fn send_in(&mut self, task: &mut Task, data: &[u8]) {
-        self.last = Instant::now();
-        self.answered = true;
+        self.heard(Side::Host);
         let _ = task.send(self.node, data);
     }
 
     /// Passes on what came from one side.
     pub fn pump(&mut self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Next {
-        self.last = Instant::now();
         for _ in 0..DATAGRAMS {
             match from {
                 Side::Node => match task.recv(self.node, chunk) {
@@ -106,5 +121,36 @@ impl Flow {
 
     pub fn end(self, task: &mut Task) {
         let _ = task.close(self.node);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// A client that is never answered must not count as one that is, else a flood of such holds its places for long.
+    #[test]
+    fn what_answers_is_the_other_side() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let client = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ends = (client.local_addr().unwrap(), socket.local_addr().unwrap());
+        let door = Door {
+            socket: socket.into(),
+            is_stream: false,
+            to: 53,
+        };
+        let mut guest = Flow::new(0, HostEnd::Shared(Rc::new(door), ends.0), ends);
+        guest.heard(Side::Host);
+        assert!(!guest.age().0);
+        guest.send_out(b"an answer");
+        assert!(guest.age().0);
+        let own = UdpSocket::bind("127.0.0.1:0").unwrap();
+        own.connect(ends.0).unwrap();
+        let mut program = Flow::new(0, HostEnd::Own(own.into()), ends);
+        program.send_out(b"a question");
+        assert!(!program.age().0);
+        program.heard(Side::Host);
+        assert!(program.age().0);
     }
 }

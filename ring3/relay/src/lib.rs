@@ -21,6 +21,7 @@
 //! | [`feed`] | the two epoll sets as one |
 //! | [`stream`] | one connection: bytes both ways, half-close, reset, back-pressure |
 //! | [`flow`] | one flow of datagrams |
+//! | [`guests`] | how many streams from outside there may be |
 //! | [`slab`] | who an event is for |
 //! | [`refusals`] | what was refused, counted and said |
 //! | [`route`] | where a destination leads, and what is refused |
@@ -33,6 +34,7 @@ mod engine;
 mod error;
 mod feed;
 mod flow;
+mod guests;
 mod hold;
 mod publish;
 mod refusals;
@@ -44,7 +46,7 @@ pub mod wall;
 
 use std::os::fd::OwnedFd;
 
-use ring3_node::inside::Inside;
+use ring3_node::inside::{Inside, Ready};
 use ring3_node::task::Task;
 use ring3_node::{GivenLink, Plan, Talk};
 
@@ -55,6 +57,7 @@ use engine::Engine;
 
 /// The process of a `host` port, from its start until its keeper is gone. `socket` is its end of the talk with the keeper.
 pub fn host_port(socket: OwnedFd) -> Result<()> {
+    ring3_node::inside::close_inherited(&socket)?;
     let (talk, plan, link) = Talk::hear(socket)?;
     // What fails from here on, the keeper says.
     begin(&talk, &plan, link).inspect_err(|error| talk.answer(Err(&error.to_string())))
@@ -68,7 +71,14 @@ fn begin(talk: &Talk, plan: &Plan, link: GivenLink) -> Result<()> {
         doors.extend(opened.map_err(|(what, why)| Error::Publish { what, why })?);
     }
     ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
-    let mut inside = Inside::start(plan, link)?;
+    let ready = Ready::new(plan)?;
+    // While the process has one thread: a domain of Landlock is a thread's.
+    if !ring3_sandbox::fence()? {
+        log::info!(
+            "this host's kernel has no Landlock: the gateway has only its list of host calls"
+        );
+    }
+    let mut inside = Inside::start(ready, plan, link)?;
     let task = inside.task()?;
     // A task belongs to one thread, and this one is the node's pid 1.
     std::thread::scope(|scope| {
@@ -88,6 +98,7 @@ fn serve(task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>) -> Result<()> {
     // Kernel code needs a stack for its faults.
     ring3_node::inside::prepare_thread();
     let mut engine = Engine::new(task, talk, plan, doors)?;
+    engine.task.fix_text()?;
     wall::raise()?;
     talk.answer(Ok(()));
     engine.run(talk)

@@ -9,12 +9,15 @@ use std::time::Duration;
 use ring3_node::Errno;
 use rustix::net::{sockopt, RecvFlags, SocketFlags};
 
+use crate::begin::ask_for_life;
 use crate::door::Door;
 use crate::engine::{Engine, Entry};
 use crate::flow::HostEnd;
+use crate::guests::Guest;
+use crate::route::Refusal;
 use crate::slab::{Key, Side};
 use crate::stream::{Next, Stream};
-use crate::tuning::{DATAGRAMS, FLOWS_MAX};
+use crate::tuning::DATAGRAMS;
 
 impl Engine {
     /// Those who wait at a published port.
@@ -38,8 +41,14 @@ impl Engine {
         let (host, client) = rustix::net::acceptfrom_with(&door.socket, flags)?;
         let client = client.and_then(|it| SocketAddr::try_from(it).ok());
         let Some(client) = client else { return Ok(()) };
-        if let Err((host, why)) = self.let_in(host, client, door.to) {
+        let Some(guest) = self.streams.enter(client.ip()) else {
+            self.refusals.say("tcp from", client, Refusal::Full);
+            let _ = sockopt::set_socket_linger(&host, Some(Duration::ZERO));
+            return Ok(());
+        };
+        if let Err((host, why)) = self.let_in(host, client, door.to, guest) {
             log::debug!("a client of port {} was not let in: {why}", door.to);
+            self.streams.leave(guest);
             let _ = sockopt::set_socket_linger(&host, Some(Duration::ZERO));
         }
         Ok(())
@@ -50,6 +59,7 @@ impl Engine {
         host: OwnedFd,
         client: SocketAddr,
         port: u16,
+        guest: Guest,
     ) -> Result<(), (OwnedFd, Errno)> {
         let begin = |engine: &mut Engine| {
             let (to, name) = engine
@@ -71,14 +81,15 @@ impl Engine {
                 engine.entries.give_back(key);
                 return engine.task.close(node).and(Err(why));
             }
-            let _ = sockopt::set_tcp_nodelay(&host, true);
+            let _ = ask_for_life(&host);
             let nodelay = libc::TCP_NODELAY;
             let _ = engine.task.set_option(node, libc::IPPROTO_TCP, nodelay, 1);
             Ok((key, node))
         };
         match begin(self) {
             Ok((key, node)) => {
-                let stream = Stream::new(node, host, Some(Side::Node));
+                let mut stream = Stream::new(node, host, Some(Side::Node));
+                stream.guest = Some(guest);
                 self.entries.put(key, Entry::Stream(stream));
                 Ok(())
             }
@@ -112,9 +123,7 @@ impl Engine {
         if let Some(key) = self.guests.get(&ends) {
             return Ok(*key);
         }
-        if self.guests.len() >= FLOWS_MAX {
-            return Err(Errno(libc::EMFILE));
-        }
+        self.make_room(true);
         let node = self.speaker(libc::SOCK_DGRAM, name, to)?;
         let key = self.new_flow(node, HostEnd::Shared(door.clone(), client), ends)?;
         self.guests.insert(ends, key);

@@ -45,6 +45,6 @@ impl Refusals {
         }
         self.said += 1;
         let (node, count) = (&self.node, self.count);
-        log::warn!("node {node}: refused {protocol} to {to}: {why} (number {count})");
+        log::warn!("node {node}: refused {protocol} {to}: {why} (number {count})");
     }
 }

@@ -26,6 +26,8 @@ pub enum Refusal {
     Address,
     /// A rule says so.
     Rule,
+    /// Too many connections from outside.
+    Full,
 }
 
 impl std::fmt::Display for Refusal {
@@ -34,6 +36,7 @@ impl std::fmt::Display for Refusal {
             Refusal::NoService => "the gateway itself has no such service (loopback=yes)",
             Refusal::Address => "no address of another host",
             Refusal::Rule => "allow= and deny=",
+            Refusal::Full => "too many connections from there, or in all",
         })
     }
 }

@@ -19,6 +19,7 @@ use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{sockopt, RecvFlags, SendFlags, Shutdown};
 
+use crate::guests::Guest;
 use crate::slab::Side;
 use crate::tuning::TURNS;
 
@@ -57,6 +58,8 @@ pub struct Stream {
     pub host: OwnedFd,
     /// The side whose connect() has not been answered yet.
     pub waits_for: Option<Side>,
+    /// Who began it, from outside.
+    pub guest: Option<Guest>,
     ready: [Ready; 2],
     /// By the side that they come from.
     ways: [Way; 2],
@@ -68,6 +71,7 @@ impl Stream {
             node,
             host,
             waits_for,
+            guest: None,
             ready: [Ready::default(); 2],
             ways: Default::default(),
         }

@@ -21,6 +21,19 @@ pub const FLOW_IDLE_ANSWERED: Duration = Duration::from_secs(120);
 pub const SWEEP: Duration = Duration::from_secs(5);
 /// Flows at one time; beyond it a datagram of a new one is dropped. Each has a descriptor on either side.
 pub const FLOWS_MAX: usize = 16384;
+/// Where all flows are taken, so many of the most idle ones end for a new one, those without an answer first.
+pub const FLOWS_SHARE: usize = FLOWS_MAX / 16;
+/// Connections from outside at one time, and those of one address (of IPv6: of one network of 64 bits); beyond it they are
+/// reset. Each has a descriptor on either side.
+pub const GUESTS_MAX: u32 = 32768;
+pub const GUESTS_OF_ONE: u32 = 16384;
+/// A peer that says nothing for so long is asked whether it is there (tcp_keepalive_time is 2 hours) ...
+pub const ALIVE_IDLE: Duration = Duration::from_secs(600);
+/// ... so often, and given up after so many questions (tcp_keepalive_intvl, tcp_keepalive_probes).
+pub const ALIVE_TURN: Duration = Duration::from_secs(75);
+pub const ALIVE_TURNS: u32 = 9;
+/// Connections that one listener may accept before others have their turn.
+pub const ACCEPTS: usize = 64;
 /// SYNs that may wait for the host's answer; more are accepted first and connected then.
 pub const HELD_MAX: u32 = 16384;
 /// A connection that the host has made, and whose program never came for it, ends after so long.

@@ -31,7 +31,6 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_recvmsg,
     libc::SYS_sendmsg,
     libc::SYS_sendto,
-    libc::SYS_setsockopt,
     libc::SYS_shutdown,
     libc::SYS_write,
     // The node's kernel and the keeper's threads: waits, clocks.
@@ -54,7 +53,6 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_brk,
     libc::SYS_madvise,
     libc::SYS_mincore,
-    libc::SYS_mremap,
     libc::SYS_munmap,
     // Faults in kernel code, the end of a thread, a panic.
     libc::SYS_exit,
@@ -73,8 +71,25 @@ const fn word(value: i32) -> u64 {
 /// One condition: argument, mask, value.
 type Condition = (u8, u64, u64);
 const WHOLE: u64 = 0xffff_ffff;
-/// Of a socket's kind without its flags.
-const KIND: u64 = 0xf;
+/// A socket's kind without its flags, none of which is another kind's.
+const KIND: u64 = WHOLE & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u64;
+
+/// A socket of this family, kind and protocol.
+const fn of(family: i32, kind: i32, protocol: i32) -> [Condition; 3] {
+    [
+        (0, WHOLE, word(family)),
+        (1, KIND, word(kind)),
+        (2, WHOLE, word(protocol)),
+    ]
+}
+
+/// A socket option of this level.
+const fn option(level: i32, name: i32) -> [Condition; 2] {
+    [(1, WHOLE, word(level)), (2, WHOLE, word(name))]
+}
+
+/// New memory of this process's own, or of threads' stacks: not a file, whose bytes could be the kernel's text.
+const ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
 /// What may be made with some arguments: alternatives, each of conditions that all hold.
 const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
@@ -82,26 +97,32 @@ const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
     (
         libc::SYS_socket,
         &[
-            &[
-                (0, WHOLE, word(libc::AF_INET)),
-                (1, KIND, word(libc::SOCK_STREAM)),
-            ],
-            &[
-                (0, WHOLE, word(libc::AF_INET)),
-                (1, KIND, word(libc::SOCK_DGRAM)),
-            ],
-            &[
-                (0, WHOLE, word(libc::AF_INET6)),
-                (1, KIND, word(libc::SOCK_STREAM)),
-            ],
-            &[
-                (0, WHOLE, word(libc::AF_INET6)),
-                (1, KIND, word(libc::SOCK_DGRAM)),
-            ],
+            &of(libc::AF_INET, libc::SOCK_STREAM, 0),
+            &of(libc::AF_INET, libc::SOCK_DGRAM, 0),
+            &of(libc::AF_INET, libc::SOCK_DGRAM, libc::IPPROTO_ICMP),
+            &of(libc::AF_INET6, libc::SOCK_STREAM, 0),
+            &of(libc::AF_INET6, libc::SOCK_DGRAM, 0),
+            &of(libc::AF_INET6, libc::SOCK_DGRAM, libc::IPPROTO_ICMPV6),
         ],
     ),
-    // No new code.
-    (libc::SYS_mmap, &[&[(2, word(libc::PROT_EXEC), 0)]]),
+    (
+        libc::SYS_setsockopt,
+        &[
+            &option(libc::SOL_SOCKET, libc::SO_LINGER),
+            &option(libc::SOL_SOCKET, libc::SO_KEEPALIVE),
+            &option(libc::IPPROTO_TCP, libc::TCP_NODELAY),
+            &option(libc::IPPROTO_TCP, libc::TCP_KEEPIDLE),
+            &option(libc::IPPROTO_TCP, libc::TCP_KEEPINTVL),
+            &option(libc::IPPROTO_TCP, libc::TCP_KEEPCNT),
+            &option(libc::SOL_IP, libc::IP_RECVERR),
+            &option(libc::SOL_IPV6, libc::IPV6_RECVERR),
+        ],
+    ),
+    // No new code; and no second mapping of shared memory, which mremap() makes, too: a writable one of the kernel's text.
+    (
+        libc::SYS_mmap,
+        &[&[(2, word(libc::PROT_EXEC), 0), (3, ANONYMOUS, ANONYMOUS)]],
+    ),
     (libc::SYS_mprotect, &[&[(2, word(libc::PROT_EXEC), 0)]]),
     // Is somebody there? Nothing is sent.
     (libc::SYS_kill, &[&[(1, WHOLE, 0)]]),

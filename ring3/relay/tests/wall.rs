@@ -4,6 +4,7 @@
 
 use std::io;
 use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -42,6 +43,43 @@ fn map(protection: libc::c_int) -> io::Result<()> {
     }
 }
 
+/// A file of a page, which is made before the wall.
+fn memory() -> &'static OwnedFd {
+    static MEMORY: OnceLock<OwnedFd> = OnceLock::new();
+    MEMORY.get_or_init(|| {
+        let file = rustix::fs::memfd_create("wall", rustix::fs::MemfdFlags::CLOEXEC).unwrap();
+        rustix::fs::ftruncate(&file, 4096).unwrap();
+        file
+    })
+}
+
+fn map_file(file: &OwnedFd, protection: libc::c_int, flags: libc::c_int) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    let fd = file.as_raw_fd();
+    // SAFETY: a new mapping where the kernel finds room, which nobody uses.
+    let at = unsafe { libc::mmap(std::ptr::null_mut(), 4096, protection, flags, fd, 0) };
+    match at {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Of shared memory that is mapped: with an old length of 0, mremap() makes one more.
+fn second_mapping() -> io::Result<()> {
+    static SHARED: OnceLock<usize> = OnceLock::new();
+    let at = *SHARED.get_or_init(|| {
+        let (flags, prot) = (libc::MAP_SHARED | libc::MAP_ANONYMOUS, libc::PROT_READ);
+        // SAFETY: a new mapping where the kernel finds room, which nobody uses.
+        unsafe { libc::mmap(std::ptr::null_mut(), 4096, prot, flags, -1, 0) as usize }
+    });
+    let at = at as *mut libc::c_void;
+    // SAFETY: the mapping stays as it is; the new one is nobody's.
+    match unsafe { libc::mremap(at, 0, 4096, libc::MREMAP_MAYMOVE) } {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// The parent and its limit, which are asked for before the wall.
 fn before() -> (Pid, Rlimit) {
     static BEFORE: OnceLock<(Pid, Rlimit)> = OnceLock::new();
@@ -69,6 +107,24 @@ const ATTACKS: &[Attack] = &[
     ("netlink", || {
         Ok(socket(AddressFamily::NETLINK, SocketType::RAW, None).map(drop)?)
     }),
+    ("another protocol", || {
+        Ok(rustix::net::socket(
+            AddressFamily::INET,
+            SocketType::DGRAM,
+            Some(rustix::net::ipproto::UDPLITE),
+        )
+        .map(drop)?)
+    }),
+    ("an option that no stream needs", || {
+        let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+        Ok(rustix::net::sockopt::set_ip_ttl(&socket, 1)?)
+    }),
+    ("a file's memory", || {
+        let flags = libc::MAP_SHARED;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        map_file(memory(), protection, flags)
+    }),
+    ("a second mapping", second_mapping),
     ("listen", || TcpListener::bind("127.0.0.1:0").map(drop)),
     ("receive", || UdpSocket::bind("127.0.0.1:0").map(drop)),
     // SIGCONT does nothing to one that runs.
@@ -97,4 +153,38 @@ fn inside() {
     server.accept().unwrap();
     map(libc::PROT_READ | libc::PROT_WRITE).unwrap();
     test_kill_process(before().0).unwrap();
+}
+
+/// The fence of files holds for what starts behind it, so this has a process of its own, too.
+#[test]
+fn no_file_behind_the_fence() {
+    let exe = std::env::current_exe().unwrap();
+    let args = [
+        "--ignored",
+        "--exact",
+        "fenced",
+        "--nocapture",
+        "--test-threads=1",
+    ];
+    let output = Command::new(exe).args(args).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{output:?}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "no_file_behind_the_fence runs it"]
+fn fenced() {
+    let held = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    std::fs::read("/etc/passwd").unwrap();
+    TcpListener::bind("127.0.0.1:0").unwrap();
+    if !ring3_sandbox::fence().unwrap() {
+        assert!(!held.contains("landlock"), "{held}");
+        return;
+    }
+    for path in ["/etc/passwd", "/proc/self/maps", "/dev/null"] {
+        let why = std::fs::File::open(path).unwrap_err();
+        assert_eq!(why.raw_os_error(), Some(libc::EACCES), "{path}");
+    }
+    TcpStream::connect("127.0.0.1:1").unwrap_err();
 }

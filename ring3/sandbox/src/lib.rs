@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    path_beneath_rules, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr,
+    path_beneath_rules, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr,
     RulesetCreatedAttr, RulesetStatus, Scope, ABI,
 };
 
@@ -83,6 +83,19 @@ pub fn enclose() -> Result<(), Error> {
         RulesetStatus::FullyEnforced if status.no_new_privs => Ok(()),
         _ => Err(Error::Partial),
     }
+}
+
+/// No file of the host's, no TCP port to listen on, no signal to and no abstract unix socket of whoever is outside, for the
+/// calling thread and all that it starts from now on: as much of that as this host's kernel knows. Whether it knows any.
+pub fn fence() -> Result<bool, Error> {
+    let status = Ruleset::default()
+        .set_compatibility(CompatLevel::BestEffort)
+        .handle_access(AccessFs::from_all(LEAST_ABI))?
+        .handle_access(AccessNet::BindTcp)?
+        .scope(Scope::from_all(LEAST_ABI))?
+        .create()?
+        .restrict_self()?;
+    Ok(status.ruleset != RulesetStatus::NotEnforced)
 }
 
 /// Gives up every capability for good. Only root has any.

@@ -20,11 +20,12 @@ pub fn trials() -> Vec<Trial> {
         trial("host_port_killed".into(), killed),
         trial("host_port_names".into(), names),
         trial("host_port_echo".into(), echo),
+        trial("host_port_confined".into(), confined),
     ]
 }
 
 /// Addresses of the host that stand for others'.
-const SET_UP: &str = "ip addr add 192.0.2.1/32 dev lo; ip addr add 2001:db8::1/128 dev lo nodad";
+const SET_UP: &str = "ip addr add 192.0.2.1/32 dev lo; ip addr add 2001:db8::1/128 dev lo nodad; ip addr add fe80::99/64 dev lo nodad";
 
 /// $1: ring3, $2: the folder of helpers, $3: this test's folder; `ordinary` starts a program as a user who may nothing.
 const PRELUDE: &str = "
@@ -112,14 +113,17 @@ fn published() -> Checked {
     }
     // Its server listens on ports 7001 (a sum of what it got, and of whom) and 7007 (an echo).
     let script = "
-        $ordinary \"$ring3\" run --port host,tcp=192.0.2.1@9001:7001,udp=9007:7007 -- \\
-            python3 gateway.py serve 0.0.0.0 >served &
+        $ordinary \"$ring3\" run --port host,tcp=192.0.2.1@9001:7001,tcp=9002:7001,udp=9007:7007 -- \\
+            python3 gateway.py serve :: >served &
         server=$!
         trap 'kill $helper $server' EXIT
         for i in $(seq 100); do [ -s served ] && break; sleep 0.1; done
-        python3 gateway.py published 192.0.2.1 9001 9007";
+        python3 gateway.py published 192.0.2.1 9001 9007
+        python3 gateway.py published fe80::99%lo 9002 9007";
     let outcome = on_host(script, &[])?;
-    let wanted = "tcp: 10000000 b1cafb47e91fbb8a from 192.0.2.1\nudp: echoed\n";
+    // A client of one of the host's links has the gateway's address, as one of the host itself.
+    let wanted = "a peer that is gone is noticed\ntcp: 10000000 b1cafb47e91fbb8a from 192.0.2.1\nudp: echoed\n\
+        a peer that is gone is noticed\ntcp: 10000000 b1cafb47e91fbb8a from fd72:696e:6733::2\nudp: echoed\n";
     ensure(outcome.stdout == wanted, || outcome.report())?;
     Ok(Verdict::Passed)
 }
@@ -173,6 +177,24 @@ fn killed() -> Checked {
     let wanted = format!(
         "CapEff:\t{none}\nCapBnd:\t{none}\nNoNewPrivs:\t1\nSeccomp:\t2\n1 0\n1\n1\nlives\n"
     );
+    ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// Whoever takes the gateway over can't write to its kernel's text, and finds no descriptor but those it was made with.
+fn confined() -> Checked {
+    if let Some(why) = missing(&["python3", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        exec 7</etc/passwd
+        $ordinary \"$ring3\" up a --net || exit 8
+        trap '$ordinary \"$ring3\" down a; kill $helper' EXIT
+        pid=$($ordinary \"$ring3\" stat a --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[\"ports\"][0][\"pid\"])')
+        python3 gateway.py inspect $pid";
+    let outcome = on_host(script, &[])?;
+    let wanted = "text: 1 mapping, 0 can be written\n\
+        files: /dev/null anon_inode:[eventfd] anon_inode:[eventpoll] link pipe socket\n";
     ensure(outcome.stdout == wanted, || outcome.report())?;
     Ok(Verdict::Passed)
 }

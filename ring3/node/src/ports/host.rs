@@ -19,6 +19,7 @@
 //! keeper  -> gateway   the host's resolver (JSON), when that is another: a confined gateway reads no file
 //! ```
 //!
+//! What the gateway has to say it writes into a pipe (words.rs).
 //! The gateway ends when the keeper's end of the socket is closed. When the gateway ends first, the thread `ring3-host`
 //! takes the link's far end down: the interface loses its carrier, and programs see an unreachable network.
 
@@ -29,12 +30,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use ring3_config::{PortSpec, Publish, Rule};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::pipe::{pipe_with, PipeFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::Driver;
@@ -44,6 +46,7 @@ use crate::sys;
 use crate::window::LinkMemory;
 
 use super::given::{self, GivenLink};
+use super::words::{self, Words};
 use super::{handover, passt};
 
 /// The hidden verb of the command that becomes the gateway.
@@ -144,9 +147,15 @@ impl HostPort {
         // It speaks with whoever sends packets: what the caller's environment says is none of its business.
         command.env_clear();
         sys::block_none_in(&mut command);
+        if let Some(level) = std::env::var_os(words::LEVEL) {
+            command.env(words::LEVEL, level);
+        }
+        let (said, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .map_err(Error::host("make a pipe"))?;
         let child = command
             .stdin(theirs)
             .stdout(Stdio::null())
+            .stderr(says)
             .spawn()
             .map_err(Error::io("start the host port's process"))?;
         // It has their end of the socket: as long as that is open here, its end is not seen.
@@ -158,8 +167,9 @@ impl HostPort {
             watch: None,
             leaving: Arc::default(),
         };
+        let words = Words::new(said);
         port.introduce(plan)?;
-        port.watch = Some(port.watch_over(&plan.node)?);
+        port.watch = Some(port.watch_over(&plan.node, words)?);
         Ok(port)
     }
 
@@ -188,7 +198,7 @@ impl HostPort {
     }
 
     /// When the gateway ends, so does the link's far end.
-    fn watch_over(&self, node: &str) -> Result<Driver> {
+    fn watch_over(&self, node: &str, mut words: Words) -> Result<Driver> {
         let copy = |fd: &OwnedFd| fd.try_clone().map_err(Error::io("copy a descriptor"));
         let Some(talk) = self.talk.as_ref().map(copy).transpose()? else {
             return Err(Error::HostPortFailed {
@@ -198,8 +208,9 @@ impl HostPort {
         let window = LinkMemory::map(self.link.memory())?;
         let (leaving, node) = (self.leaving.clone(), node.to_owned());
         Driver::start("ring3-host", move || {
-            tell_of_resolvers(&talk);
+            attend(&talk, &mut words);
             window.leave(given::GATEWAY);
+            words.last();
             if !leaving.load(Ordering::Acquire) {
                 log::error!(
                     "node {node}: its host port's process has ended: the port is down; `ring3 down` and start the node again"
@@ -231,16 +242,29 @@ impl Drop for HostPort {
     }
 }
 
-/// Until the gateway ends.
-fn tell_of_resolvers(talk: &OwnedFd) {
+/// Tells the gateway of resolvers, and says what it says, until it ends.
+fn attend(talk: &OwnedFd, words: &mut Words) {
     let mut told = resolver::first(resolver::RESOLV_CONF);
+    let mut looked = Instant::now();
     loop {
-        let mut fds = [PollFd::new(talk, PollFlags::IN)];
-        match poll(&mut fds, Some(&RESOLVER_TURN)) {
-            Ok(0) => {}
-            Ok(_) => return,
-            Err(_) => continue,
+        let mut fds = vec![PollFd::new(talk, PollFlags::IN)];
+        fds.extend(
+            words
+                .fd()
+                .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
+        if poll(&mut fds, Some(&RESOLVER_TURN)).is_err() {
+            continue;
         }
+        if !fds[0].revents().is_empty() {
+            return;
+        }
+        drop(fds);
+        words.hear();
+        if looked.elapsed() < RESOLVER_PAUSE {
+            continue;
+        }
+        looked = Instant::now();
         let now = resolver::first(resolver::RESOLV_CONF);
         if now == told {
             continue;
@@ -260,6 +284,8 @@ const RESOLVER_TURN: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
 };
+/// The same for a gateway that speaks in between.
+const RESOLVER_PAUSE: Duration = Duration::from_secs(4);
 /// How long a gateway may take to take its node down.
 const END_TURN: Duration = Duration::from_millis(2);
 const END_TURNS: u32 = 500;
@@ -275,13 +301,13 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What a keeper says to a gateway that serves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum News {
-    Nothing,
-    Resolver(IpAddr),
+/// What a keeper has said to a gateway that serves.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct News {
+    /// The host asks another resolver.
+    pub resolver: Option<IpAddr>,
     /// It has ended, or wants the gateway to.
-    Gone,
+    pub is_gone: bool,
 }
 
 /// The gateway's end of the talk.
@@ -300,17 +326,23 @@ impl Talk {
         Ok((Talk(socket), plan, GivenLink::take(memory)?))
     }
 
-    /// What the keeper has said since.
+    /// All that the keeper has said since: one edge may stand for several messages and the end.
     pub fn news(&self) -> News {
+        let mut news = News::default();
         let mut message = [0; 256];
-        match rustix::net::recv(&self.0, &mut message[..], RecvFlags::DONTWAIT) {
-            Ok((0, _)) => News::Gone,
-            Ok((len, _)) => match serde_json::from_slice(&message[..len.min(256)]) {
-                Ok(resolver) => News::Resolver(resolver),
-                Err(_) => News::Nothing,
-            },
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => News::Nothing,
-            Err(_) => News::Gone,
+        loop {
+            match rustix::net::recv(&self.0, &mut message[..], RecvFlags::DONTWAIT) {
+                Ok((len, _)) if len > 0 => {
+                    let resolver = serde_json::from_slice(&message[..len.min(256)]).ok();
+                    news.resolver = resolver.or(news.resolver);
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(rustix::io::Errno::AGAIN) => return news,
+                Ok(_) | Err(_) => {
+                    news.is_gone = true;
+                    return news;
+                }
+            }
         }
     }
 
@@ -335,6 +367,24 @@ impl AsFd for Talk {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A gateway that saw only the first message of an edge would have lived on without its keeper.
+    #[test]
+    fn the_end_may_come_with_news() {
+        let flags = SocketFlags::CLOEXEC;
+        let kind = SocketType::SEQPACKET;
+        let (keeper, gateway) =
+            rustix::net::socketpair(AddressFamily::UNIX, kind, flags, None).unwrap();
+        let talk = Talk(gateway);
+        assert_eq!(talk.news(), News::default());
+        for address in ["\"192.0.2.1\"", "nonsense", "\"192.0.2.2\"", "{}"] {
+            rustix::net::send(&keeper, address.as_bytes(), SendFlags::empty()).unwrap();
+        }
+        drop(keeper);
+        let news = talk.news();
+        assert_eq!(news.resolver, Some("192.0.2.2".parse().unwrap()));
+        assert!(news.is_gone);
+    }
 
     #[test]
     fn the_gateway_is_on_the_node_s_network() {

@@ -9,6 +9,7 @@ pub(crate) mod link;
 mod packet;
 pub(crate) mod passt;
 mod tap;
+mod words;
 mod xdp;
 
 use std::net::IpAddr;

@@ -161,6 +161,12 @@ pub struct SandboxArgs {
     /// Let a sandbox have at most about N processes and threads at a time; for an ordinary user
     #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub pids: Option<u64>,
+    /// Give a sandbox's ports to a gateway node that enforces these nftables rules; its interfaces are sandbox0 and the ports'
+    #[arg(long, value_name = "FILE.nft", requires = "sandbox", value_hint = ValueHint::FilePath)]
+    pub policy: Option<PathBuf>,
+    /// The same, and write what the gateway lets through and refuses into this folder: flows.jsonl, sandbox.pcap, exit.pcap
+    #[arg(long, value_name = "FOLDER", requires = "sandbox", value_hint = ValueHint::DirPath)]
+    pub record: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -43,6 +43,9 @@ pub enum Failure {
     #[error("--pids does not hold for root, whose processes the host does not count: run it as an ordinary user")]
     PidsOfRoot,
 
+    #[error("--policy and --record are for a way out, and there is none: add --net or --port")]
+    GatewayWithoutExit,
+
     #[error("the sandbox's processes are not confined: the host lets them send signals outside")]
     NotEnclosed,
 
@@ -144,7 +147,8 @@ impl Failure {
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }
-            | Failure::ProgramsForRun => USAGE,
+            | Failure::ProgramsForRun
+            | Failure::GatewayWithoutExit => USAGE,
             Failure::Interrupted { status } => *status,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,

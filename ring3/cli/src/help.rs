@@ -88,7 +88,8 @@ Examples:
 
 With --sandbox the program and its node are confined, by a list of host calls and by rules for files, signals and
 abstract sockets. It has the network that its ports lead to, and none of the host's. It sees programs, libraries and
-a few settings of the system, and what --ro and --rw name. When CMD has ended, all that it left ends.
+a few settings of the system, and what --ro and --rw name. When CMD has ended, all that it left ends. With --policy
+its ports are those of a gateway that enforces nftables rules; `ring3 log NAME.gw` shows what it decides.
 docs/security.md says what holds it.
 
 Exit status: that of CMD; 128+N if signal N ended it; 125 if ring3 failed, 126 if CMD

@@ -184,15 +184,18 @@ pub fn detach() -> nix::Result<Side> {
 
 /// Closes every descriptor above standard error but `keep`: they came from whoever started
 /// this process, and something may wait for their end.
-pub fn close_all_but(keep: std::os::fd::BorrowedFd<'_>) {
+pub fn close_all_but(keep: &[std::os::fd::BorrowedFd<'_>]) {
     use std::os::fd::AsRawFd;
-    let keep = keep.as_raw_fd() as u32;
-    for (first, last) in [(3, keep - 1), (keep + 1, u32::MAX)] {
+    let mut keep: Vec<u32> = keep.iter().map(|fd| fd.as_raw_fd() as u32).collect();
+    keep.sort_unstable();
+    let mut first = 3;
+    for last in keep.into_iter().map(|fd| fd - 1).chain([u32::MAX]) {
         if first <= last {
-            // SAFETY: called right after `detach`, where this program has opened nothing but
-            // `keep` yet, so no owner of another descriptor is left with a dead one.
+            // SAFETY: called right after a fork, in a child that uses nothing but `keep` and leaves by exit(), so no
+            // owner of another descriptor closes a number that has become another's.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) };
         }
+        first = last.saturating_add(2);
     }
 }
 

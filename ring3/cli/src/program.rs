@@ -58,8 +58,12 @@ impl Program {
         end: &OwnedFd,
         mask: SigSet,
         descriptors: (u64, u64),
+        reads_nothing: bool,
     ) -> Result<Child> {
         let mut command = self.command(&ring3_node::outside::join_by(end));
+        if reads_nothing {
+            command.stdin(Stdio::null());
+        }
         leaf::keep_open(&mut command, end);
         leaf::prepare_child(&mut command, mask, descriptors);
         command.spawn().map_err(|why| self.cannot_start(why))

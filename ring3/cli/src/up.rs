@@ -113,7 +113,7 @@ fn log_path(folder: &Folder, name: &str) -> PathBuf {
 
 /// The node's process, from start to end.
 fn keep(job: Job, writer: PipeWriter, log: &Path) -> ! {
-    leaf::close_all_but(writer.as_fd());
+    leaf::close_all_but(&[writer.as_fd()]);
     let status = match leave(log) {
         Ok(file) => {
             let status = job.carry_out(Some(Caller(writer)));

@@ -123,6 +123,8 @@ impl fmt::Display for PortKind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSpec {
     pub kind: PortKind,
+    /// What the interface is called; none: after the port. No key sets it.
+    pub ifname: Option<String>,
     /// Addresses of the node's end.
     pub addrs: Vec<IpNet>,
     /// Default gateways, at most one of each family matters.
@@ -149,6 +151,7 @@ impl PortSpec {
     pub fn new(kind: PortKind) -> Self {
         PortSpec {
             kind,
+            ifname: None,
             addrs: Vec::new(),
             gw: Vec::new(),
             host: Vec::new(),

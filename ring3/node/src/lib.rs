@@ -43,6 +43,7 @@ mod elf;
 mod error;
 mod farewell;
 mod fault;
+mod flows;
 pub mod fuzz;
 mod handle;
 mod image;
@@ -72,7 +73,8 @@ mod tests;
 
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
+pub use flows::GROUP as FLOWS_GROUP;
 pub use handle::{raise_descriptor_limit, NodeHandle};
 pub use ports::given::GivenLink;
-pub use ports::host::{News, Plan, Talk};
+pub use ports::host::{gateways, News, Plan, Talk};
 pub use runtime::Folder;

@@ -59,7 +59,7 @@ use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
-use crate::{configure, pcap};
+use crate::{configure, flows, pcap};
 
 /// Where a node stands on the host.
 pub(crate) enum Place {
@@ -91,6 +91,7 @@ pub(crate) struct Node {
     ports: Vec<Port>,
     /// Of a confined node: opened outside, not added yet.
     given: Vec<OpenPort>,
+    flows: Option<std::fs::File>,
     guests: Option<Guests>,
     keep: Option<Driver>,
     keep_others: Vec<Driver>,
@@ -102,6 +103,8 @@ pub(crate) struct Node {
     /// Ends the programs of a poisoned node, and since when.
     farewell: Option<(Driver, Instant)>,
     captures: Vec<Driver>,
+    /// Of a gateway.
+    flow_log: Option<Driver>,
     captures_stop: Arc<AtomicBool>,
     /// Rung when KEEP returns: the node is poisoned, or down.
     over: Arc<OwnedFd>,
@@ -113,13 +116,16 @@ pub(crate) struct Node {
 impl Node {
     /// Boots the node and makes it complete but for its sockets.
     pub fn start(config: NodeConfig, place: impl Into<Place>) -> Result<Node> {
-        let (runtime, folder, image, given, guests) = match place.into() {
+        let (runtime, folder, image, given, flows, guests) = match place.into() {
             Place::Folder(runtime) => {
                 let folder = NodeFolder::claim(&runtime, &config.name)?;
                 let image = Image::open(config.image.as_deref(), config.cpus)?;
-                (Some(runtime), Some(folder), image, Vec::new(), None)
+                (Some(runtime), Some(folder), image, Vec::new(), None, None)
             }
-            Place::Confined(given, guests) => (None, None, given.image, given.ports, Some(guests)),
+            Place::Confined(given, guests) => {
+                let (ports, flows) = (given.ports, given.flows);
+                (None, None, given.image, ports, flows, Some(guests))
+            }
         };
         let mut cmdline = config.cmdline.clone();
         if config.cpus > 1 {
@@ -147,6 +153,7 @@ impl Node {
             region,
             ports: Vec::new(),
             given,
+            flows,
             guests,
             keep: None,
             keep_others: Vec::new(),
@@ -157,6 +164,7 @@ impl Node {
             undertaker: Some(undertaker),
             farewell: None,
             captures: Vec::new(),
+            flow_log: None,
             captures_stop: Arc::default(),
             over: Arc::new(event_fd()?),
             started: Instant::now(),
@@ -242,6 +250,13 @@ impl Node {
             let ifindex = self.ports[index].ifindex;
             let capture = pcap::start(thread, ifindex, &path, self.captures_stop.clone())?;
             self.captures.push(capture);
+        }
+        if let Some(file) = self.flows.take() {
+            let names = self.ports.iter();
+            let names = names.map(|it| (it.ifindex, it.ifname.clone())).collect();
+            let thread = self.own_thread()?;
+            let stop = self.captures_stop.clone();
+            self.flow_log = Some(flows::start(thread, file, names, stop)?);
         }
         Ok(())
     }
@@ -355,6 +370,8 @@ impl Drop for Node {
         farewell.kill();
         self.farewell.take().map(|(driver, _)| driver.end());
         drop(self.undertaker.take());
+        // The node's end has ended its wait.
+        ended &= self.flow_log.take().is_none_or(Driver::end);
         ended &= self.port_watch.take().is_none_or(PortWatch::end);
         ended &= self.deaths.take().is_none_or(Deaths::end);
         for capture in self.captures.drain(..) {

@@ -39,6 +39,15 @@ use crate::runtime::{Folder, NodeFolder};
 /// More than the facts of all ports take.
 const MESSAGE_MAX: usize = 64 << 10;
 
+/// Whose programs a confined node is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// Nobody's: its kernel may be theirs.
+    Strangers,
+    /// The user's own: a gateway, which strangers only send packets to.
+    Gateway,
+}
+
 /// What a confined node has outside. Dropping it gives that back to the host.
 #[derive(Debug)]
 pub struct Outside {
@@ -49,7 +58,7 @@ pub struct Outside {
 
 impl Outside {
     /// Takes the node's name and refuses what a confined node cannot have.
-    pub fn claim(config: &NodeConfig, folder: &Folder) -> Result<Outside> {
+    pub fn claim(config: &NodeConfig, folder: &Folder, trust: Trust) -> Result<Outside> {
         for port in &config.ports {
             let why = match (&port.kind, &port.pcap) {
                 (PortKind::Xdp { .. }, _) => {
@@ -59,7 +68,7 @@ impl Outside {
                 (PortKind::Packet { .. }, _) => {
                     "a packet port would lead to all interfaces: use tap, host, passt or link"
                 }
-                (_, Some(_)) => "a capture would be the program's to forge: capture at the other end of the port",
+                (_, Some(_)) if trust == Trust::Strangers => "a capture would be the program's to forge: capture at the other end of the port",
                 _ => continue,
             };
             return Err(Error::NotConfined { why });
@@ -104,6 +113,8 @@ impl Outside {
 pub struct Given {
     pub(crate) image: Image,
     pub(crate) ports: Vec<OpenPort>,
+    /// Of a gateway: where it says what passes and what does not (flows.rs).
+    pub flows: Option<std::fs::File>,
 }
 
 impl Given {
@@ -112,6 +123,7 @@ impl Given {
         Ok(Given {
             image: Image::open(config.image.as_deref(), config.cpus)?,
             ports: Vec::new(),
+            flows: None,
         })
     }
 

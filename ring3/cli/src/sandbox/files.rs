@@ -92,13 +92,9 @@ impl Tmp {
 
 impl View {
     /// For a process that is not to remove the folder.
-    pub fn lent(self) -> (Files, Option<PathBuf>) {
-        let path = self.tmp.map(|tmp| {
-            let path = tmp.0.clone();
-            std::mem::forget(tmp);
-            path
-        });
-        (self.files, path)
+    pub fn lent(&self) -> (Files, Option<PathBuf>) {
+        let path = self.tmp.as_ref().map(|tmp| tmp.0.clone());
+        (self.files.clone(), path)
     }
 }
 
@@ -111,8 +107,8 @@ impl Drop for Tmp {
     }
 }
 
-/// What `args` let it see, beside what each sandbox does.
-pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
+/// What each sandbox sees: the system's programs and libraries, and `program`.
+pub fn system(program: &Program) -> Files {
     let mut files = Files::default();
     let there = |path: &&str| Path::new(path).exists();
     let system = SYSTEM.iter().chain(&SETTINGS).copied().filter(there);
@@ -121,6 +117,12 @@ pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
     files.write.extend(devices.map(PathBuf::from));
     files.read.push(program.gate().to_owned());
     files.read.extend(program.file());
+    files
+}
+
+/// The same, and what `args` let it see.
+pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
+    let mut files = system(program);
     for path in &args.ro {
         files.read.push(existing(path)?);
     }
@@ -134,7 +136,7 @@ pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
     Ok(View { files, tmp })
 }
 
-fn existing(path: &Path) -> Result<PathBuf> {
+pub fn existing(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|why| Failure::SandboxPath {
         path: path.to_owned(),
         why: why.into(),

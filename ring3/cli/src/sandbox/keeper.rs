@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The confined process that keeps the node, and starts the program as its child.
 
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
 
 use nix::sys::prctl;
 use nix::sys::resource::{getrlimit, Resource};
 use nix::sys::signal::Signal;
-use nix::sys::socket::{sendmsg, ControlMessage, MsgFlags};
+use nix::sys::socket::{send, sendmsg, ControlMessage, MsgFlags};
 use ring3_config::NodeConfig;
 use ring3_node::outside::Given;
 use ring3_node::{raise_descriptor_limit, NodeHandle};
 use ring3_sandbox::Files;
 
+use super::begun::READY;
 use super::limits::Limits;
 use crate::error::{Failure, Result};
 use crate::program::Program;
@@ -22,12 +24,20 @@ use crate::signals::{shell_status, Watch};
 /// ring3's own failure, as in error.rs.
 const OWN_FAILURE: i32 = 125;
 
+/// What is done on a node.
+pub enum Work<'a> {
+    /// The program that nobody trusts.
+    Program(&'a Program),
+    /// Loads a gateway's rules; what that decides goes into the file.
+    Gateway(&'a Program, &'a File),
+}
+
 /// Files, the folder for temporary ones, limits.
 type Bounds = ((Files, Option<PathBuf>), Limits);
 
 /// The keeper's life; its status. `warden` is the socket to that.
-pub fn run(config: NodeConfig, program: &Program, bounds: Bounds, warden: &OwnedFd) -> i32 {
-    match keep(config, program, bounds, warden) {
+pub fn run(config: NodeConfig, work: Work<'_>, bounds: Bounds, warden: &OwnedFd) -> i32 {
+    match keep(config, work, bounds, warden) {
         Ok(status) => status.into(),
         // The warden has said why.
         Err(Failure::Node(ring3_node::Error::GivenUp)) => OWN_FAILURE,
@@ -40,7 +50,7 @@ pub fn run(config: NodeConfig, program: &Program, bounds: Bounds, warden: &Owned
 
 fn keep(
     config: NodeConfig,
-    program: &Program,
+    work: Work<'_>,
     ((files, tmp), limits): Bounds,
     warden: &OwnedFd,
 ) -> Result<u8> {
@@ -50,6 +60,10 @@ fn keep(
     };
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(fail("watch the reaper"))?;
     let mut given = Given::new(&config)?;
+    if let Work::Gateway(_, flows) = work {
+        let copy = flows.try_clone();
+        given.flows = Some(copy.map_err(Failure::host("copy a descriptor"))?);
+    }
     if let Some(tmp) = tmp {
         std::env::set_var("TMPDIR", tmp);
     }
@@ -70,10 +84,17 @@ fn keep(
     }
     let node = node?;
     let (ours, theirs) = super::pair()?;
-    let mut child = program.spawn_confined(&theirs, watch.mask_before(), descriptors)?;
+    let mask = watch.mask_before();
+    let mut child = match work {
+        Work::Program(program) => program.spawn_confined(&theirs, mask, descriptors, false)?,
+        Work::Gateway(load, _) => load.spawn_confined(&theirs, mask, descriptors, true)?,
+    };
     drop(theirs);
     node.admit(ours, child.id() as i32);
-    let status = shell_status(watch.wait(&mut child)?);
+    let mut status = shell_status(watch.wait(&mut child)?);
+    if status == 0 && matches!(work, Work::Gateway(..)) {
+        status = serve(&watch, warden)?;
+    }
     match node.down() {
         Err(error) if status != 0 => {
             say::complain(error);
@@ -81,6 +102,14 @@ fn keep(
         }
         down => down.map(|()| status).map_err(Failure::from),
     }
+}
+
+/// A gateway's life, until a signal comes.
+fn serve(watch: &Watch, warden: &OwnedFd) -> Result<u8> {
+    let sent = send(warden.as_raw_fd(), &[READY], MsgFlags::MSG_NOSIGNAL);
+    sent.map_err(|why| Failure::host("report to the warden")(why.into()))?;
+    let over = std::cell::Cell::new(None);
+    watch.wait_until(|| Ok(over.get()), |_| over.set(Some(0)))
 }
 
 /// Tells the warden that this process is confined, and gives it the questions' descriptor.

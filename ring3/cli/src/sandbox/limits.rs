@@ -35,6 +35,11 @@ pub fn of(args: &SandboxArgs) -> Result<Limits> {
 }
 
 impl Limits {
+    /// What is the user's own has the user's own.
+    pub fn none() -> Limits {
+        Limits { tasks: None }
+    }
+
     /// For this process and all that it starts; they can't be raised again.
     pub fn set(self) -> nix::Result<()> {
         // A host's handler of core files reads what a hostile program writes. Linux starts it whatever the limit is,

@@ -20,6 +20,8 @@
 //! keeper → warden    one message when it is confined: its number, and the descriptor of the questions it may ask
 //! warden → keeper    one message: the ports
 //! ```
+//!
+//! With `--policy` or `--record` a second such group keeps the gateway: gateway.rs.
 
 use std::os::fd::OwnedFd;
 
@@ -27,10 +29,13 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Failure, Result};
 
+mod begun;
 mod files;
+mod gateway;
 mod keeper;
 mod limits;
 mod reaper;
+mod rules;
 mod warden;
 
 pub use warden::run;

@@ -1,136 +1,76 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The process outside of a sandbox.
 
-use std::io::IoSliceMut;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-
-use nix::errno::Errno;
-use nix::sys::signal::{kill, Signal};
-use nix::sys::socket::{recvmsg, ControlMessageOwned, MsgFlags};
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
-use nix::unistd::Pid;
 use ring3_config::NodeConfig;
-use ring3_node::outside::{First, Outside};
+use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
-use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
-use super::{files, keeper, limits, reaper};
+use super::begun::{Begun, Heard};
+use super::gateway::{self, Gateway};
+use super::keeper::Work;
+use super::{files, keeper, limits};
 use crate::args;
 use crate::error::{Failure, Result};
-use crate::leaf;
 use crate::node_args;
 use crate::program::Program;
 use crate::say;
 use crate::signals::Watch;
 
+/// ring3's own failure, as in error.rs.
+const OWN_FAILURE: u8 = 125;
+
 /// `ring3 run --sandbox`: the program's status.
 pub fn run(args: &args::Run) -> Result<u8> {
-    let fail = |what: &str| {
-        let what = what.to_owned();
-        move |why: nix::Error| Failure::host(what)(why.into())
-    };
     let fallback = format!("run-{}", std::process::id());
-    let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
+    let mut config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
     if !config.programs.is_empty() {
         return Err(Failure::ProgramsForRun);
     }
     let program = Program::find(&args.command)?;
     let view = files::view(&args.sandbox, &program)?;
     let limits = limits::of(&args.sandbox)?;
+    let plan = gateway::plan(&args.sandbox, &mut config)?;
     let folder = Folder::open()?;
-    let (ours, theirs) = super::pair()?;
-    // While there is one thread, and nothing is open that is not meant for the sandbox.
-    let Some(reaper) = leaf::fork_child().map_err(fail("start a process"))? else {
-        leaf::close_all_but(theirs.as_fd());
+    // While there is one thread.
+    let gateway = plan.as_ref().map(gateway::Plan::start).transpose()?;
+    let sandbox = Begun::start(&[], |warden| {
         let bounds = (view.lent(), limits);
-        let status = reaper::run(move || keeper::run(config, &program, bounds, &theirs));
-        std::process::exit(status.unwrap_or_else(|failure| {
-            say::complain(failure);
-            125
-        }));
-    };
-    drop(theirs);
-    let _tmp = view.tmp;
-    let result = watch_over(&config, &folder, ours, reaper);
-    if result.is_err() {
-        // It ends all that is left before it does.
-        let _ = kill(reaper, Signal::SIGTERM);
-        let _ = waitpid(reaper, None);
-    }
-    result
-}
-
-fn watch_over(config: &NodeConfig, folder: &Folder, keeper: OwnedFd, reaper: Pid) -> Result<u8> {
+        keeper::run(config.clone(), Work::Program(&program), bounds, warden)
+    })?;
     let watch = Watch::start()?;
-    let mut outside = Outside::claim(config, folder)?;
+    let gateway = match (&plan, gateway) {
+        (Some(plan), Some(begun)) => match plan.serve(begun, &folder, &watch) {
+            // It has said why.
+            Err(Failure::Node(ring3_node::Error::GivenUp)) => {
+                return Ok(watch.is_to_end().unwrap_or(OWN_FAILURE))
+            }
+            gateway => Some(gateway?),
+        },
+        _ => None,
+    };
+    watch_over(&config, &folder, sandbox, gateway, &watch)
+}
+
+fn watch_over(
+    config: &NodeConfig,
+    folder: &Folder,
+    mut sandbox: Begun,
+    mut gateway: Option<Gateway>,
+    watch: &Watch,
+) -> Result<u8> {
+    let mut outside = Outside::claim(config, folder, Trust::Strangers)?;
     outside.open(config, folder)?;
-    let confined = match hear(&keeper)? {
-        Some((pid, questions)) => {
-            // It ends with the last process of the sandbox.
-            std::thread::spawn(move || ring3_sandbox::notify::serve(&questions));
-            outside.send(&keeper)?;
-            let first = First {
-                reaper: reaper.as_raw(),
-                keeper: pid.as_raw_nonzero().get(),
-            };
-            outside.listen(config, folder, first, end(reaper))?;
-            // The reaper may have reaped it.
-            pidfd_open(pid, PidfdFlags::empty()).ok()
-        }
-        // It has ended, and has said why.
-        None => None,
-    };
-    let ended = || match waitpid(reaper, Some(WaitPidFlag::WNOHANG)) {
-        Ok(WaitStatus::Exited(_, status)) => Ok(Some(status as u8)),
-        Ok(WaitStatus::Signaled(_, signal, _)) => Ok(Some(128 + signal as u8)),
-        Ok(_) | Err(Errno::EINTR) => Ok(None),
-        Err(why) => Err(Failure::host("wait for the sandbox")(why.into())),
-    };
-    let pass_on = |signal| {
-        let signal = rustix::process::Signal::from_named_raw(signal as i32);
-        if let (Some(keeper), Some(signal)) = (&confined, signal) {
-            // It may have ended; the next turn sees that.
-            let _ = pidfd_send_signal(keeper, signal);
-        }
-    };
-    watch.wait_until(ended, pass_on)
-}
-
-/// What ends the sandbox.
-fn end(reaper: Pid) -> impl Fn() + Send {
-    let reaper = rustix::process::Pid::from_raw(reaper.as_raw());
-    let reaper = reaper.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
-    move || {
-        if let Some(reaper) = &reaper {
-            // It may have ended.
-            let _ = pidfd_send_signal(reaper, rustix::process::Signal::TERM);
-        }
+    if sandbox.hear(&outside)? == Heard::Confined {
+        outside.listen(config, folder, sandbox.first(), None, sandbox.end())?;
     }
-}
-
-/// The keeper's one message. None: it has ended.
-fn hear(keeper: &OwnedFd) -> Result<Option<(rustix::process::Pid, OwnedFd)>> {
-    let fail = |why: nix::Error| Failure::host("hear from the sandbox's keeper")(why.into());
-    let mut pid = [0; size_of::<i32>()];
-    let mut space = nix::cmsg_space!([std::os::fd::RawFd; 1]);
-    let mut parts = [IoSliceMut::new(&mut pid)];
-    let flags = MsgFlags::MSG_CMSG_CLOEXEC;
-    let got =
-        recvmsg::<()>(keeper.as_raw_fd(), &mut parts, Some(&mut space), flags).map_err(fail)?;
-    let questions = got
-        .cmsgs()
-        .map_err(fail)?
-        .find_map(|message| match message {
-            ControlMessageOwned::ScmRights(fds) => fds.first().copied(),
-            _ => None,
-        });
-    if got.bytes == 0 {
-        return Ok(None);
-    }
-    let questions = questions
-        .map(leaf::own)
-        .ok_or(Errno::EPROTO)
-        .map_err(fail)?;
-    let pid = rustix::process::Pid::from_raw(i32::from_ne_bytes(pid));
-    Ok(pid.map(|pid| (pid, questions)))
+    // It is asked for signals while its end is looked for.
+    let sandbox = std::cell::RefCell::new(sandbox);
+    let ended = || {
+        if gateway.as_mut().is_some_and(Gateway::is_gone) {
+            gateway = None;
+            say::complain("the sandbox's gateway has ended: it has no network any more");
+        }
+        sandbox.borrow_mut().ended()
+    };
+    watch.wait_until(ended, |signal| sandbox.borrow().ask(signal))
 }

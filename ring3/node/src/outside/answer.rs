@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control socket of a sandboxed node, served by its warden: what can be said without asking anybody inside.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -10,13 +12,15 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
 use super::Outside;
-use crate::control::{self, Calls, Memory, Port, Proc, Reply, Request, State, Status};
+use crate::control::{self, Calls, Log, Memory, Port, Proc, Reply, Request, State, Status};
 use crate::error::{Error, Result};
 use crate::ports::link::far_end;
 use crate::runtime::Folder;
 
 /// How often to try again what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
+/// What one answer of a gateway's log holds at most, in bytes: thousands of lines.
+const LOG_PIECE: usize = 1 << 20;
 /// A chain of parents longer than this is none: the table changed under us.
 const DEPTH_MAX: usize = 4096;
 
@@ -28,12 +32,14 @@ pub struct First {
 }
 
 impl Outside {
-    /// Answers at the node's control socket from now on. `down` is called when somebody says so.
+    /// Answers at the node's control socket from now on. `flows` is a gateway's, for `ring3 log`; `down` is called when somebody
+    /// says so.
     pub fn listen(
         &self,
         config: &NodeConfig,
         folder: &Folder,
         first: First,
+        flows: Option<File>,
         down: impl Fn() + Send + 'static,
     ) -> Result<()> {
         let path = folder.control_path(&config.name);
@@ -46,6 +52,7 @@ impl Outside {
             grace: config.grace,
             ports: self.statuses(),
             first,
+            flows,
             started: Instant::now(),
         };
         let body = move || loop {
@@ -92,6 +99,7 @@ struct Facts {
     grace: Duration,
     ports: Vec<Port>,
     first: First,
+    flows: Option<File>,
     started: Instant,
 }
 
@@ -109,11 +117,33 @@ impl Facts {
                 let grace_ms = self.grace.as_millis() as u64;
                 Reply::Down { grace_ms }
             }
+            Request::Log { from } if self.flows.is_some() => self.log(from),
             Request::Log { .. } | Request::Counters => Reply::Error(
-                "it is sandboxed, and what its kernel says is its programs' word".into(),
+                "it is sandboxed, and what its kernel says is its programs' word; its gateway has its own log, if it has one: `ring3 log NAME.gw`".into(),
             ),
         };
         control::write_line(stream, &reply)
+    }
+
+    /// Whole lines from byte `from` on.
+    fn log(&self, from: u64) -> Reply {
+        let mut bytes = vec![0; LOG_PIECE];
+        let got = self
+            .flows
+            .as_ref()
+            .map(|file| file.read_at(&mut bytes, from));
+        let len = match got.transpose() {
+            Ok(len) => len.unwrap_or(0),
+            Err(why) => return Reply::Error(format!("what it has written cannot be read: {why}")),
+        };
+        let lines = bytes[..len].iter().rposition(|&byte| byte == b'\n');
+        let len = lines.map_or(0, |at| at + 1);
+        // A gateway may have been taken over by a packet: its words are not to speak to the terminal.
+        let is_control = |c: char| c.is_control() && c != '\n';
+        Reply::Log(Log {
+            text: String::from_utf8_lossy(&bytes[..len]).replace(is_control, "?"),
+            next: from + len as u64,
+        })
     }
 
     fn status(&self) -> Status {

@@ -103,6 +103,11 @@ pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> (passt::Plan, Vec<IpNet>) 
     (ends, gateways)
 }
 
+/// The gateway's addresses of a `host` port.
+pub fn gateways(spec: &PortSpec) -> Vec<IpAddr> {
+    plan(&spec.addrs, &spec.gw).0.gw
+}
+
 impl Plan {
     /// For a port of node `node`, whose ends are these.
     pub(crate) fn new(

@@ -187,7 +187,7 @@ impl OpenPort {
         };
         Ok(OpenPort {
             spec: spec.clone(),
-            wanted: wanted.to_owned(),
+            wanted: spec.ifname.as_deref().unwrap_or(wanted).to_owned(),
             addrs,
             gw,
             host,

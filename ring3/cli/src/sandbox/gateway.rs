@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: the gateway node of a sandbox
+//!
+//! ```text
+//! program's node ── link ── gateway's node ── the ports that were asked for
+//! └─ keeper, confined ─┘    └─ keeper, confined, in a domain of its own ─┘
+//! ```
+//!
+//! A program may have rewritten its node's kernel, so no rule in there binds it. The rules that do are in the gateway's kernel,
+//! which the program only sends packets to. The gateway's keeper is confined as the program's is, for packets may be hostile too.
+//! No program of the sandbox's is on its node: only nft is, once, before anything is forwarded (rules.rs).
+//!
+//! ```text
+//! gateway's keeper -> warden    as any keeper (mod.rs); then one byte: the rules hold
+//! ```
+//!
+//! The sandbox starts after that byte. If the gateway ends, the sandbox's link loses its carrier.
+
+use std::fs::File;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ipnet::IpNet;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
+use nix::sys::memfd::{memfd_create, MFdFlags};
+use ring3_config::{name, NodeConfig, PortKind, PortSpec};
+use ring3_node::outside::{Outside, Trust};
+use ring3_node::Folder;
+
+use super::begun::{Begun, Heard};
+use super::keeper::{self, Work};
+use super::limits::Limits;
+use super::{files, rules};
+use crate::args::SandboxArgs;
+use crate::error::{Failure, Result};
+use crate::program::Program;
+use crate::signals::Watch;
+
+/// Tables of connection tracking and packets on their way.
+const MEM: u64 = 256 << 20;
+/// What the interface towards the sandbox is called, and the sandbox's own.
+const INSIDE: &str = "sandbox0";
+const ETH: &str = "eth0";
+/// Networks between a gateway and its sandbox: the first that no port of the gateway is in.
+const NETS_V4: [&str; 3] = ["10.0.3.1/30", "10.254.3.1/30", "172.31.254.1/30"];
+const NETS_V6: [&str; 2] = ["fd00:3::1/64", "fd00:4::1/64"];
+/// A gateway has no programs whose end takes time.
+const END_PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a gateway will be.
+#[derive(Debug)]
+pub struct Plan {
+    config: NodeConfig,
+    load: Program,
+    policy: Option<PathBuf>,
+    /// Its flows, which the warden reads for `ring3 log`.
+    flows: File,
+}
+
+/// A gateway that serves. Dropping it ends it.
+pub struct Gateway {
+    begun: Begun,
+    outside: Option<Outside>,
+}
+
+/// If `args` ask for one: takes the ports from `node`, which gets the link with the gateway instead.
+pub fn plan(args: &SandboxArgs, node: &mut NodeConfig) -> Result<Option<Plan>> {
+    if args.policy.is_none() && args.record.is_none() {
+        return Ok(None);
+    }
+    if node.ports.is_empty() {
+        return Err(Failure::GatewayWithoutExit);
+    }
+    let mut config = NodeConfig::new(format!("{}.gw", node.name));
+    name::node(&config.name)?;
+    config.mem = MEM;
+    config.image.clone_from(&node.image);
+    config.grace = Duration::ZERO;
+    config.routes = std::mem::take(&mut node.routes);
+    let exits = std::mem::take(&mut node.ports);
+    let nets = [free(&NETS_V4, &exits), free(&NETS_V6, &exits)];
+    let link = PortKind::Link {
+        name: config.name.clone(),
+    };
+    let (inside, eth) = ends(link, &nets);
+    if node.dns.is_empty() {
+        node.dns = name_servers(&exits);
+    }
+    node.ports.push(eth);
+    config.ports.push(inside);
+    config.ports.extend(exits);
+    let flows = match &args.record {
+        Some(folder) => record(folder, &mut config)?,
+        None => in_memory()?,
+    };
+    // A router asks nobody else for routes, and the one who could answer is not trusted.
+    let key = |key: &str| format!("net.ipv6.conf.{INSIDE}.{key}");
+    config.sysctls = vec![
+        (key("accept_ra"), "0".into()),
+        (key("accept_redirects"), "0".into()),
+    ];
+    config.check()?;
+    let sandboxes = [(INSIDE.to_owned(), config.ports[0].addrs.clone())];
+    let policy = args.policy.as_deref().map(files::existing).transpose()?;
+    let load = load(policy.as_deref(), &rules::around(&sandboxes))?;
+    Ok(Some(Plan {
+        config,
+        load,
+        policy,
+        flows,
+    }))
+}
+
+/// The first network that no port has an address in.
+fn free(nets: &[&str], ports: &[PortSpec]) -> Option<IpNet> {
+    let mut nets = nets.iter().filter_map(|net| net.parse::<IpNet>().ok());
+    let taken = |net: &IpNet| {
+        let mut addrs = ports.iter().flat_map(|port| &port.addrs);
+        addrs.any(|addr| addr.contains(&net.addr()) || net.contains(&addr.addr()))
+    };
+    nets.find(|net| !taken(net))
+}
+
+/// The gateway's end of the link and the sandbox's, whose address is the next.
+fn ends(link: PortKind, nets: &[Option<IpNet>]) -> (PortSpec, PortSpec) {
+    let (mut inside, mut eth) = (PortSpec::new(link.clone()), PortSpec::new(link));
+    inside.ifname = Some(INSIDE.into());
+    eth.ifname = Some(ETH.into());
+    for net in nets.iter().flatten() {
+        let theirs = match net {
+            IpNet::V4(net) => net.hosts().nth(1).map(IpAddr::V4),
+            IpNet::V6(net) => net.hosts().nth(2).map(IpAddr::V6),
+        };
+        let theirs = theirs.and_then(|ip| IpNet::new(ip, net.prefix_len()).ok());
+        eth.addrs.extend(theirs);
+        eth.gw.push(net.addr());
+        inside.addrs.push(*net);
+    }
+    (inside, eth)
+}
+
+/// Who answers for the host's resolver, as seen from behind the gateway.
+fn name_servers(exits: &[PortSpec]) -> Vec<IpAddr> {
+    let host = exits.iter().find(|port| port.kind == PortKind::Host);
+    let mut servers = host.map(ring3_node::gateways).unwrap_or_default();
+    servers.truncate(1);
+    servers
+}
+
+/// The files of `--record`; the one for flows is open.
+fn record(folder: &Path, config: &mut NodeConfig) -> Result<File> {
+    let make = |path: &Path| {
+        let open = File::options()
+            .append(true)
+            .read(true)
+            .create(true)
+            .open(path);
+        open.map_err(Failure::host(format!("write {}", path.display())))
+    };
+    std::fs::create_dir_all(folder).map_err(Failure::host(format!("make {}", folder.display())))?;
+    let folder = files::existing(folder)?;
+    for (n, port) in config.ports.iter_mut().enumerate() {
+        let name = match n {
+            0 => "sandbox.pcap".to_owned(),
+            1 => "exit.pcap".to_owned(),
+            n => format!("exit{n}.pcap"),
+        };
+        if port.pcap.is_none() {
+            port.pcap = Some(folder.join(name));
+        }
+    }
+    make(&folder.join("flows.jsonl"))
+}
+
+fn in_memory() -> Result<File> {
+    let file = memfd_create(c"ring3-flows", MFdFlags::MFD_CLOEXEC);
+    let file = file.map_err(|why| Failure::host("make a file in memory")(why.into()))?;
+    Ok(file.into())
+}
+
+/// The one program of a gateway.
+fn load(policy: Option<&Path>, around: &str) -> Result<Program> {
+    let policy = policy.map(|path| path.as_os_str().to_owned());
+    let words = ["/bin/sh", "-c", rules::LOAD, "ring3-gateway"];
+    let mut command: Vec<std::ffi::OsString> = words.map(Into::into).to_vec();
+    command.push(policy.unwrap_or_default());
+    command.push(around.into());
+    Program::find(&command)
+}
+
+impl Plan {
+    /// Starts its processes. While this one has one thread.
+    pub fn start(&self) -> Result<Begun> {
+        let mut view = files::system(&self.load);
+        view.read.extend(self.policy.clone());
+        for path in self
+            .config
+            .ports
+            .iter()
+            .filter_map(|port| port.pcap.as_ref())
+        {
+            // The rule is for a file that is there.
+            let file = File::options().append(true).create(true).open(path);
+            file.map_err(Failure::host(format!("write {}", path.display())))?;
+            view.write.push(path.clone());
+        }
+        let bounds = ((view, None), Limits::none());
+        Begun::start(&[self.flows.as_fd()], |warden| {
+            let work = Work::Gateway(&self.load, &self.flows);
+            keeper::run(self.config.clone(), work, bounds, warden)
+        })
+    }
+
+    /// Opens its ports; returns once its rules hold. `Err(GivenUp)`: a signal came, or it has said why it does not.
+    pub fn serve(&self, mut begun: Begun, folder: &Folder, watch: &Watch) -> Result<Gateway> {
+        let mut outside = Outside::claim(&self.config, folder, Trust::Gateway)?;
+        outside.open(&self.config, folder)?;
+        if begun.hear(&outside)? == Heard::Nothing {
+            return Err(ring3_node::Error::GivenUp.into());
+        }
+        let mut fds = [
+            PollFd::new(begun.talk(), PollFlags::POLLIN),
+            PollFd::new(watch.ending(), PollFlags::POLLIN),
+        ];
+        let ready = poll(&mut fds, PollTimeout::NONE);
+        ready.map_err(|why| Failure::host("wait for the gateway")(why.into()))?;
+        if !begun.is_ready() {
+            return Err(ring3_node::Error::GivenUp.into());
+        }
+        let flows = self.flows.try_clone();
+        let flows = flows.map_err(Failure::host("copy a descriptor"))?;
+        outside.listen(
+            &self.config,
+            folder,
+            begun.first(),
+            Some(flows),
+            begun.end(),
+        )?;
+        Ok(Gateway {
+            begun,
+            outside: Some(outside),
+        })
+    }
+}
+
+impl Gateway {
+    /// Whether its processes have ended.
+    pub fn is_gone(&mut self) -> bool {
+        !matches!(self.begun.ended(), Ok(None))
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // In good order, so that what was captured is written.
+        self.begun.ask(nix::sys::signal::Signal::SIGTERM);
+        self.begun.wait_for_end(END_PATIENCE);
+        drop(self.outside.take());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_link_s_network_is_nobody_else_s() {
+        let exit = |spec: &str| spec.parse::<PortSpec>().unwrap();
+        let net = |exits: &[PortSpec]| free(&NETS_V4, exits).map(|net| net.to_string());
+        assert_eq!(net(&[exit("host")]).unwrap(), "10.0.3.1/30");
+        let taken = exit("link:x,addr=10.0.0.1/8");
+        assert_eq!(net(&[taken]).unwrap(), "172.31.254.1/30");
+        let nets = ["10.0.3.1/30", "fd00:3::1/64"].map(|net| net.parse().ok());
+        let link = PortKind::Link { name: "x".into() };
+        let (inside, eth) = ends(link, &nets);
+        assert_eq!(inside.addrs, nets.map(Option::unwrap));
+        let theirs = eth.addrs.iter().map(ToString::to_string);
+        assert_eq!(theirs.collect::<Vec<_>>(), ["10.0.3.2/30", "fd00:3::2/64"]);
+    }
+}

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+//! The gateway of a sandbox, and what holds when the sandbox's kernel is its attacker's. Needs `make image gate` and nft.
+
+mod place;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use place::{finish, spawn, Place};
+
+/// Written as for any router: it knows nothing of sandboxes.
+const POLICY: &str = "\
+flush ruleset
+table inet filter {
+    chain forward {
+        type filter hook forward priority filter; policy drop;
+        ct state established,related accept
+        ip daddr 198.51.100.10 tcp dport 80 accept
+    }
+}
+";
+const OUTSIDE: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 1);
+const WORLD: Ipv4Addr = Ipv4Addr::new(198, 51, 100, 10);
+
+/// Another node, which nobody confines, behind the gateway's one port; it serves HTTP.
+struct World {
+    place: Place,
+    policy: String,
+    record: PathBuf,
+    capture: PathBuf,
+}
+
+impl World {
+    fn new(policy: &str) -> World {
+        let place = Place::new();
+        let path = |name: &str| place.dir.path().join(name);
+        let (capture, record, rules) = (path("world.pcap"), path("record"), path("policy.nft"));
+        fs::write(&rules, policy).unwrap();
+        let port = format!("link:w,addr={WORLD}/24,pcap={}", capture.display());
+        let folder = path("served");
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("index.html"), "the world\n").unwrap();
+        let folder = folder.display().to_string();
+        let serve = ["python3", "-m", "http.server", "-d", &folder, "80"];
+        let mut args = vec!["up", "world", "--port", &port, "--"];
+        args.extend(serve);
+        place.ok(&args);
+        place.ok(&["wait", "world", "tcp", "80", "--timeout", "20"]);
+        World {
+            policy: rules.display().to_string(),
+            place,
+            record,
+            capture,
+        }
+    }
+
+    /// In a sandbox behind the gateway.
+    fn run(&self, command: &[&str]) -> std::process::Output {
+        let port = format!("link:w,addr={OUTSIDE}/24");
+        let record = self.record.display().to_string();
+        let mut args = vec!["run", "--sandbox", "-n", "s", "--policy", &self.policy];
+        args.extend(["--record", &record, "--port", &port, "--"]);
+        args.extend(command);
+        self.place.run(&args)
+    }
+
+    /// Nothing is left but what the world's server has said.
+    fn is_over(&self) {
+        self.place.ok(&["down", "world"]);
+        let is_log = |path: &PathBuf| path.ends_with("world.log");
+        place::eventually("nothing is left behind", || {
+            self.place.left().iter().all(is_log)
+        });
+    }
+
+    fn flows(&self) -> Vec<serde_json::Value> {
+        let text = fs::read_to_string(self.record.join("flows.jsonl")).unwrap();
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+}
+
+/// What a packet is to the policy: source and destination, protocol, and ports where there are some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Packet {
+    Arp,
+    Ip(IpAddr, IpAddr, u8, Option<(u16, u16)>),
+    Other(u16),
+}
+
+fn packets(path: &Path) -> Vec<Packet> {
+    let bytes = fs::read(path).unwrap();
+    let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
+    let mut all = Vec::new();
+    while let Some(Ok(packet)) = reader.next_packet() {
+        all.push(what(&packet.data));
+    }
+    all
+}
+
+fn what(frame: &[u8]) -> Packet {
+    let half = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
+    let kind = half(12);
+    let (from, to, protocol, at): (IpAddr, IpAddr, u8, usize) = match kind {
+        0x0806 => return Packet::Arp,
+        0x0800 => {
+            let ip = |at: usize| <[u8; 4]>::try_from(&frame[at..at + 4]).unwrap();
+            let at = 14 + usize::from(frame[14] & 0xf) * 4;
+            (ip(26).into(), ip(30).into(), frame[23], at)
+        }
+        0x86dd => {
+            let ip = |at: usize| <[u8; 16]>::try_from(&frame[at..at + 16]).unwrap();
+            (ip(22).into(), ip(38).into(), frame[20], 54)
+        }
+        other => return Packet::Other(other),
+    };
+    let has_ports = matches!(i32::from(protocol), libc::IPPROTO_TCP | libc::IPPROTO_UDP);
+    let ports = (has_ports && frame.len() >= at + 4).then(|| (half(at), half(at + 2)));
+    Packet::Ip(from, to, protocol, ports)
+}
+
+/// What the policy and the rules around it let onto the far network, and what the two kernels there say to each other.
+fn may_be_outside(packet: &Packet) -> bool {
+    let tcp = libc::IPPROTO_TCP as u8;
+    match *packet {
+        Packet::Arp => true,
+        Packet::Ip(IpAddr::V4(from), IpAddr::V4(to), protocol, Some(ports)) => {
+            let goes = (from, to) == (OUTSIDE, WORLD) && ports.1 == 80;
+            let comes = (from, to) == (WORLD, OUTSIDE) && ports.0 == 80;
+            protocol == tcp && (goes || comes)
+        }
+        // Neighbours and groups: hop-by-hop options or ICMPv6.
+        Packet::Ip(IpAddr::V6(from), IpAddr::V6(to), 0 | 58, _) => {
+            let near = |ip: Ipv6Addr| ip.is_unicast_link_local() || ip.is_unspecified();
+            near(from) && (to.is_multicast() || near(to))
+        }
+        _ => false,
+    }
+}
+
+fn forbidden(path: &Path) -> BTreeSet<Packet> {
+    let all = packets(path);
+    assert!(!all.is_empty(), "{} is empty", path.display());
+    all.into_iter().filter(|it| !may_be_outside(it)).collect()
+}
+
+#[test]
+fn a_policy_holds_and_is_told() {
+    let world = World::new(POLICY);
+    let script = "curl -sS -m 10 http://198.51.100.10/; ! curl -sS -m 1 http://198.51.100.10:81/; \
+        ! curl -sS -m 1 http://10.0.3.1/; ! ping -c 1 -W 1 198.51.100.10 >/dev/null; \
+        ip -o link | grep -c eth0; nft list ruleset | grep -c . || true";
+    let output = world.run(&["sh", "-c", script]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "the world\n1\n0\n");
+    let told: BTreeSet<(String, String, String)> = world
+        .flows()
+        .iter()
+        .map(|flow| {
+            let word = |key: &str| flow[key].as_str().unwrap_or_default().to_owned();
+            (word("verdict"), word("proto"), word("dst"))
+        })
+        .collect();
+    let expected = [
+        ("passed", "tcp", "198.51.100.10:80"),
+        ("refused", "tcp", "198.51.100.10:81"),
+        ("refused", "tcp", "10.0.3.1:80"),
+        ("refused", "icmp", "198.51.100.10"),
+    ];
+    for (verdict, proto, dst) in expected {
+        let line = (verdict.to_owned(), proto.to_owned(), dst.to_owned());
+        assert!(told.contains(&line), "{line:?} of {told:?}");
+    }
+    assert_eq!(told.iter().filter(|it| it.0 == "passed").count(), 1);
+    assert_eq!(forbidden(&world.record.join("exit.pcap")), BTreeSet::new());
+    world.is_over();
+    assert_eq!(forbidden(&world.capture), BTreeSet::new());
+}
+
+/// What `frames.c` makes of a sandbox behind this policy, once it is over.
+fn attacked(policy: &str) -> World {
+    let world = World::new(policy);
+    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let program = world.place.dir.path().join("frames");
+    let status = Command::new("cc")
+        .args(["-static", "-O1", "-w", "-o"])
+        .arg(&program)
+        .arg("-I")
+        .arg(ring3_abi::HEADERS)
+        .arg(top.join("ring3/cli/tests/frames.c"))
+        .status();
+    assert!(status.expect("a C compiler").success());
+    let program = program.display().to_string();
+    let output = world.run(&[&program, "10.0.3.2", "198.51.100.10"]);
+    // No word of the gateway's end: it has held.
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let count = |word: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(word));
+        line.unwrap().trim().parse::<usize>().unwrap()
+    };
+    assert!(count("sent") > 600 && count("ring") > 3600, "{text}");
+    // They have come as far as the gateway.
+    let tried = packets(&world.record.join("sandbox.pcap"));
+    let tried: BTreeSet<_> = tried.iter().filter(|it| !may_be_outside(it)).collect();
+    assert!(tried.len() > 400, "{} kinds have arrived", tried.len());
+    world.is_over();
+    world
+}
+
+/// It sends what it likes, by its node's kernel and past it, into the link's memory.
+#[test]
+fn a_kernel_of_the_attackers_gets_nothing_past_it() {
+    let world = attacked(POLICY);
+    assert_eq!(forbidden(&world.record.join("exit.pcap")), BTreeSet::new());
+    assert_eq!(forbidden(&world.capture), BTreeSet::new());
+    // The same where the policy lets all pass: what was not seen above, was held up by the policy. What has a source that is
+    // not the sandbox's does not pass even so.
+    let world = attacked("flush ruleset\n");
+    let passed = forbidden(&world.capture);
+    assert!(passed.len() > 200, "{} kinds have passed", passed.len());
+    let foreign = |it: &&Packet| match it {
+        Packet::Ip(IpAddr::V4(from), ..) => ![OUTSIDE, WORLD].contains(from),
+        _ => false,
+    };
+    assert_eq!(passed.iter().find(foreign), None);
+}
+
+#[test]
+fn a_policy_that_does_not_load_is_none() {
+    let world = World::new("table inet filter { nonsense }\n");
+    let output = world.run(&["echo", "it runs"]);
+    assert_eq!(output.status.code(), Some(125), "{output:?}");
+    assert_eq!(output.stdout, b"");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("policy.nft:1"), "{said}");
+    let place = &world.place;
+    let args = [
+        "run",
+        "--sandbox",
+        "--policy",
+        "/no/such",
+        "--net",
+        "--",
+        "true",
+    ];
+    place.fails(&args, 125, "/no/such");
+    let args = ["run", "--sandbox", "--policy", &world.policy, "--", "true"];
+    place.fails(&args, 2, "there is none");
+    world.is_over();
+}
+
+/// The flows can be read while it runs, and `down` of the sandbox ends both.
+#[test]
+fn its_log_is_read_while_it_runs() {
+    let world = World::new(POLICY);
+    let place = &world.place;
+    let port = format!("link:w,addr={OUTSIDE}/24");
+    let script = "curl -sS -m 10 -o /dev/null http://198.51.100.10/; sleep 1000";
+    let args = ["run", "--sandbox", "-n", "s", "--policy", &world.policy];
+    let mut args = args.to_vec();
+    args.extend(["--port", &port, "--", "sh", "-c", script]);
+    let child = spawn(&mut place.command(&args));
+    place::eventually("the log tells of the connection", || {
+        let output = place.run(&["log", "s.gw"]);
+        String::from_utf8_lossy(&output.stdout).contains("\"passed\"")
+    });
+    place.fails(&["log", "s"], 1, "NAME.gw");
+    place.ok(&["down", "s"]);
+    assert_eq!(finish(child).status.code(), Some(143));
+    world.is_over();
+}

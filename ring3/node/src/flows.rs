@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: what a gateway lets through and what it refuses, as lines of JSON
+//!
+//! The rules around a gateway's policy (`ring3/cli/src/sandbox/rules.rs`) log the first packets of connections to the group
+//! [`GROUP`] of <linux/netfilter/nfnetlink_log.h>, each with one of [`Word`] in front:
+//!
+//! ```text
+//! ring3 try     before the policy's chains
+//! ring3 pass    behind them
+//! ring3 spoof, self, peer, invalid    dropped by the rules around the policy
+//! ```
+//!
+//! A packet crosses all chains of a hook in one step. So a `try` that the next message does not answer with a `pass` of the
+//! same packet was refused by the policy. Messages that the kernel could not queue are told as `lost`.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+
+use crate::calls::SockAddr;
+use crate::drivers::Driver;
+use crate::error::{Errno, Error, Result};
+use crate::image::Thread;
+
+/// Of nfnetlink_log: high, so that a policy's own `log group` does not meet it.
+pub const GROUP: u16 = 21043;
+
+/// Bytes of a gateway's file; what comes then is not written. A program decides how much there is to say.
+const FILE_MAX: u64 = 64 << 20;
+/// How long a `pass` may come after its `try`: the kernel hands messages on each 10 ms.
+const PAIR_PATIENCE: Duration = Duration::from_millis(50);
+/// Of the kernel's messages, in hundredths of a second.
+const TURN: u32 = 1;
+/// A burst of connections is not lost while the disk is slow.
+const SOCKET_BYTES: i32 = 4 << 20;
+/// A batch of messages is shorter (NFULNL_NLBUFSIZ_DEFAULT is a page).
+const BATCH_MAX: usize = 64 << 10;
+/// An IPv4 header with all options, and the ports.
+const COPY_BYTES: u32 = 80;
+
+/// <linux/netfilter/nfnetlink_log.h>, <linux/netfilter/nfnetlink.h>
+const SUBSYSTEM: u16 = 4 << 8; // NFNL_SUBSYS_ULOG
+const PACKET: u16 = SUBSYSTEM;
+const CONFIG: u16 = SUBSYSTEM | 1;
+const HEADER: usize = 16;
+const GENERIC: usize = 4;
+const CFG_CMD: u16 = 1;
+const CFG_MODE: u16 = 2;
+const CFG_TIMEOUT: u16 = 4;
+const BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+const INDEV: u16 = 4;
+const PAYLOAD: u16 = 9;
+const PREFIX: u16 = 10;
+const ATTRIBUTE_TYPE: u16 = 0x3fff;
+
+/// What a message's prefix says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Word {
+    Try,
+    Pass,
+    Dropped(&'static str),
+}
+
+impl Word {
+    fn of(prefix: &[u8]) -> Option<Word> {
+        match prefix.strip_suffix(&[0]).unwrap_or(prefix) {
+            b"ring3 try" => Some(Word::Try),
+            b"ring3 pass" => Some(Word::Pass),
+            b"ring3 spoof" => Some(Word::Dropped("the source is not the sandbox's")),
+            b"ring3 self" => Some(Word::Dropped("to the gateway itself")),
+            b"ring3 peer" => Some(Word::Dropped("to another sandbox")),
+            b"ring3 invalid" => Some(Word::Dropped("of no connection")),
+            _ => None,
+        }
+    }
+}
+
+/// The first packet of a connection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+struct Flow {
+    /// The interface it came by.
+    by: String,
+    proto: String,
+    src: String,
+    dst: String,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    /// Seconds since 1970.
+    time: f64,
+    verdict: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    #[serde(flatten)]
+    flow: Option<&'a Flow>,
+}
+
+/// Pairs tries with passes, and writes.
+struct Book<W: Write> {
+    out: W,
+    written: u64,
+    tried: Option<Flow>,
+}
+
+impl<W: Write> Book<W> {
+    fn hear(&mut self, word: Word, flow: Flow) -> std::io::Result<()> {
+        match word {
+            Word::Pass => {
+                // Another one's: that one waits in a queue of the policy's, and its try was said.
+                if self.tried.as_ref() == Some(&flow) {
+                    self.tried = None;
+                }
+                self.settle()?;
+                self.say("passed", None, Some(&flow))
+            }
+            Word::Try => {
+                self.settle()?;
+                self.tried = Some(flow);
+                Ok(())
+            }
+            Word::Dropped(why) => {
+                // It came as far as the rules behind the policy.
+                if self.tried.as_ref() == Some(&flow) {
+                    self.tried = None;
+                }
+                self.settle()?;
+                self.say("refused", Some(why), Some(&flow))
+            }
+        }
+    }
+
+    /// What was tried and has not passed yet, never will.
+    fn settle(&mut self) -> std::io::Result<()> {
+        match self.tried.take() {
+            Some(flow) => self.say("refused", Some("policy"), Some(&flow)),
+            None => Ok(()),
+        }
+    }
+
+    fn say(
+        &mut self,
+        verdict: &str,
+        why: Option<&str>,
+        flow: Option<&Flow>,
+    ) -> std::io::Result<()> {
+        if self.written > FILE_MAX {
+            return Ok(());
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let line = Line {
+            time: now.unwrap_or_default().as_secs_f64(),
+            verdict,
+            why,
+            flow,
+        };
+        let mut text = serde_json::to_vec(&line)?;
+        text.push(b'\n');
+        self.written += text.len() as u64;
+        self.out.write_all(&text)?;
+        if self.written > FILE_MAX {
+            self.out
+                .write_all(b"{\"verdict\":\"full\",\"why\":\"nothing more is written here\"}\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// Writes into `file` from now on. `names` are the node's interfaces by their numbers.
+pub(crate) fn start(
+    mut thread: Thread,
+    file: File,
+    names: Vec<(u32, String)>,
+    stop: Arc<AtomicBool>,
+) -> Result<Driver> {
+    let socket = open(&mut thread).map_err(Error::node("log what its gateway decides"))?;
+    Driver::start("ring3-flows", move || {
+        let mut book = Book {
+            out: BufWriter::new(file),
+            written: 0,
+            tried: None,
+        };
+        let done = follow(&mut thread, socket, &names, &mut book, &stop)
+            .and_then(|()| book.settle())
+            .and_then(|()| book.out.flush());
+        if let Err(why) = done {
+            log::error!("what the gateway decides is not written any more: {why}");
+        }
+        // Fails when the node is over: then there is nothing to give back.
+        let _ = thread.exit_group();
+    })
+}
+
+/// Until the node ends.
+fn follow<W: Write>(
+    thread: &mut Thread,
+    socket: i32,
+    names: &[(u32, String)],
+    book: &mut Book<W>,
+    stop: &AtomicBool,
+) -> std::io::Result<()> {
+    let mut batch = vec![0; BATCH_MAX];
+    let mut flags = 0;
+    let mut is_late = false;
+    loop {
+        match thread.recv(socket, &mut batch, flags) {
+            Ok(len) => {
+                (flags, is_late) = (libc::MSG_DONTWAIT, false);
+                for message in messages(&batch[..len]) {
+                    if let Some((word, flow)) = parse(message, names) {
+                        book.hear(word, flow)?;
+                    }
+                }
+            }
+            Err(Errno(libc::EAGAIN)) if book.tried.is_some() && !is_late => {
+                is_late = true;
+                std::thread::sleep(PAIR_PATIENCE);
+            }
+            Err(Errno(libc::EAGAIN)) => {
+                book.settle()?;
+                book.out.flush()?;
+                if stop.load(Ordering::Acquire) {
+                    return Ok(());
+                }
+                flags = 0;
+            }
+            Err(Errno(libc::ENOBUFS)) => {
+                book.settle()?;
+                book.say(
+                    "lost",
+                    Some("more connections than could be written down"),
+                    None,
+                )?;
+            }
+            Err(Errno(libc::EINTR)) => {}
+            // The node is down.
+            Err(_) => return Ok(()),
+        }
+    }
+}
+
+fn open(thread: &mut Thread) -> Result<i32, Errno> {
+    let socket = thread.socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)?;
+    thread.set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BYTES)?;
+    let mode = [&COPY_BYTES.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
+    let message = [
+        attribute(CFG_CMD, &[BIND]),
+        attribute(CFG_MODE, &mode),
+        attribute(CFG_TIMEOUT, &TURN.to_be_bytes()),
+    ]
+    .concat();
+    thread.send_to(socket, &config(&message), &SockAddr::netlink())?;
+    let mut answer = [0; 64];
+    let len = thread.recv(socket, &mut answer, 0)?;
+    // struct nlmsgerr: the error first.
+    match answer[..len].get(HEADER..).and_then(|it| word(it, 0)) {
+        Some(0) => Ok(socket),
+        Some(code) => Err(Errno(-(code as i32))),
+        None => Err(Errno(libc::EPROTO)),
+    }
+}
+
+fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let len = 4 + value.len();
+    let mut bytes = [(len as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend(value);
+    bytes.resize(len.next_multiple_of(4), 0);
+    bytes
+}
+
+/// struct nlmsghdr, struct nfgenmsg of our group, `body`.
+fn config(body: &[u8]) -> Vec<u8> {
+    let len = (HEADER + GENERIC + body.len()) as u32;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
+    let mut bytes = len.to_ne_bytes().to_vec();
+    bytes.extend(CONFIG.to_ne_bytes());
+    bytes.extend(flags.to_ne_bytes());
+    bytes.extend([0; 8]);
+    bytes.extend([0, 0]);
+    bytes.extend(GROUP.to_be_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+/// Four bytes in this machine's order.
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes
+        .get(at..)?
+        .first_chunk()
+        .copied()
+        .map(u32::from_ne_bytes)
+}
+
+/// The messages of a batch.
+fn messages(mut batch: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let len = word(batch, 0)? as usize;
+        let message = batch.get(..len).filter(|_| len >= HEADER)?;
+        batch = batch.get(len.next_multiple_of(4)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+fn parse(message: &[u8], names: &[(u32, String)]) -> Option<(Word, Flow)> {
+    let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
+    if kind != PACKET {
+        return None;
+    }
+    let (mut said, mut by, mut packet) = (None, None, None);
+    let mut rest = message.get(HEADER + GENERIC..)?;
+    while let [a, b, c, d, ..] = *rest {
+        let len = usize::from(u16::from_ne_bytes([a, b]));
+        let Some(value) = rest.get(4..len) else { break };
+        match u16::from_ne_bytes([c, d]) & ATTRIBUTE_TYPE {
+            PREFIX => said = Word::of(value),
+            INDEV => by = value.first_chunk().copied().map(u32::from_be_bytes),
+            PAYLOAD => packet = Some(value),
+            _ => {}
+        }
+        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    let name = names.iter().find(|(index, _)| Some(*index) == by);
+    let by = name.map_or_else(String::new, |(_, name)| name.clone());
+    Some((said?, flow(packet?, by)?))
+}
+
+/// What a packet that begins with its IP header says of itself.
+fn flow(packet: &[u8], by: String) -> Option<Flow> {
+    let (src, dst, protocol, header): (IpAddr, IpAddr, u8, usize) = match packet.first()? >> 4 {
+        4 => {
+            let ip = |at: usize| packet.get(at..at + 4)?.first_chunk::<4>().copied();
+            let header = usize::from(packet[0] & 0xf) * 4;
+            (ip(12)?.into(), ip(16)?.into(), *packet.get(9)?, header)
+        }
+        6 => {
+            let ip = |at: usize| packet.get(at..at + 16)?.first_chunk::<16>().copied();
+            (ip(8)?.into(), ip(24)?.into(), *packet.get(6)?, 40)
+        }
+        _ => return None,
+    };
+    let port = |at: usize| {
+        let bytes = packet.get(header + at..)?.first_chunk::<2>()?;
+        Some(u16::from_be_bytes(*bytes))
+    };
+    let name = match i32::from(protocol) {
+        libc::IPPROTO_TCP => "tcp",
+        libc::IPPROTO_UDP => "udp",
+        libc::IPPROTO_SCTP => "sctp",
+        libc::IPPROTO_ICMP => "icmp",
+        libc::IPPROTO_ICMPV6 => "icmpv6",
+        _ => "",
+    };
+    let proto = match name {
+        "" => protocol.to_string(),
+        name => name.to_owned(),
+    };
+    let (src, dst) = match (name, port(0), port(2)) {
+        ("tcp" | "udp" | "sctp", Some(from), Some(to)) => (
+            SocketAddr::new(src, from).to_string(),
+            SocketAddr::new(dst, to).to_string(),
+        ),
+        _ => (src.to_string(), dst.to_string()),
+    };
+    Some(Flow {
+        by,
+        proto,
+        src,
+        dst,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp(to: u8) -> Vec<u8> {
+        let mut packet = vec![0; 28];
+        (packet[0], packet[9]) = (0x45, libc::IPPROTO_UDP as u8);
+        packet[12..16].copy_from_slice(&[10, 0, 3, 2]);
+        packet[16..20].copy_from_slice(&[192, 0, 2, to]);
+        packet[20..24].copy_from_slice(&[0x10, 0, 0, 53]);
+        packet
+    }
+
+    fn message(prefix: &str, packet: &[u8]) -> Vec<u8> {
+        let parts = [
+            attribute(PREFIX, &[prefix.as_bytes(), &[0]].concat()),
+            attribute(INDEV, &7u32.to_be_bytes()),
+            attribute(PAYLOAD, packet),
+        ];
+        let mut bytes = config(&parts.concat());
+        bytes[4..6].copy_from_slice(&PACKET.to_ne_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_try_without_a_pass_was_refused() {
+        let batch = [
+            message("ring3 try", &udp(1)),
+            message("ring3 pass", &udp(1)),
+            message("ring3 try", &udp(2)),
+            message("ring3 try", &udp(3)),
+            message("ring3 peer", &udp(3)),
+            message("of the policy's own", &udp(4)),
+            message("ring3 try", &udp(5)),
+        ]
+        .concat();
+        let mut book = Book {
+            out: Vec::new(),
+            written: 0,
+            tried: None,
+        };
+        let names = [(7, "sandbox0".to_owned())];
+        for message in messages(&batch) {
+            if let Some((word, flow)) = parse(message, &names) {
+                book.hear(word, flow).unwrap();
+            }
+        }
+        book.settle().unwrap();
+        let text = String::from_utf8(book.out).unwrap();
+        let lines: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
+        let told: Vec<_> = lines
+            .iter()
+            .map(|it| (it["verdict"].as_str().unwrap(), it["dst"].as_str().unwrap()))
+            .collect();
+        let expected = [
+            ("passed", "192.0.2.1:53"),
+            ("refused", "192.0.2.2:53"),
+            ("refused", "192.0.2.3:53"),
+            ("refused", "192.0.2.5:53"),
+        ];
+        assert_eq!(told, expected);
+        assert_eq!(lines[0]["by"], "sandbox0");
+        assert_eq!(lines[1]["why"], "policy");
+        assert_eq!(lines[2]["why"], "to another sandbox");
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_flow() {
+        let whole = message("ring3 try", &udp(1));
+        for len in 0..whole.len() {
+            let _ = parse(&whole[..len], &[]);
+            let _ = messages(&whole[..len]).count();
+        }
+        for len in 0..20 {
+            assert_eq!(flow(&udp(1)[..len], String::new()), None);
+        }
+    }
+}

@@ -398,7 +398,7 @@ pub struct Sim {
     #[command(subcommand)]
     pub verb: Option<SimVerb>,
     /// The scenario: a configuration file of Shadow's, or with keys of ring3's own
-    #[arg(required = true, value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
+    #[arg(required_unless_present = "schema", value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// What all that is random depends on; over the file's general.seed
     #[arg(long, value_name = "N")]
@@ -409,6 +409,9 @@ pub struct Sim {
     /// Only read the scenario and say what is wrong with it
     #[arg(long)]
     pub check: bool,
+    /// Print the JSON schema of scenarios, for editors and checkers
+    #[arg(long, exclusive = true)]
+    pub schema: bool,
     /// Run many seeds, both ends included, and say which of them fail
     #[arg(long, value_name = "FROM..TO", value_parser = crate::sim_search::seeds, conflicts_with_all = ["seed", "check", "faults_file"])]
     pub seeds: Option<std::ops::RangeInclusive<u64>>,

@@ -20,12 +20,18 @@ use crate::{nodes, program, say, sim_search};
 /// Where programs of a scenario are looked for, unless the caller has a PATH.
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
+const SCHEMA: &str = include_str!("../../../docs/sim.schema.json");
+
 /// Beside the command, as every image.
 const IMAGE: &str = "ring3-sim.image";
 
 pub fn sim(args: &args::Sim) -> Result<u8> {
     if let Some(args::SimVerb::Diff(diff)) = &args.verb {
         return compare(diff);
+    }
+    if args.schema {
+        say::print(SCHEMA)?;
+        return Ok(0);
     }
     // Required by the grammar.
     let path = args.file.as_deref().unwrap_or(Path::new(""));
@@ -52,6 +58,10 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         Some(file) => sim_search::read_faults(file)?,
         None => faults::faults(&scenario, &args.faults, scenario.general.seed),
     };
+    if args.real_time && list.iter().any(|fault| !fault.schedule.is_zero()) {
+        let words = "the fault `schedule` needs virtual time: leave out --real-time, or that fault";
+        return Err(ring3_sim::Error::Said(words.into()).into());
+    }
     faults::add(&mut scenario, &list);
     let folder = std::path::absolute(&scenario.general.data_directory)
         .map_err(Failure::host("find the data folder"))?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults by seed: what befalls a scenario's hosts, and the shortest list of it that still does harm.
 //!
-//! A fault is one or two events that belong together, such as a crash and the restart after it. The same
-//! scenario, kinds and seed give the same list.
+//! A fault is one or two events that belong together, such as a crash and the restart after it, or another order of
+//! wake-ups for the whole run. The same scenario, kinds and seed give the same list.
 
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ pub enum Kind {
     Partition,
     Loss,
     Slow,
+    Schedule,
 }
 
 impl std::str::FromStr for Kind {
@@ -39,23 +40,31 @@ impl std::str::FromStr for Kind {
 pub struct Fault {
     pub label: String,
     pub events: Vec<Event>,
+    /// Some calls cost up to so much more, at random; zero: none does.
+    #[serde(default, skip_serializing_if = "Duration::is_zero")]
+    pub schedule: Duration,
 }
 
-/// So many faults befall a run at most.
-const FAULTS: u64 = 5;
 /// Faults begin within this part of the stop time, and are over by its end: a system has to settle before it is judged.
 const FROM: f64 = 0.1;
 const TO: f64 = 0.7;
 /// The shortest and the longest fault, as parts of the stop time.
 const SHORTEST: f64 = 0.005;
 const LONGEST: f64 = 0.2;
+/// What a call costs more at most, in powers of ten of a microsecond: from that of a cold cache to that of another
+/// program's slice of the processor.
+const EXTRA_POWERS: std::ops::RangeInclusive<u32> = 1..=4;
 
 /// The faults of a seed; none where a scenario has nobody to befall.
 pub fn faults(scenario: &Scenario, kinds: &[Kind], seed: u64) -> Vec<Fault> {
+    let said = &scenario.general.faults;
     let hosts: Vec<&String> = scenario
         .hosts
         .iter()
-        .filter(|(_, host)| !host.processes.is_empty())
+        .filter(|(name, host)| match said.hosts.is_empty() {
+            true => !host.processes.is_empty(),
+            false => said.hosts.contains(name),
+        })
         .map(|(name, _)| name)
         .collect();
     if hosts.is_empty() || kinds.is_empty() {
@@ -63,16 +72,36 @@ pub fn faults(scenario: &Scenario, kinds: &[Kind], seed: u64) -> Vec<Fault> {
     }
     let mut rng = Rng::with_seed(seed);
     let stop = scenario.general.stop_time.as_secs_f64();
-    let count = rng.u64(1..=FAULTS);
-    let mut made = Vec::new();
+    let (first, last) = (
+        said.from.map_or(stop * FROM, |at| at.as_secs_f64()),
+        said.to.map_or(stop * TO, |at| at.as_secs_f64()),
+    );
+    let count = rng.u64(1..=said.most);
+    let mut made: Vec<Fault> = Vec::new();
     for _ in 0..count {
         let kind = kinds[rng.usize(..kinds.len())];
-        let from = stop * (FROM + (TO - FROM) * rng.f64());
-        let long = (stop * (SHORTEST + (LONGEST - SHORTEST) * rng.f64())).min(stop * TO - from);
+        if kind == Kind::Schedule {
+            // One order is all that a run can have.
+            if made.iter().all(|fault| fault.schedule.is_zero()) {
+                made.push(order(&mut rng));
+            }
+            continue;
+        }
+        let from = first + (last - first) * rng.f64();
+        let long = (stop * (SHORTEST + (LONGEST - SHORTEST) * rng.f64())).min(last - from);
         let (from, to) = (time(from), time(from + long));
         made.extend(fault(kind, &hosts, from, to, &mut rng));
     }
     made
+}
+
+fn order(rng: &mut Rng) -> Fault {
+    let micros = 10u64.pow(rng.u32(EXTRA_POWERS));
+    Fault {
+        label: format!("another order of wake-ups: some calls take up to {micros} us more"),
+        events: Vec::new(),
+        schedule: Duration::from_micros(micros),
+    }
 }
 
 /// To the microsecond, which is what is shown.
@@ -107,6 +136,8 @@ fn fault(
                 Action::Loss(host, 0.0),
             )
         }
+        // Befalls nobody: order().
+        Kind::Schedule => return None,
         Kind::Partition => {
             if hosts.len() < 2 {
                 return None;
@@ -135,13 +166,18 @@ fn fault(
         },
         Event { at: to, what: end },
     ];
-    Some(Fault { label, events })
+    Some(Fault {
+        label,
+        events,
+        schedule: Duration::ZERO,
+    })
 }
 
 /// Puts the faults among a scenario's own events.
 pub fn add(scenario: &mut Scenario, faults: &[Fault]) {
     for fault in faults {
         scenario.events.extend(fault.events.iter().cloned());
+        scenario.general.schedule = scenario.general.schedule.max(fault.schedule);
     }
     scenario.events.sort_by_key(|event| event.at);
 }
@@ -198,6 +234,39 @@ mod tests {
     }
 
     const ALL: [Kind; 4] = [Kind::Crash, Kind::Partition, Kind::Loss, Kind::Slow];
+
+    #[test]
+    fn whom_and_when() {
+        let mut scenario = scenario();
+        scenario.general.faults = crate::scenario::FaultPlan {
+            hosts: vec!["b".into()],
+            from: Some(Duration::from_secs(20)),
+            to: Some(Duration::from_secs(30)),
+            most: 2,
+        };
+        for seed in 0..100 {
+            let list = faults(&scenario, &ALL[..1], seed);
+            assert!((1..=2).contains(&list.len()));
+            for fault in &list {
+                assert!(fault.label.ends_with("b is down"), "{fault:?}");
+                assert!(fault.events[0].at >= Duration::from_secs(20), "{fault:?}");
+                assert!(fault.events[1].at <= Duration::from_secs(30), "{fault:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_order_of_wake_ups() {
+        let mut scenario = scenario();
+        for seed in 0..50 {
+            let list = faults(&scenario, &[Kind::Schedule], seed);
+            assert_eq!(list.len(), 1, "{list:?}");
+            scenario.general.schedule = Duration::ZERO;
+            add(&mut scenario, &list);
+            assert_eq!(scenario.general.schedule, list[0].schedule);
+            assert!(!list[0].schedule.is_zero());
+        }
+    }
 
     #[test]
     fn a_seed_is_a_list() {

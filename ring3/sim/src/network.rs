@@ -49,10 +49,16 @@ pub fn places(
         nft: qdisc::classify(&hosts, &used, addresses),
         ..Space::default()
     };
+    // Without IPv6 its interfaces would still report their groups, after random delays.
+    let has_ipv6 = hosts.iter().any(|(name, _)| addresses.has_ipv6(name));
     let mut late = Vec::new();
     for (i, (name, host)) in hosts.iter().enumerate() {
         let (near, far) = (address::mac(i, 0), address::mac(i, 1));
         let port = format!("c{i}");
+        if !has_ipv6 {
+            let key = format!("net.ipv6.conf.{port}.disable_ipv6");
+            net.early.push((key, "1".into()));
+        }
         links.push(format!(
             "link add {} netns {name} address {near} type veth peer name {port} netns {NET} address {far}",
             address::ETH0

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use crate::error::{Fault, Place};
 use crate::read::opt;
-use crate::scenario::{End, General, Host, Link, Wire};
+use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, Wire};
 use crate::topology;
 use crate::units::{bytes_of, rate_of, share_of, time_of};
 use crate::yaml::{Map, Node, Result, Value};
@@ -44,19 +44,55 @@ pub const LINK: &[&str] = &[
 /// IFNAMSIZ of linux/if.h, without its zero.
 const INTERFACE_BYTES: usize = 15;
 
-/// `sim:` of the file.
-pub fn settings(node: &Node, general: &mut General) -> Result<()> {
+pub const SETTINGS: &[&str] = &["sample", "ipv6", "faults"];
+pub const FAULTS: &[&str] = &["hosts", "from", "to", "most"];
+
+/// `sim:` of the file. What it returns is read when hosts are known.
+pub fn settings<'a>(node: &'a Node, general: &mut General) -> Result<Option<&'a Node>> {
     let mut map = node.map("sim")?;
     if let Some(sample) = opt(&mut map, "sample", time_of)? {
         general.sample = sample;
     }
     general.ipv6 = opt(&mut map, "ipv6", |n, p| n.bool(p))?.unwrap_or(false);
-    map.finish(&["sample", "ipv6"])
+    let faults = map.take("faults");
+    map.finish(SETTINGS)?;
+    Ok(faults)
+}
+
+/// `sim.faults`: what a search by seeds may do.
+pub fn faults(node: &Node, general: &General, hosts: &BTreeMap<String, Host>) -> Result<FaultPlan> {
+    let mut map = node.map("sim.faults")?;
+    let list = opt(&mut map, "hosts", names)?.unwrap_or_default();
+    if let Some(name) = list.iter().find(|name| !hosts.contains_key(*name)) {
+        let words = format!("sim.faults.hosts: there is no host `{name}`");
+        return Err(Fault::at(node.place, words));
+    }
+    let plan = FaultPlan {
+        hosts: list,
+        from: opt(&mut map, "from", time_of)?,
+        to: opt(&mut map, "to", time_of)?,
+        most: opt(&mut map, "most", |n, p| n.int(p))?.unwrap_or(FaultPlan::default().most),
+    };
+    let to = plan.to.unwrap_or(general.stop_time);
+    if plan.from.unwrap_or_default() >= to || to > general.stop_time {
+        let words =
+            "sim.faults: `from` has to be before `to`, and `to` not after general.stop_time";
+        return Err(Fault::at(node.place, words));
+    }
+    if plan.most == 0 {
+        return Err(Fault::at(node.place, "sim.faults.most: at least 1"));
+    }
+    map.finish(FAULTS)?;
+    Ok(plan)
 }
 
 /// What a host has beyond Shadow's.
 pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
     host.router = opt(map, "router", |n, p| n.bool(p))?.unwrap_or(false);
+    host.nat = opt(map, "nat", nat)?;
+    if host.nat.is_some() {
+        host.router = true;
+    }
     host.qdisc = opt(map, "qdisc", |n, p| n.text(p).map(str::to_owned))?;
     host.sysctls = opt(map, "sysctls", pairs)?.unwrap_or_default();
     for (path, text) in opt(map, "files", pairs)?.unwrap_or_default() {
@@ -70,6 +106,34 @@ pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
         host.files.push((PathBuf::from(path), text));
     }
     Ok(())
+}
+
+/// `nat: LINK`, or `{link: LINK, publish: {PORT: HOST:PORT}}`.
+fn nat(node: &Node, path: &str) -> Result<Nat> {
+    if let Value::Text(link) = &node.value {
+        return Ok(Nat {
+            link: link.clone(),
+            publish: Vec::new(),
+        });
+    }
+    let mut map = node.map(path)?;
+    let link = map.need("link")?.text(path)?.to_owned();
+    let at = map.at("publish");
+    let mut publish = Vec::new();
+    for (port, to) in opt(&mut map, "publish", pairs)?.unwrap_or_default() {
+        let wrong = || {
+            let words = format!("{at}: `{port}: {to}`: a port and HOST:PORT are needed");
+            Fault::at(node.place, words)
+        };
+        let (host, inner) = to.split_once(':').ok_or_else(wrong)?;
+        let number = |word: &str| match word.parse() {
+            Ok(0) | Err(_) => Err(wrong()),
+            Ok(port) => Ok(port),
+        };
+        publish.push((number(&port)?, host.to_owned(), number(inner)?));
+    }
+    map.finish(&["link", "publish"])?;
+    Ok(Nat { link, publish })
 }
 
 fn pairs(node: &Node, path: &str) -> Result<Vec<(String, String)>> {
@@ -247,7 +311,7 @@ pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()>
                 format!("link {}: both ends are the same host", link.name),
             ));
         }
-        if !seen.insert(&link.name) {
+        if !seen.insert(link.name.as_str()) {
             let words = format!(
                 "link {}: a second one of this name: give it another by `name`",
                 link.name
@@ -255,7 +319,34 @@ pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()>
             return Err(Fault::at(link.place, words));
         }
     }
+    for (name, host) in hosts {
+        if let Some(nat) = &host.nat {
+            check_nat(name, nat, links, hosts).map_err(|words| Fault::at(host.place, words))?;
+        }
+    }
     Ok(())
+}
+
+fn check_nat(
+    name: &str,
+    nat: &Nat,
+    links: &[Link],
+    hosts: &BTreeMap<String, Host>,
+) -> std::result::Result<(), String> {
+    let link = links.iter().find(|link| link.name == nat.link);
+    if !link.is_some_and(|link| link.ends.iter().any(|end| end.host == name)) {
+        return Err(format!("hosts.{name}.nat: it has no link `{}`", nat.link));
+    }
+    match nat
+        .publish
+        .iter()
+        .find(|(_, host, _)| !hosts.contains_key(host))
+    {
+        Some((_, host, _)) => Err(format!(
+            "hosts.{name}.nat.publish: there is no host `{host}`"
+        )),
+        None => Ok(()),
+    }
 }
 
 /// A link between two hosts with these properties.

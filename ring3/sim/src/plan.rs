@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{self, Addresses};
 use crate::network;
 use crate::route;
-use crate::scenario::{Action, Expected, Host, Scenario, Wire};
+use crate::scenario::{Action, Expected, Host, Nat, Scenario, Wire};
 use crate::steps;
 
 /// The namespace of the network of places; no hostname begins so.
@@ -37,6 +37,8 @@ pub struct Plan {
     pub seed: u64,
     pub stop: Duration,
     pub sample: Duration,
+    /// General::schedule.
+    pub schedule: Duration,
     pub data: PathBuf,
     /// Lines for `ip -batch` in the node's first network namespace.
     pub links: Vec<String>,
@@ -149,6 +151,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
         seed: scenario.general.seed,
         stop: scenario.general.stop_time,
         sample: scenario.general.sample,
+        schedule: scenario.general.schedule,
         data,
         links: Vec::new(),
         spaces: Vec::new(),
@@ -160,7 +163,11 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
     let mut spaces: BTreeMap<String, Space> = BTreeMap::new();
     for (name, host) in &scenario.hosts {
         let plan = host_plan(name, host, scenario, &addresses);
-        spaces.insert(name.clone(), host_space(&plan, host, &addresses));
+        let mut space = host_space(&plan, host, &addresses);
+        if let Some(nat) = &host.nat {
+            space.nft = nat_rules(name, nat, scenario, &addresses);
+        }
+        spaces.insert(name.clone(), space);
         made.hosts.push(plan);
     }
     if let Some(network) = &scenario.network {
@@ -213,6 +220,35 @@ fn host_space(plan: &HostPlan, host: &Host, addresses: &Addresses) -> Space {
         sysctls: host.sysctls.clone(),
         ..Space::default()
     }
+}
+
+/// Who is behind the host has its address outside, and is called from there by published ports only.
+fn nat_rules(name: &str, nat: &Nat, scenario: &Scenario, addresses: &Addresses) -> String {
+    let outside = scenario.links.iter().enumerate().find_map(|(i, link)| {
+        let side = link.ends.iter().position(|end| end.host == name)?;
+        (link.name == nat.link).then(|| addresses.ends[i][side].interface.clone())
+    });
+    // Checked when the scenario was read.
+    let outside = outside.unwrap_or_default();
+    let mut publish = String::new();
+    for (port, host, inner) in &nat.publish {
+        for address in addresses.of(host) {
+            let (family, to) = match address {
+                IpAddr::V4(ip) => ("ip", format!("{ip}:{inner}")),
+                IpAddr::V6(ip) => ("ip6", format!("[{ip}]:{inner}")),
+            };
+            publish.push_str(&format!(
+                "\t\tiifname \"{outside}\" meta l4proto {{ tcp, udp }} th dport {port} dnat {family} to {to}\n"
+            ));
+        }
+    }
+    format!(
+        "table inet nat {{\n\
+         \tchain in {{ type nat hook prerouting priority dstnat;\n{publish}\t}}\n\
+         \tchain out {{ type nat hook postrouting priority srcnat; oifname \"{outside}\" masquerade; }}\n\
+         \tchain pass {{ type filter hook forward priority filter; \
+         iifname \"{outside}\" ct state new ct status ! dnat drop; }}\n}}\n"
+    )
 }
 
 fn host_plan(name: &str, host: &Host, scenario: &Scenario, addresses: &Addresses) -> HostPlan {

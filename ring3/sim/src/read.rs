@@ -58,6 +58,7 @@ pub const HOST: &[&str] = &[
     "qdisc",
     "files",
     "router",
+    "nat",
 ];
 pub const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
 
@@ -105,9 +106,10 @@ impl Reader {
         if let Some(node) = top.take("experimental") {
             self.experimental(node)?;
         }
-        if let Some(node) = top.take("sim") {
-            ours::settings(node, &mut general)?;
-        }
+        let faults = match top.take("sim") {
+            Some(node) => ours::settings(node, &mut general)?,
+            None => None,
+        };
         let hosts = top.take("hosts");
         let topology = top.take("topology");
         if hosts.is_none() && topology.is_none() {
@@ -125,6 +127,9 @@ impl Reader {
             ours::topology(node, &mut hosts, &mut links)?;
         }
         ours::check_links(&links, &hosts)?;
+        if let Some(node) = faults {
+            general.faults = ours::faults(node, &general, &hosts)?;
+        }
         let events = match top.take("events") {
             Some(node) => events::read(node, &hosts, &links, &general, &self.search)?,
             None => Vec::new(),
@@ -170,6 +175,8 @@ impl Reader {
             sample: opt(&mut map, "heartbeat_interval", time_of)?.unwrap_or(HEARTBEAT),
             ipv6: false,
             bootstrap_end: opt(&mut map, "bootstrap_end_time", time_of)?.unwrap_or_default(),
+            schedule: Duration::ZERO,
+            faults: Default::default(),
         };
         opt(&mut map, "model_unblocked_syscall_latency", |n, p| {
             n.bool(p)

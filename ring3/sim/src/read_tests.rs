@@ -273,6 +273,8 @@ fn the_schema_has_the_same_keys() {
         ("/$defs/wire", ours::WIRE),
         ("/$defs/event", events::EVENT),
         ("/properties/links/items", ours::LINK),
+        ("/properties/sim", ours::SETTINGS),
+        ("/properties/sim/properties/faults", ours::FAULTS),
     ] {
         let properties = schema.pointer(&format!("{at}/properties")).unwrap();
         let mut found: Vec<&str> = properties

@@ -38,6 +38,32 @@ pub struct General {
     pub ipv6: bool,
     /// Until then hosts have no limit of rate and nothing is lost.
     pub bootstrap_end: Duration,
+    /// Some calls cost up to so much more, at random by the seed; zero: none does.
+    pub schedule: Duration,
+    pub faults: FaultPlan,
+}
+
+/// What a search may do to a scenario.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FaultPlan {
+    /// Whom faults befall; empty: each host that has programs.
+    pub hosts: Vec<String>,
+    /// Faults begin not before, and are over by then; None: parts of the stop time.
+    pub from: Option<Duration>,
+    pub to: Option<Duration>,
+    /// So many befall a run at most.
+    pub most: u64,
+}
+
+impl Default for FaultPlan {
+    fn default() -> FaultPlan {
+        FaultPlan {
+            hosts: Vec::new(),
+            from: None,
+            to: None,
+            most: 5,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -62,7 +88,16 @@ pub struct Host {
     /// Files of its own: path on the host, contents.
     pub files: Vec<(PathBuf, String)>,
     pub router: bool,
+    pub nat: Option<Nat>,
     pub processes: Vec<Process>,
+}
+
+/// What is behind a host has its address on this link.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Nat {
+    pub link: String,
+    /// A port of the host's on that link, the host that serves it, and its port.
+    pub publish: Vec<(u16, String, u16)>,
 }
 
 #[derive(Debug, Clone)]

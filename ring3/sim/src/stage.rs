@@ -147,6 +147,10 @@ fn keep(setup: &Setup) -> Result<u8> {
     config.mem = bytes.next_multiple_of(GRAIN);
     config.image.clone_from(&setup.image);
     config.seed = plan.seed;
+    if !plan.schedule.is_zero() {
+        let most = plan.schedule.as_nanos();
+        config.cmdline = format!("ring3_sim_order={},{most}", plan.seed);
+    }
     config.grace = std::time::Duration::ZERO;
     config.check().map_err(Error::host("make the node"))?;
     raise_descriptor_limit();

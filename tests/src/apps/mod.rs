@@ -36,6 +36,8 @@
 //! | [`cpuid`] | the instruction, which a node answers from memory |
 //! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`sim_cmd`] | simulated networks |
+//! | [`sim_nat`] | simulated hosts behind another's address |
+//! | [`sim_search`] | planted bugs, found by seed |
 //! | [`sim_time`] | nodes in virtual time |
 //! | [`ordinary`] | all of it without root |
 
@@ -63,6 +65,8 @@ mod scenario;
 mod secrets;
 mod shortage;
 mod sim_cmd;
+mod sim_nat;
+mod sim_search;
 mod sim_time;
 mod soak;
 mod ssh;
@@ -135,6 +139,8 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(frames::trials());
     all.extend(ordinary::trials());
     all.extend(sim_cmd::trials());
+    all.extend(sim_nat::trials());
+    all.extend(sim_search::trials());
     all.extend(sim_time::trials());
     all
 }

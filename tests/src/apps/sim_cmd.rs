@@ -32,7 +32,7 @@ pub fn trials() -> Vec<Trial> {
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A scenario in a folder of its own.
-struct Simulation {
+pub(super) struct Simulation {
     scratch: Scratch,
     outcome: Outcome,
 }
@@ -42,7 +42,7 @@ impl Simulation {
         Simulation::run_with(text, &["--real-time"])
     }
 
-    fn run_with(text: &str, options: &[&str]) -> Result<Simulation, String> {
+    pub(super) fn run_with(text: &str, options: &[&str]) -> Result<Simulation, String> {
         let scratch = Scratch::new()?;
         let file = scratch.write("scenario.yaml", text)?;
         let mut command = ring3(["sim", "--json"]);
@@ -55,13 +55,13 @@ impl Simulation {
         self.scratch.file("shadow.data").join(name)
     }
 
-    fn read(&self, name: &str) -> Result<String, String> {
+    pub(super) fn read(&self, name: &str) -> Result<String, String> {
         let path = self.data(name);
         std::fs::read_to_string(&path)
             .map_err(|why| format!("{}: {why}; {}", path.display(), self.outcome.report()))
     }
 
-    fn ended_well(&self) -> Result<(), String> {
+    pub(super) fn ended_well(&self) -> Result<(), String> {
         ensure(self.outcome.ok(), || self.outcome.report())
     }
 }

@@ -103,6 +103,7 @@ struct gate_life {
 	void (*exec)(bool begins);		/* all other threads are stopped; false: it has failed */
 	/* What to follow in place of (dirfd, path), which is the exe of a process of a node; NULL: it is none. */
 	const char *(*exe)(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
+	bool (*grow)(u64 size);			/* the host refuses the gate memory: may it be asked again? */
 	u32 (*others)(void);			/* threads of the program's own beside the caller */
 	/* Each call, in virtual time; handler NULL: the host's. */
 	long (*sim)(struct gate_regs *r, gate_handler handler);

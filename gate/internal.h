@@ -288,8 +288,11 @@ bool stop_signal(const siginfo_t *info);
 bool stop_is_mark(const siginfo_t *info);
 void stop_forked(void);
 
-/* limits.c */
+/* state.c */
+long read_proc(const char *path, char *text, size_t size);
 char process_state(s32 pid);	/* the letter of /proc/PID/stat; 0: it is gone; '?': the host does not say */
+
+/* limits.c */
 bool limits_is_death(const siginfo_t *info);	/* this signal stands for a SIGKILL */
 bool limits_is_mark(const siginfo_t *info);	/* it was for the gate alone */
 long limits_pdeath(const struct gate_regs *r);	/* PR_SET_PDEATHSIG PR_GET_PDEATHSIG */

@@ -40,7 +40,7 @@ void *gate_pages(size_t size)
 	if (hint + size > RING3_SPACE_BASE)
 		hint = 0;	/* the range is used up: anywhere will do */
 	p = own_pages(hint, size);
-	if (unlikely(p == -ENOMEM) && limits_grow(size))
+	if (unlikely(p == -ENOMEM) && gate_life.grow(size))
 		p = own_pages(hint, size);
 	return HOST_IS_ERR(p) ? NULL : (void *)p;
 }

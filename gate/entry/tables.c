@@ -6,6 +6,7 @@
  * them; where one has to start something above it, it goes through a table of gate.h, and the tables are filled in here.
  * `make lint' holds the gate to that (tools/shape).
  */
+#include "internal.h"
 #include "policy.h"
 
 /* Most calls with a handler take a descriptor first, and differ only in whose it is. */
@@ -57,6 +58,7 @@ const struct gate_life gate_life = {
 	.refuses_ns = ns_refuses,
 	.exec = fd_exec,
 	.exe = proc_exe,
+	.grow = limits_grow,
 	.others = helper_others,
 	.sim = sim_syscall,
 };

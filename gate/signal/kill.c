@@ -111,38 +111,6 @@ static void targets_wait(struct targets *t)
 			break;
 }
 
-/* The beginning of a file of /proc, with a 0 behind it; its length, or an error. */
-static long read_proc(const char *path, char *text, size_t size)
-{
-	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0), n;
-
-	if (fd < 0)
-		return fd;
-	n = host_syscall3(__NR_read, fd, (long)text, size - 1);
-	host_syscall1(__NR_close, fd);
-	text[n < 0 ? 0 : n] = 0;
-	return n;
-}
-
-/*
- * The letter of a process's state; 0: it is gone; '?': the host does not say, as in a sandbox,
- * so that all the time is waited that it may take.
- */
-char process_state(s32 pid)
-{
-	char path[64], text[128], *p;
-	long n;
-
-	gate_format(path, sizeof(path), "/proc/%d/stat", pid);
-	n = read_proc(path, text, sizeof(text));
-	if (n < 0)
-		return n == -ENOENT || n == -ESRCH ? 0 : '?';
-	for (p = text + n; p > text; p--)
-		if (p[-1] == ')' && p + 1 < text + n)
-			return p[1];
-	return 0;
-}
-
 /* Its first thread has stopped: then the host has told the others, and none of them gets to another instruction of its own. */
 static void target_stops(s32 pid)
 {

@@ -150,5 +150,6 @@ const struct gate_life gate_life = {
 	.refuses_ns = no_refusal,
 	.exec = no_exec,
 	.exe = own_exe,
+	.grow = limits_grow,
 	.others = thread_others,
 };

@@ -15,11 +15,12 @@ netem's. Such a network is there in a fraction of the time that a node for each 
 A network is laid out first. Its first program starts it, or :meth:`Net.up`. After that no hosts and links can be added,
 but links can change.
 
-Programs `ip`, `tc` (iproute2) and, for NATs, `nft` (nftables) have to be installed.
+Programs `ip` and `tc` (iproute2) and, for NATs, `nft` (nftables) have to be installed.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, Mapping, Optional, Sequence, Union
@@ -266,7 +267,11 @@ class Net:
         options["hosts"] = {**hosts, **options.get("hosts", {})}
         self.node = Node(self.node.name, **options).up()
         try:
-            self.script(layout(self))
+            command = _command.command()
+            self.node.run(command, "on-node", "lay-out", input=json.dumps(layout(self)))
+            script = rest(self)
+            if script:
+                self.script(script)
         except BaseException:
             self.node.down()
             raise
@@ -316,38 +321,35 @@ class Net:
         return f"<table>{rows}</table>"
 
 
-def layout(net: Net) -> str:
-    """The script that makes the namespaces of a network.
+#: One thing to be done, as `ring3 on-node lay-out` reads it (ring3/cli/src/reach/layout.rs).
+Step = dict[str, Any]
+
+
+def layout(net: Net) -> list[Step]:
+    """What makes the namespaces of a network, and their interfaces, addresses and routes.
 
     New namespaces have the settings of the node's first one (devconf_inherit_init_net), so that a router costs no
     program of its own.
     """
-    first = ["netns add " + name for name, it in net.machines.items() if it.forwards]
-    second = ["netns add " + name for name, it in net.machines.items() if not it.forwards]
-    wires: list[str] = []
-    bridges: list[str] = []
-    for number, link in enumerate(net.links, 1):
-        mtu = f" mtu {link.mtu}" if link.mtu else ""
-        ends = list(zip(link.hosts, link.interfaces))
-        if len(ends) == 2:
-            (a, at), (b, bt) = ends
-            wires.append(f"link add {at} netns {a.name}{mtu} type veth peer name {bt} netns {b.name}{mtu}")
-            continue
-        bridges.append(f"link add br{number}{mtu} type bridge")
-        for place, (host, interface) in enumerate(ends):
-            tap = link.tap(place)
-            wires.append(f"link add {tap}{mtu} type veth peer name {interface} netns {host.name}{mtu}")
-            wires.append(f"link set {tap} up master br{number}")
-        wires.append(f"link set br{number} up")
-    script = "echo 1 >/proc/sys/net/core/devconf_inherit_init_net\n" + _forwarding(net, 1)
+    steps = [_write("net/core/devconf_inherit_init_net", 1), *_forwarding(net, 1)]
     # Link-local addresses serve at once, not after the second that looking for duplicates takes.
     for which in ("all", "default"):
-        script += f"echo 0 >/proc/sys/net/ipv6/conf/{which}/accept_dad\n" if net.ipv6 else ""
-    script += _batch("ip", first)
-    script += _forwarding(net, 0)
-    script += _batch("ip", [*second, *bridges, *wires])
+        steps += [_write(f"net/ipv6/conf/{which}/accept_dad", 0)] if net.ipv6 else []
+    steps += [{"do": "host", "name": it.name} for it in net.machines.values() if it.forwards]
+    steps += _forwarding(net, 0)
+    steps += [{"do": "host", "name": it.name} for it in net.machines.values() if not it.forwards]
+    for number, link in enumerate(net.links, 1):
+        steps += _wires(link, f"br{number}")
     for host in net.machines.values():
-        script += _batch(f"ip -n {host.name}", _addresses(host) + _routes(net, host))
+        steps += _addresses(host)
+        steps += [{"do": "route", "host": host.name, "to": to, "via": via} for to, via in _routes(net, host)]
+    return steps
+
+
+def rest(net: Net) -> str:
+    """The script for what few networks have: settings of single hosts, rules of firewalls, qualities of links."""
+    script = ""
+    for host in net.machines.values():
         script += "".join(
             f"ip netns exec {host.name} sysctl -qw {key}='{value}'\n" for key, value in host.sysctls.items()
         )
@@ -360,32 +362,47 @@ def layout(net: Net) -> str:
     return script
 
 
-def _forwarding(net: Net, value: int) -> str:
+def _write(path: str, value: int) -> Step:
+    return {"do": "write", "path": f"/proc/sys/{path}", "text": str(value)}
+
+
+def _forwarding(net: Net, value: int) -> list[Step]:
     """What namespaces that are made from now on inherit."""
-    script = f"echo {value} >/proc/sys/net/ipv4/ip_forward\n"
-    return script + (f"echo {value} >/proc/sys/net/ipv6/conf/all/forwarding\n" if net.ipv6 else "")
+    steps = [_write("net/ipv4/ip_forward", value)]
+    return steps + ([_write("net/ipv6/conf/all/forwarding", value)] if net.ipv6 else [])
 
 
-def _batch(program: str, lines: Sequence[str]) -> str:
-    return f"{program} -batch - <<'END'\n" + "\n".join(lines) + "\nEND\n" if lines else ""
+def _up(host: Optional[Host], interface: str, bridge: Optional[str] = None) -> Step:
+    return {"do": "up", "host": host.name if host else None, "interface": interface, "bridge": bridge}
 
 
-def _addresses(host: Host) -> list[str]:
-    lines = ["link set lo up"]
-    for (link, place), number in zip(host.ends, range(len(host.ends))):
-        lines.append(f"link set eth{number} up")
+def _wires(link: Link, bridge: str) -> list[Step]:
+    ends: list[Step] = [{"host": host.name, "interface": at} for host, at in zip(link.hosts, link.interfaces)]
+    if len(ends) == 2:
+        return [{"do": "wire", "ends": ends, "mtu": link.mtu}]
+    steps: list[Step] = [{"do": "bridge", "name": bridge, "mtu": link.mtu}]
+    for place, end in enumerate(ends):
+        tap = link.tap(place)
+        steps += [{"do": "wire", "ends": [{"interface": tap}, end], "mtu": link.mtu}, _up(None, tap, bridge)]
+    return [*steps, _up(None, bridge)]
+
+
+def _addresses(host: Host) -> list[Step]:
+    steps = [_up(host, "lo")]
+    for number, (link, place) in enumerate(host.ends):
+        steps.append(_up(host, f"eth{number}"))
         for network in link.networks:
-            late = " nodad" if network.version == 6 else ""
-            lines.append(f"addr add {network[place + 1]}/{network.prefixlen} dev eth{number}{late}")
-    return lines
+            address = f"{network[place + 1]}/{network.prefixlen}"
+            steps.append({"do": "address", "host": host.name, "interface": f"eth{number}", "address": address})
+    return steps
 
 
-def _routes(net: Net, host: Host) -> list[str]:
-    """Routes to all networks that are not its own, by the fewest hops.
+def _routes(net: Net, host: Host) -> list[tuple[str, str]]:
+    """Routes (network and gateway) to all networks that are not its own, by the fewest hops.
 
     Nobody outside of a NAT has a route to its inside.
     """
-    routes: list[str] = []
+    routes: list[tuple[str, str]] = []
     known = {id(link) for link, _ in host.ends}
     # Machines that were come to, with the link they were come to by, and the first hop's machine and link.
     todo: list[tuple[Host, Link, Host, Link]] = []
@@ -401,7 +418,7 @@ def _routes(net: Net, host: Host) -> list[str]:
                 gateways = {it.version: it[wire.hosts.index(hop) + 1] for it in wire.networks}
                 for network in link.networks:
                     if network.version in gateways:
-                        routes.append(f"route add {network} via {gateways[network.version]}")
+                        routes.append((str(network), str(gateways[network.version])))
             for other in link.hosts:
                 if other.forwards and other.name not in seen:
                     seen.add(other.name)

@@ -32,6 +32,9 @@ pub enum Verb {
     /// Run a program on a node that is up
     #[command(override_usage = "ring3 exec NAME [--] CMD [ARGS]...", after_help = help::EXEC)]
     Exec(Exec),
+    /// Add a port to a node that is up, or take one away
+    #[command(after_help = help::PORT)]
+    Port(Port),
     /// Take nodes down
     Down(Down),
     /// List the nodes that are up
@@ -179,6 +182,9 @@ pub struct Up {
     /// Print the node's particulars as JSON once it is up
     #[arg(long, conflicts_with = "foreground")]
     pub json: bool,
+    /// Make it a switch: it joins its ports and those of nodes with a port switch:NAME, and has no programs
+    #[arg(long)]
+    pub switch: bool,
     /// Start the node again when it fails, and its programs when they end: on-failure, always or no [default: no]
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true, default_missing_value = "on-failure")]
     pub restart: Option<String>,
@@ -222,6 +228,38 @@ pub struct ComposeDown {
     /// The file
     #[arg(value_name = "FILE.toml", value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub struct Port {
+    #[command(subcommand)]
+    pub verb: PortVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PortVerb {
+    /// Add a port; prints the name of its interface
+    Add(PortAdd),
+    /// Take a port away
+    Del(PortDel),
+}
+
+#[derive(Debug, Args)]
+pub struct PortAdd {
+    /// Name of the node
+    #[arg(value_name = "NODE")]
+    pub name: String,
+    /// A port of kind switch or link: KIND:NAME[,key=value]...
+    pub spec: String,
+}
+
+#[derive(Debug, Args)]
+pub struct PortDel {
+    /// Name of the node
+    #[arg(value_name = "NODE")]
+    pub name: String,
+    /// Name of the port's interface on the node
+    pub interface: String,
 }
 
 #[derive(Debug, Args)]
@@ -325,6 +363,7 @@ pub enum OnNode {
     Socks {
         node: String,
     },
+    LayOut,
     Wait {
         node: String,
         protocol: Protocol,

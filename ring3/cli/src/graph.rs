@@ -37,6 +37,7 @@ fn far(port: &Port) -> String {
             Some(node) => format!("node {node}"),
             None => "nobody".into(),
         },
+        "switch" => format!("switch {name}"),
         "passt" | "host" => format!("the host's sockets ({})", port.kind),
         kind => format!("host {kind} {name}"),
     }

@@ -9,6 +9,8 @@ A port SPEC is KIND[:NAME][,key=value]...
 
 Kinds:
   link:NAME         shared memory to the node that names the same link
+  switch:NAME       a switch that joins up to 16 nodes; it is a node itself, which the first that
+                    names it starts, and which ends when the last has left
   tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
   host              what the host's own sockets reach, without any privilege: TCP and UDP
                     (what --net adds)
@@ -124,11 +126,23 @@ Example:
 Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
 was not found.";
 
+pub const PORT: &str = "\
+Examples:
+  ring3 port add a switch:lan,addr=10.0.0.1/24
+  ring3 port del a lan
+
+A node that is up can be given two ports, of kind switch or link; a link's far end must not be up yet. Programs that run
+see the interface come and go.";
+
 pub const COMPOSE: &str = "\
 Example of a file:
   [link.ab]                     # a link: its two nodes, with the address of each
   a = \"10.0.0.1/24\"
   b = \"10.0.0.2/24\"
+
+  [switch.lan]                  # a switch: any nodes, the same way
+  a = \"10.1.0.1/24\"
+  b = \"10.1.0.2/24\"
 
   [node.a]                      # what node.toml can have, without the name
   wait = [\"tcp 8000\"]

@@ -40,6 +40,7 @@ mod metrics;
 mod node_args;
 mod node_log;
 mod nodes;
+mod ports;
 mod program;
 mod reach;
 mod run;
@@ -110,6 +111,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Connect(_) => "connect",
         Verb::Socks(_) => "socks",
         Verb::Wait(_) => "wait",
+        Verb::Port(_) => "port",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
         _ => return Ok(()),
     };
@@ -140,6 +142,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Socks(args) => return Err(reach::socks(&args)),
         Verb::Wait(args) => return reach::wait(&args),
         Verb::OnNode(args) => return reach::inside(&args),
+        Verb::Port(args) => ports::port(&args),
         Verb::Down(args) => nodes::down(&args),
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Graph(args) => graph::graph(&args),

@@ -153,6 +153,8 @@ fn memory(status: &Status) -> String {
 
 fn spec(port: &Port) -> String {
     match &port.name {
+        // What joins a node to this switch has no name that anybody gave it.
+        Some(name) if name.contains(':') => "link".into(),
         Some(name) => format!("{}:{name}", port.kind),
         None => port.kind.clone(),
     }
@@ -169,7 +171,7 @@ fn ports(ports: &[Port]) -> String {
 
 /// A link that no other node has an end of, or a host port whose process has ended.
 fn is_alone(port: &Port) -> bool {
-    matches!(port.kind.as_str(), "link" | "host") && port.peer.is_none()
+    matches!(port.kind.as_str(), "link" | "switch" | "host") && port.peer.is_none()
 }
 
 /// Complains of a link of a new node whose name another node's seems to mean.
@@ -178,7 +180,8 @@ pub fn look_for_mistyped_links(name: &str) {
     let statuses = || all.iter().filter_map(|(_, status)| status.as_ref().ok());
     let alone = |node: &Status| -> Vec<String> {
         let ports = node.ports.iter().filter(|port| is_alone(port));
-        ports.filter_map(|port| port.name.clone()).collect()
+        let links = ports.filter(|port| port.kind == "link");
+        links.filter_map(|port| port.name.clone()).collect()
     };
     let own: Vec<String> = statuses()
         .filter(|it| it.name == name)

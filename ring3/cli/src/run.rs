@@ -10,7 +10,9 @@ use ring3_node::{raise_descriptor_limit, NodeHandle};
 
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::node_args;
+use crate::ports;
 use crate::program::Program;
 use crate::say;
 use crate::signals::{shell_status, Watch};
@@ -27,6 +29,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
         return Err(Failure::ProgramsForRun);
     }
     let program = Program::find(&args.command)?;
+    ports::need_switches(&config, &Interrupt::hold_back()?)?;
     let watch = Watch::start()?;
     // What is raised here is for the keeper; the program has its own again.
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE)

@@ -15,7 +15,7 @@ use std::process::Command;
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::PollTimeout;
 use ring3_config::names::WaitFor;
-use ring3_config::NodeConfig;
+use ring3_config::{NodeConfig, Switch};
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
@@ -23,7 +23,7 @@ use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
 use crate::supervise::Job;
-use crate::{args, node_args, nodes, say};
+use crate::{args, node_args, nodes, ports, say};
 
 /// A start that takes longer than this says that it goes on.
 const SILENCE_MS: u16 = 2000;
@@ -42,7 +42,12 @@ pub fn up(args: &args::Up) -> Result<()> {
     if let Some(word) = &args.restart {
         config.restart = word.parse()?;
     }
+    if args.switch {
+        config.switch = Some(Switch::Stays);
+    }
+    config.check()?;
     if args.foreground {
+        ports::need_switches(&config, &Interrupt::hold_back()?)?;
         return match Job::new(config, true)?.carry_out(None) {
             0 => Ok(()),
             _ => Err(Failure::Said),
@@ -65,6 +70,7 @@ pub fn up(args: &args::Up) -> Result<()> {
 
 /// Starts a node in a process of its own, and returns when programs may join.
 pub fn start(config: &NodeConfig, interrupt: &Interrupt) -> Result<Client> {
+    ports::need_switches(config, interrupt)?;
     let name = config.name.clone();
     let job = Job::new(config.clone(), false)?;
     let log = log_path(&Folder::open()?, &name);

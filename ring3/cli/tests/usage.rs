@@ -42,7 +42,7 @@ fn fails_in(dir: &TempDir, args: &[&str], status: i32, words: &str) {
 
 #[test]
 fn unknown_port_kind() {
-    let words = "unknown kind `tun`; the kinds are link, tap, host, passt, packet";
+    let words = "unknown kind `tun`; the kinds are link, switch, tap, host, passt, packet";
     fails(&["run", "--port", "tun:x", "--", "true"], 2, words);
     fails(&["up", "a", "--port", "tun:x"], 2, words);
 }

@@ -6,6 +6,10 @@
 //! a = "10.0.0.1/24"
 //! b = ["10.0.0.2/24", "fd00::2/64"]
 //!
+//! [switch.lan]                   # a switch: any number of nodes
+//! a = "10.1.0.1/24"
+//! b = "10.1.0.2/24"
+//!
 //! [node.a]                       # as node.toml
 //! wait = ["tcp 8000"]
 //! program = [{ command = ["python3", "-m", "http.server"] }]
@@ -32,6 +36,8 @@ use crate::port::{Draft, PortKind, PortSpec};
 struct Compose {
     #[serde(default)]
     link: Named<Named<Many>>,
+    #[serde(default)]
+    switch: Named<Named<Many>>,
     #[serde(default)]
     node: Named<File>,
 }
@@ -69,7 +75,24 @@ pub fn from_toml(path: &Path, text: &str) -> Result<Vec<NodeConfig>, ConfigError
                     "link `{link}` leads to node `{name}`, which the file has not: add [node.{name}]"
                 ))
             })?;
-            let port = port(&link, &addresses.0).map_err(|e| error(e.to_string()))?;
+            let port = port("link", &link, &addresses.0).map_err(|e| error(e.to_string()))?;
+            node.ports.push(port);
+        }
+    }
+    for (switch, ends) in compose.switch.0 {
+        if nodes.iter().any(|node| node.name == switch) {
+            return Err(error(format!(
+                "switch `{switch}` has the name of a node: it is a node itself"
+            )));
+        }
+        for (name, addresses) in ends.0 {
+            let node = nodes.iter_mut().find(|node| node.name == name);
+            let node = node.ok_or_else(|| {
+                error(format!(
+                    "switch `{switch}` leads to node `{name}`, which the file has not: add [node.{name}]"
+                ))
+            })?;
+            let port = port("switch", &switch, &addresses.0).map_err(|e| error(e.to_string()))?;
             node.ports.push(port);
         }
     }
@@ -81,16 +104,16 @@ pub fn from_toml(path: &Path, text: &str) -> Result<Vec<NodeConfig>, ConfigError
     Ok(nodes)
 }
 
-fn port(link: &str, addresses: &[String]) -> Result<PortSpec, ConfigError> {
+fn port(kind: &str, link: &str, addresses: &[String]) -> Result<PortSpec, ConfigError> {
     let make = || {
-        let mut draft = Draft::new(PortKind::new("link", Some(link))?);
+        let mut draft = Draft::new(PortKind::new(kind, Some(link))?);
         for address in addresses {
             draft.set("addr", address)?;
         }
         draft.finish()
     };
     make().map_err(|cause| ConfigError::Port {
-        spec: format!("link:{link}"),
+        spec: format!("{kind}:{link}"),
         cause,
     })
 }
@@ -218,6 +241,22 @@ mod tests {
         ] {
             let error = nodes(text).unwrap_err().to_string();
             assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_switch_and_three_nodes() {
+        let text = "[switch.lan]\na = \"10.0.0.1/24\"\nb = \"10.0.0.2/24\"\nc = \"10.0.0.3/24\"\n[node.a]\n[node.b]\n[node.c]\n";
+        let nodes = nodes(text).unwrap();
+        let ports: Vec<_> = nodes.iter().map(|node| node.ports[0].to_string()).collect();
+        assert_eq!(ports[2], "switch:lan,addr=10.0.0.3/24");
+        assert_eq!(nodes[0].hosts.len(), 2);
+        for (text, why) in [
+            ("[switch.a]\na = []\n[node.a]\n", "the name of a node"),
+            ("[switch.lan]\nb = []\n[node.a]\n", "add [node.b]"),
+        ] {
+            let error = from_toml(Path::new("/etc/net.toml"), text).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
         }
     }
 }

@@ -113,6 +113,7 @@ impl File {
         }
         Ok(NodeConfig {
             name,
+            switch: None,
             mem: file.mem.map_or(MEM_DEFAULT, |size| size.0),
             ports,
             sysctls: file.sysctl.0,

@@ -33,5 +33,5 @@ mod fuzz;
 
 pub use error::ConfigError;
 pub use forward::{Publish, Rule};
-pub use node::{grace, NodeConfig, Restart};
+pub use node::{grace, NodeConfig, Restart, Switch};
 pub use port::{PortKind, PortSpec};

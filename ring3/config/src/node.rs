@@ -76,10 +76,21 @@ pub fn grace(text: &str) -> Result<Duration, ConfigError> {
         })
 }
 
+/// How long a node that is a switch stays up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Switch {
+    /// Until it is taken down.
+    Stays,
+    /// Until the last node has left it.
+    WhileUsed,
+}
+
 /// One node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeConfig {
     pub name: String,
+    /// It joins its ports, and has no programs.
+    pub switch: Option<Switch>,
     /// Bytes of the region.
     pub mem: u64,
     pub ports: Vec<PortSpec>,
@@ -117,6 +128,7 @@ impl NodeConfig {
     pub fn new(name: impl Into<String>) -> Self {
         NodeConfig {
             name: name.into(),
+            switch: None,
             mem: MEM_DEFAULT,
             ports: Vec::new(),
             sysctls: Vec::new(),

@@ -16,7 +16,7 @@ use crate::forward::{Publish, Rule};
 use crate::name;
 
 /// The kinds, as a person writes them.
-pub const KINDS: [&str; 6] = ["link", "tap", "host", "passt", "packet", "xdp"];
+pub const KINDS: [&str; 7] = ["link", "switch", "tap", "host", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
 pub const KEYS: [&str; 11] = [
@@ -35,6 +35,8 @@ pub const MTU_MAX_XDP: u32 = 1770;
 pub enum PortKind {
     /// Shared memory to the other node that names the same link.
     Link { name: String },
+    /// Shared memory to a switch, which joins all nodes that name it.
+    Switch { name: String },
     /// A TAP of the host, which is made if it is not there.
     Tap { name: String },
     /// What the host's own sockets reach, without privilege: a process of the keeper's relays.
@@ -52,6 +54,7 @@ impl PortKind {
     pub fn kind(&self) -> &'static str {
         match self {
             PortKind::Link { .. } => "link",
+            PortKind::Switch { .. } => "switch",
             PortKind::Tap { .. } => "tap",
             PortKind::Host => "host",
             PortKind::Passt => "passt",
@@ -63,7 +66,9 @@ impl PortKind {
     /// What follows the colon.
     pub fn name(&self) -> Option<&str> {
         match self {
-            PortKind::Link { name } | PortKind::Tap { name } => Some(name),
+            PortKind::Link { name } | PortKind::Switch { name } | PortKind::Tap { name } => {
+                Some(name)
+            }
             PortKind::Packet { ifname } | PortKind::Xdp { ifname } => Some(ifname),
             PortKind::Host | PortKind::Passt => None,
         }
@@ -87,6 +92,11 @@ impl PortKind {
                 let name = needs("link", "NAME, the same in both nodes")?;
                 name::link(&name)?;
                 Ok(PortKind::Link { name })
+            }
+            "switch" => {
+                let name = needs("switch", "NAME, the same in all of its nodes")?;
+                name::link(&name)?;
+                Ok(PortKind::Switch { name })
             }
             "tap" => {
                 let name = needs("tap", "INTERFACE, for example tap:r3tap0")?;

@@ -61,6 +61,7 @@ fn prints_what_it_parses() {
         "passt,loopback=yes",
         "passt,loopback=no",
         "link:ab,addr=10.0.0.1/24,addr=fd00::1/64",
+        "switch:lan,addr=10.0.0.1/24",
         "tap:t,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24,mtu=1500,mac=02:00:00:00:00:01,pcap=a=b",
         "packet:eth0,addr=10.1.0.0/31",
         "xdp:eth0,mtu=1770",
@@ -73,7 +74,7 @@ fn prints_what_it_parses() {
 fn names_what_there_is() {
     assert_eq!(
         error("tun:x"),
-        "port `tun:x`: unknown kind `tun`; the kinds are link, tap, host, passt, packet, xdp"
+        "port `tun:x`: unknown kind `tun`; the kinds are link, switch, tap, host, passt, packet, xdp"
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),

@@ -134,6 +134,31 @@ impl Client {
         }
     }
 
+    /// Asks a switch to take the other end of a link.
+    pub(crate) fn plug(&self, link: &str) -> Result<()> {
+        let link = link.to_owned();
+        self.port(&Request::Plug { link }).map(drop)
+    }
+
+    /// Gives the node a further port, described as for `ring3 up`.
+    pub fn port_add(&self, spec: &str) -> Result<Port> {
+        let spec = spec.to_owned();
+        self.port(&Request::PortAdd { spec })
+    }
+
+    /// Takes the port away whose interface on the node has this name.
+    pub fn port_del(&self, ifname: &str) -> Result<Port> {
+        let ifname = ifname.to_owned();
+        self.port(&Request::PortDel { ifname })
+    }
+
+    fn port(&self, request: &Request) -> Result<Port> {
+        match self.ask(request)? {
+            Reply::Port(port) => Ok(*port),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
     /// Takes the node down and returns when nothing of it is left: also when it goes down by
     /// another's word. One that starts is told once it can hear.
     pub fn down(&self) -> Result<()> {

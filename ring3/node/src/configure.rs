@@ -10,7 +10,7 @@ use ring3_config::NodeConfig;
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 use crate::netlink::{Netlink, NodeWire};
-use crate::ports::Port;
+use crate::ports::{Port, BRIDGE};
 use crate::resolver::{self, Resolver};
 
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
@@ -25,6 +25,44 @@ pub(crate) fn loopback(init: &mut Thread) -> Result<()> {
     Netlink::new(wire)
         .link_up(LOOPBACK, None)
         .map_err(Error::node("set lo up"))
+}
+
+/// Makes the interface that joins a switch's ports.
+pub(crate) fn bridge(init: &mut Thread) -> Result<()> {
+    let fail = || Error::node(format!("make {BRIDGE}"));
+    let wire = NodeWire::open(init).map_err(fail())?;
+    Netlink::new(wire)
+        .bridge_add(BRIDGE, None)
+        .map_err(fail())?;
+    let index = interface_index(init, BRIDGE)?;
+    let wire = NodeWire::open(init).map_err(fail())?;
+    Netlink::new(wire).link_up(index, None).map_err(fail())
+}
+
+/// Joins a port to the others of a switch.
+pub(crate) fn bridge_port(init: &mut Thread, port: &Port) -> Result<()> {
+    let bridge = interface_index(init, BRIDGE)?;
+    let fail = || Error::node(format!("join {} to {BRIDGE}", port.ifname));
+    let wire = NodeWire::open(init).map_err(fail())?;
+    Netlink::new(wire)
+        .controller_set(port.ifindex, bridge)
+        .map_err(fail())
+}
+
+/// As /sys says it.
+fn interface_index(init: &mut Thread, name: &str) -> Result<u32> {
+    let fail = || Error::node(format!("find {name}"));
+    let path = CString::new(format!("/sys/class/net/{name}/ifindex"))
+        .map_err(|_| fail()(Errno(libc::EINVAL)))?;
+    let fd = init.open(&path, libc::O_RDONLY).map_err(fail())?;
+    let mut text = [0; 16];
+    let len = init.read(fd, &mut text);
+    init.close(fd).map_err(fail())?;
+    let digits = String::from_utf8_lossy(&text[..len.map_err(fail())?]).into_owned();
+    digits
+        .trim()
+        .parse()
+        .map_err(|_| fail()(Errno(libc::EPROTO)))
 }
 
 /// Sets a port's interface up and gives it its addresses and gateways.

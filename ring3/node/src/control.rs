@@ -26,6 +26,18 @@ pub enum Request {
     },
     /// What the node's kernel counts.
     Counters,
+    /// To a switch: a node has one end of this link, and wants the switch at the other.
+    Plug {
+        link: String,
+    },
+    /// A further port, while programs run.
+    PortAdd {
+        spec: String,
+    },
+    /// Away with the port whose interface this is.
+    PortDel {
+        ifname: String,
+    },
     Down,
 }
 
@@ -35,6 +47,8 @@ pub enum Reply {
     Status(Box<Status>),
     Log(Log),
     Counters(Box<Counters>),
+    /// `PortAdd`, `PortDel`, `Plug`: the port that came or went.
+    Port(Box<Port>),
     /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.
     Down {
         grace_ms: u64,
@@ -125,7 +139,7 @@ pub struct Memory {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Port {
-    /// `link`, `tap`, `passt`, `packet`.
+    /// `link`, `switch`, `tap`, `host`, `passt`, `packet`, `xdp`.
     pub kind: String,
     /// What follows the colon in the port's specification.
     pub name: Option<String>,
@@ -142,6 +156,9 @@ pub struct Port {
     /// A link's other end: the node that has it now. A host port's: `the host`, unless its process has ended.
     #[serde(default)]
     pub peer: Option<String>,
+    /// The link by which it is joined, where that is known to the node alone.
+    #[serde(skip)]
+    pub(crate) link: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

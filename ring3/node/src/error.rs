@@ -110,6 +110,20 @@ pub enum Error {
         first: String,
         second: String,
     },
+    #[error("link `{link}`: its other end, node `{node}`, is up, and programs of this node cannot have its memory any more: give both a port `switch:NAME` instead")]
+    LinkHasMemory { link: String, node: String },
+    #[error("{why}")]
+    PortSpec { why: ring3_config::ConfigError },
+    #[error("a port of kind {kind} can't come to a node that is up, only one of kind switch or link: take the node down, and up with `--port`")]
+    PortNotLive { kind: &'static str },
+    #[error("no place for a further port: {why}")]
+    NoPlace { why: &'static str },
+    #[error("no port with the interface `{ifname}` that can be taken away: `ring3 stat` shows the node's ports; those of kind switch and link can be")]
+    NoSuchPort { ifname: String },
+    #[error("node `{node}` is no switch: choose another name for the switch, or start it by `ring3 up {node} --switch`")]
+    NoSwitch { node: String },
+    #[error("no switch `{name}`: {why}")]
+    SwitchGone { name: String, why: String },
     #[error("link `{link}`: node `{node}` at its other end does not give the link's memory: {why}; is it stopped (`kill -CONT` it), or of another ring3 version?")]
     LinkSilent {
         link: String,

@@ -21,6 +21,7 @@ use rustix::net::{
 
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
+use crate::node::Spare;
 use crate::ports::Port;
 
 /// A gate sends its request right after it has connected.
@@ -89,15 +90,18 @@ pub(crate) fn serve(
     caller: &Caller,
     node: &str,
     ports: &[Port],
+    spares: &[Spare],
+    is_switch: bool,
     tickets: &OwnedFd,
     init: &mut Thread,
 ) -> Option<Result<i32>> {
     let socket = &caller.socket;
-    Some(match admit(caller, init)? {
+    Some(match admit(caller, is_switch, init)? {
         Ok((pid, thread)) => {
-            let reply = welcome(node, ports, init, thread);
+            let reply = welcome(node, ports, spares, init, thread);
             let mut fds = vec![init.region().memory(), tickets.as_fd()];
             fds.extend(ports.iter().map(Port::join_fd));
+            fds.extend(spares.iter().map(|spare| spare.memory.as_fd()));
             send(socket, &reply, &fds).map(|()| pid)
         }
         Err((status, message)) => {
@@ -115,7 +119,11 @@ pub(crate) fn serve(
 type Refusal = (i32, String);
 
 /// Receives the request and does what it says. `None`: it is not there yet.
-fn admit(caller: &Caller, init: &mut Thread) -> Option<Result<(i32, u64), Refusal>> {
+fn admit(
+    caller: &Caller,
+    is_switch: bool,
+    init: &mut Thread,
+) -> Option<Result<(i32, u64), Refusal>> {
     let fail = |errno: rustix::io::Errno| (-errno.raw_os_error(), errno.to_string());
     let mut bytes = [0; size_of::<ring3_join_request>() + 1];
     let (uid, pid) = match (caller.pid, socket_peercred(&caller.socket)) {
@@ -132,6 +140,10 @@ fn admit(caller: &Caller, init: &mut Thread) -> Option<Result<(i32, u64), Refusa
     }
     match got {
         Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|who| match who {
+            Joiner::Program if is_switch => Err((
+                -libc::EPERM,
+                "the node is a switch, which has no programs: look from a node that is joined to it".into(),
+            )),
             Joiner::Program => make_task(init, pid),
             Joiner::Adopter => adopter(init, pid),
         })),
@@ -239,7 +251,13 @@ fn refusal(status: i32, message: &str) -> ring3_join_reply {
     reply
 }
 
-fn welcome(node: &str, ports: &[Port], init: &Thread, thread: u64) -> ring3_join_reply {
+fn welcome(
+    node: &str,
+    ports: &[Port],
+    spares: &[Spare],
+    init: &Thread,
+    thread: u64,
+) -> ring3_join_reply {
     let region = init.region();
     let text = region.text();
     let mut reply = blank(0);
@@ -249,10 +267,12 @@ fn welcome(node: &str, ports: &[Port], init: &Thread, thread: u64) -> ring3_join
     reply.text_start = text.start;
     reply.text_end = text.end;
     reply.thread = thread;
-    reply.nports = ports.len() as u32;
-    for (to, port) in reply.ports.iter_mut().zip(ports) {
-        to.index = port.index as u32;
-        to.kind = port.kind();
+    reply.nports = (ports.len() + spares.len()) as u32;
+    let ports = ports.iter().map(|port| (port.index, port.kind()));
+    let spares = spares.iter().map(|spare| (spare.index, RING3_PORT_LINK));
+    for (to, (index, kind)) in reply.ports.iter_mut().zip(ports.chain(spares)) {
+        to.index = index as u32;
+        to.kind = kind;
     }
     reply
 }

@@ -50,7 +50,7 @@ mod image;
 pub mod inside;
 mod join;
 mod load;
-mod netlink;
+pub mod netlink;
 mod nft;
 mod node;
 pub mod outside;

@@ -2,7 +2,7 @@
 //! Routing netlink, the same on a node and on the host: only the wire differs.
 
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use ipnet::IpNet;
 use netlink_packet_core::{
@@ -11,7 +11,9 @@ use netlink_packet_core::{
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
 };
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkInfo, LinkMessage,
+};
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
@@ -19,7 +21,7 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{netlink, AddressFamily as HostFamily, RecvFlags, SendFlags, SocketFlags};
 
 use crate::calls::SockAddr;
-use crate::error::Errno;
+pub use crate::error::Errno;
 use crate::image::Thread;
 
 type Result<T> = std::result::Result<T, Errno>;
@@ -28,7 +30,7 @@ type Result<T> = std::result::Result<T, Errno>;
 const ANSWER_MAX: usize = 8192;
 
 /// A netlink socket: on a node or on the host.
-pub(crate) trait Wire {
+pub trait Wire {
     fn send(&mut self, data: &[u8]) -> Result<()>;
     fn recv(&mut self, data: &mut [u8]) -> Result<usize>;
 }
@@ -65,8 +67,9 @@ impl Wire for NodeWire<'_> {
     }
 }
 
-/// A netlink socket of the host.
-pub(crate) struct HostWire(OwnedFd);
+/// A netlink socket of the host; in a process of a node, of the node.
+#[derive(Debug)]
+pub struct HostWire(OwnedFd);
 
 impl HostWire {
     pub fn open() -> Result<HostWire> {
@@ -78,6 +81,33 @@ impl HostWire {
         )?;
         Ok(HostWire(fd))
     }
+}
+
+/// One end of a pair of interfaces: its name, and the namespace that it is in.
+#[derive(Debug)]
+pub struct VethEnd<'a> {
+    name: &'a str,
+    namespace: BorrowedFd<'a>,
+}
+
+impl<'a> VethEnd<'a> {
+    pub fn new(name: &'a str, namespace: BorrowedFd<'a>) -> Self {
+        VethEnd { name, namespace }
+    }
+
+    fn message(&self, mtu: Option<u32>) -> LinkMessage {
+        let mut link = named(self.name, mtu);
+        let namespace = LinkAttribute::NetNsFd(self.namespace.as_raw_fd());
+        link.attributes.push(namespace);
+        link
+    }
+}
+
+fn named(name: &str, mtu: Option<u32>) -> LinkMessage {
+    let mut link = LinkMessage::default();
+    link.attributes.push(LinkAttribute::IfName(name.to_owned()));
+    link.attributes.extend(mtu.map(LinkAttribute::Mtu));
+    link
 }
 
 impl Wire for HostWire {
@@ -93,9 +123,20 @@ impl Wire for HostWire {
     }
 }
 
-pub(crate) struct Netlink<W> {
+#[derive(Debug)]
+pub struct Netlink<W> {
     wire: W,
     sequence: u32,
+}
+
+impl Netlink<HostWire> {
+    /// The number of an interface in the socket's namespace.
+    pub fn index(&self, name: &str) -> Result<u32> {
+        Ok(rustix::net::netdevice::name_to_index(
+            self.wire.0.as_fd(),
+            name,
+        )?)
+    }
 }
 
 impl<W: Wire> Netlink<W> {
@@ -110,6 +151,37 @@ impl<W: Wire> Netlink<W> {
         link.header.flags = LinkFlags::Up;
         link.header.change_mask = LinkFlags::Up;
         link.attributes.extend(mtu.map(LinkAttribute::Mtu));
+        self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// Makes a pair of interfaces, each at once where it belongs.
+    pub fn veth_add(&mut self, a: &VethEnd<'_>, b: &VethEnd<'_>, mtu: Option<u32>) -> Result<()> {
+        let mut link = a.message(mtu);
+        link.attributes.push(LinkAttribute::LinkInfo(vec![
+            LinkInfo::Kind(InfoKind::Veth),
+            LinkInfo::Data(InfoData::Veth(InfoVeth::Peer(b.message(mtu)))),
+        ]));
+        self.change(
+            RouteNetlinkMessage::NewLink(link),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+    }
+
+    pub fn bridge_add(&mut self, name: &str, mtu: Option<u32>) -> Result<()> {
+        let mut link = named(name, mtu);
+        let kind = vec![LinkInfo::Kind(InfoKind::Bridge)];
+        link.attributes.push(LinkAttribute::LinkInfo(kind));
+        self.change(
+            RouteNetlinkMessage::NewLink(link),
+            NLM_F_CREATE | NLM_F_EXCL,
+        )
+    }
+
+    /// Makes an interface a port of a bridge.
+    pub fn controller_set(&mut self, ifindex: u32, bridge: u32) -> Result<()> {
+        let mut link = LinkMessage::default();
+        link.header.index = ifindex;
+        link.attributes.push(LinkAttribute::Controller(bridge));
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
-//! ask         `ring3 log`                   -> LOG_READ; answer.rs answers the rest
+//! ask         `ring3 log`, `ring3 port`     -> LOG_READ, PORT_ADD (live.rs); answer.rs answers the rest
 //! tickets     a descriptor is on its way    -> forget it when nobody can collect it (tickets.rs)
 //! death       a process died (procs.rs)     -> REAP
 //! over        KEEP has returned            -> say why, if the node is poisoned
@@ -31,14 +31,16 @@
 
 mod answer;
 mod last_words;
+mod live;
 mod serve;
 
+pub(crate) use live::Spare;
 pub(crate) use serve::Guests;
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
@@ -59,7 +61,7 @@ use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
-use crate::{configure, flows, pcap};
+use crate::{configure, control, flows, pcap};
 
 /// Where a node stands on the host.
 pub(crate) enum Place {
@@ -89,6 +91,12 @@ pub(crate) struct Node {
     init: Thread,
     guard: Option<Guard>,
     ports: Vec<Port>,
+    /// What the control socket says of them.
+    port_statuses: Arc<Mutex<Vec<control::Port>>>,
+    /// Places for ports to come, see live.rs.
+    spares: Vec<live::Spare>,
+    /// Of a switch: since when it has no port.
+    alone_since: Option<Instant>,
     /// Of a confined node: opened outside, not added yet.
     given: Vec<OpenPort>,
     flows: Option<std::fs::File>,
@@ -152,6 +160,9 @@ impl Node {
             folder,
             region,
             ports: Vec::new(),
+            port_statuses: Arc::default(),
+            spares: Vec::new(),
+            alone_since: None,
             given,
             flows,
             guests,
@@ -198,9 +209,16 @@ impl Node {
 
     fn configure(&mut self) -> Result<()> {
         configure::loopback(&mut self.init)?;
+        if self.config.switch.is_some() {
+            configure::bridge(&mut self.init)?;
+        }
         self.add_ports()?;
+        self.make_spares()?;
         self.start_captures()?;
         for port in &self.ports {
+            if self.config.switch.is_some() {
+                configure::bridge_port(&mut self.init, port)?;
+            }
             configure::port(&mut self.init, port)?;
         }
         configure::routes(&mut self.init, &self.config.routes)?;

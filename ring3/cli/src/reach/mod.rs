@@ -9,10 +9,12 @@
 //! ring3 connect   standard input and output are the caller's; the connection is the node's
 //! ring3 socks     the listener is made on the host before, and inherited as standard input
 //! ring3 wait      reads the node's /proc/net until somebody listens
+//! lay-out         makes a network of hosts on the node, for the Python package (layout.rs)
 //! ```
 
 mod copy;
 mod inside;
+mod layout;
 mod socks;
 
 use std::net::{SocketAddr, TcpListener};

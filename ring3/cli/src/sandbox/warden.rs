@@ -11,7 +11,9 @@ use super::keeper::Work;
 use super::{files, keeper, limits};
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::interrupt::Interrupt;
 use crate::node_args;
+use crate::ports;
 use crate::program::Program;
 use crate::say;
 use crate::signals::Watch;
@@ -31,6 +33,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let limits = limits::of(&args.sandbox)?;
     let plan = gateway::plan(&args.sandbox, &mut config)?;
     let folder = Folder::open()?;
+    ports::need_switches(&config, &Interrupt::hold_back()?)?;
     // While there is one thread.
     let gateway = plan.as_ref().map(gateway::Plan::start).transpose()?;
     let sandbox = Begun::start(&[], |warden| {

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{mpsc, Arc};
+use std::sync::{mpsc, Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ring3_abi::*;
@@ -38,7 +38,7 @@ pub(super) struct Facts {
     pub name: String,
     pub folder: Folder,
     pub region: Arc<Region>,
-    pub ports: Vec<control::Port>,
+    pub ports: Arc<Mutex<Vec<control::Port>>>,
     pub join: PathBuf,
     pub started: Instant,
     pub grace: Duration,
@@ -52,6 +52,9 @@ pub(super) enum Question {
     /// The log from this record on.
     Log(u64),
     Counters,
+    Plug(String),
+    PortAdd(String),
+    PortDel(String),
 }
 
 /// A question to the node's thread.
@@ -170,6 +173,15 @@ impl Context {
                 control::write_line(stream, &self.ask_kernel(Question::Log(from)))
             }
             Request::Counters => control::write_line(stream, &self.ask_kernel(Question::Counters)),
+            Request::Plug { link } => {
+                control::write_line(stream, &self.ask_kernel(Question::Plug(link)))
+            }
+            Request::PortAdd { spec } => {
+                control::write_line(stream, &self.ask_kernel(Question::PortAdd(spec)))
+            }
+            Request::PortDel { ifname } => {
+                control::write_line(stream, &self.ask_kernel(Question::PortDel(ifname)))
+            }
             Request::Down => {
                 ring(&self.stop);
                 let grace_ms = self.facts.grace.as_millis() as u64;
@@ -212,6 +224,10 @@ impl Facts {
     fn port(&self, port: &control::Port) -> control::Port {
         let peer = match (port.kind.as_str(), &port.name) {
             ("link", Some(link)) => far_end(&self.folder, link, &self.name),
+            ("switch", _) => {
+                let link = port.link.as_deref().unwrap_or_default();
+                far_end(&self.folder, link, &self.name)
+            }
             ("host", _) if !port.pid.is_some_and(has_ended) => Some("the host".to_owned()),
             _ => None,
         };
@@ -224,6 +240,10 @@ impl Facts {
     fn status(&self) -> Status {
         let own = std::process::id() as i32;
         let procs = self.region.procs().filter(|entry| entry.pid > 0);
+        let ports = self
+            .ports
+            .lock()
+            .map_or_else(|_| Vec::new(), |it| it.clone());
         Status {
             name: self.name.clone(),
             state: match self.region.state() {
@@ -245,7 +265,7 @@ impl Facts {
                 size: self.region.size(),
                 resident: self.region.resident(),
             },
-            ports: self.ports.iter().map(|port| self.port(port)).collect(),
+            ports: ports.iter().map(|port| self.port(port)).collect(),
             // The keeper's own tasks (captures) are not programs.
             procs: procs
                 .filter(|entry| entry.pid != own)
@@ -321,6 +341,7 @@ pub(super) fn port_status(port: &Port) -> control::Port {
         made: port.made(),
         pid: port.pid(),
         peer: None,
+        link: port.link.clone(),
     }
 }
 

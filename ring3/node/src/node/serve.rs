@@ -10,7 +10,8 @@ use std::time::Duration;
 use rustix::event::epoll;
 use rustix::time::Timespec;
 
-use super::answer::{port_status, Asks, ControlServer, Facts, Question};
+use super::answer::{Asks, ControlServer, Facts, Question};
+use super::live::SWEEP_TURN;
 use super::Node;
 use crate::control::{Counters, Log, Reply};
 use crate::drivers::was_rung;
@@ -57,6 +58,7 @@ pub(crate) struct Guests {
 impl Node {
     /// Opens the sockets: from here on programs may join. `down` rings `stop`.
     pub fn listen(&self, stop: &Arc<OwnedFd>) -> Result<Sockets> {
+        self.publish_ports();
         let name = &self.config.name;
         let Some(runtime) = &self.runtime else {
             return Ok(Sockets {
@@ -71,7 +73,7 @@ impl Node {
                 name: name.clone(),
                 folder: runtime.clone(),
                 region: self.region.clone(),
-                ports: self.ports.iter().map(port_status).collect(),
+                ports: self.port_statuses.clone(),
                 join: runtime.join_path(name),
                 started: self.started,
                 grace: self.config.grace,
@@ -115,9 +117,10 @@ impl Node {
         loop {
             events.clear();
             // The first has waited longest.
-            let timeout = callers
-                .first()
-                .and_then(|caller| Timespec::try_from(caller.time_left()).ok());
+            let first = callers.first().map(Caller::time_left);
+            let sweep = self.config.switch.map(|_| SWEEP_TURN);
+            let timeout = first.into_iter().chain(sweep).min();
+            let timeout = timeout.and_then(|it| Timespec::try_from(it).ok());
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&set, spare, timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -142,6 +145,9 @@ impl Node {
                 }
             }
             callers.retain(|caller| !self.let_in(caller));
+            if self.config.switch.is_some() && self.region.poison().is_none() && self.sweep()? {
+                return Ok(());
+            }
             if let (Some(why), false) = (self.region.poison(), poison_said) {
                 log::error!("node {} is poisoned: {why}", self.config.name);
                 poison_said = true;
@@ -219,6 +225,8 @@ impl Node {
             caller,
             &self.config.name,
             &self.ports,
+            &self.spares,
+            self.config.switch.is_some(),
             self.tickets.for_programs(),
             &mut self.init,
         );
@@ -240,6 +248,9 @@ impl Node {
                 let reply = match ask.question {
                     Question::Log(from) => self.log(from).map(Reply::Log),
                     Question::Counters => self.counters().map(Box::new).map(Reply::Counters),
+                    Question::Plug(link) => self.plug(&link).map(Box::new).map(Reply::Port),
+                    Question::PortAdd(spec) => self.port_add(&spec).map(Box::new).map(Reply::Port),
+                    Question::PortDel(name) => self.port_del(&name).map(Box::new).map(Reply::Port),
                 };
                 let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_string()));
                 // Who asked may have gone.

@@ -73,9 +73,10 @@ impl Outside {
     }
 
     fn statuses(&self) -> Vec<Port> {
-        let ports = self.ports.iter().map(|port| (port.spec(), port.facts()));
+        let ports = self.ports.iter();
+        let ports = ports.map(|port| (port.spec(), port.facts(), port.link()));
         ports
-            .map(|(spec, facts)| Port {
+            .map(|(spec, facts, link)| Port {
                 kind: spec.kind.kind().to_owned(),
                 name: spec.kind.name().map(str::to_owned),
                 ifname: facts.wanted,
@@ -87,6 +88,7 @@ impl Outside {
                 made: facts.made,
                 pid: facts.pid,
                 peer: None,
+                link: link.map(str::to_owned),
             })
             .collect()
     }
@@ -118,6 +120,9 @@ impl Facts {
                 Reply::Down { grace_ms }
             }
             Request::Log { from } if self.flows.is_some() => self.log(from),
+            Request::Plug { .. } | Request::PortAdd { .. } | Request::PortDel { .. } => {
+                Reply::Error("it is sandboxed, and has the ports that it was made with".into())
+            }
             Request::Log { .. } | Request::Counters => Reply::Error(
                 "it is sandboxed, and what its kernel says is its programs' word; its gateway has its own log, if it has one: `ring3 log NAME.gw`".into(),
             ),
@@ -149,6 +154,10 @@ impl Facts {
     fn status(&self) -> Status {
         let peer = |port: &Port| match (port.kind.as_str(), &port.name) {
             ("link", Some(link)) => far_end(&self.folder, link, &self.name),
+            ("switch", _) => {
+                let link = port.link.as_deref().unwrap_or_default();
+                far_end(&self.folder, link, &self.name)
+            }
             _ => None,
         };
         Status {

@@ -48,6 +48,23 @@ pub(super) fn make_memory(name: &str) -> Result<File> {
     Ok(memory.into())
 }
 
+/// Memory for a link that there may be later: it has its size, and costs nothing until it is used.
+pub(crate) fn make_spare() -> Result<File> {
+    let fail = || Error::host("get memory for links to come");
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = rustix::fs::memfd_create("ring3-link:spare", flags).map_err(fail())?;
+    rustix::fs::ftruncate(&memory, RING3_LINK_BYTES.into()).map_err(fail())?;
+    rustix::fs::fcntl_add_seals(&memory, SEALS).map_err(fail())?;
+    Ok(memory.into())
+}
+
+/// Such memory becomes a link's. All of it is got now: later, for want of it, its users would be killed.
+pub(super) fn use_spare(memory: &File) -> Result<File> {
+    rustix::fs::fallocate(memory, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into())
+        .map_err(Error::host("get memory for a link"))?;
+    memory.try_clone().map_err(Error::io("copy a descriptor"))
+}
+
 /// Whether this can be mapped: it has its size, and keeps it.
 fn is_safe(memory: &OwnedFd) -> bool {
     let size = rustix::fs::fstat(memory).map_or(0, |stat| stat.st_size);

@@ -51,8 +51,9 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    /// Takes a free end of link `name` for node `node`.
-    pub fn take(folder: &Folder, name: &str, node: &str) -> Result<Link> {
+    /// Takes a free end of link `name` for node `node`. Programs of a node that is up have mapped `memory` already: so it
+    /// has to be the link's, and the far end free.
+    pub fn take(folder: &Folder, name: &str, node: &str, memory: Option<&File>) -> Result<Link> {
         let path = folder.link(name);
         for _ in 0..TRIES {
             let Some(lock) = open_current(&path)? else {
@@ -67,6 +68,7 @@ impl Link {
                 lock.try_clone().map_err(Error::io("copy a descriptor"))?,
                 name,
                 node,
+                memory,
             )? {
                 return Ok(link);
             }
@@ -78,7 +80,13 @@ impl Link {
     }
 
     /// The same once the file is ours for a moment. `None`: the far end has just gone; try again.
-    fn take_from(path: &Path, lock: File, name: &str, node: &str) -> Result<Option<Link>> {
+    fn take_from(
+        path: &Path,
+        lock: File,
+        name: &str,
+        node: &str,
+        memory: Option<&File>,
+    ) -> Result<Option<Link>> {
         let (side, is_first) = match [take_byte(&lock, 0)?, take_byte(&lock, 1)?] {
             [true, true] => {
                 give_byte(&lock, 1)?;
@@ -95,7 +103,15 @@ impl Link {
             }
         };
         let memory = if is_first {
-            handover::make_memory(name)?
+            match memory {
+                Some(memory) => handover::use_spare(memory)?,
+                None => handover::make_memory(name)?,
+            }
+        } else if memory.is_some() {
+            return Err(Error::LinkHasMemory {
+                link: name.to_owned(),
+                node: read_name(&lock, 1 - side),
+            });
         } else {
             match handover::ask(&socket(path, 1 - side))? {
                 Ok(memory) => memory,
@@ -234,6 +250,8 @@ fn write_name(lock: &File, side: usize, node: &str) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     fn folder() -> (tempfile::TempDir, Folder) {
@@ -245,23 +263,39 @@ mod tests {
     #[test]
     fn two_ends_a_third_is_refused_and_an_end_is_taken_again() {
         let (_dir, folder) = folder();
-        let a = Link::take(&folder, "l", "a").unwrap();
-        let b = Link::take(&folder, "l", "b").unwrap();
+        let a = Link::take(&folder, "l", "a", None).unwrap();
+        let b = Link::take(&folder, "l", "b", None).unwrap();
         assert_eq!((a.side(), b.side()), (0, 1));
-        let error = Link::take(&folder, "l", "c").unwrap_err().to_string();
+        let error = Link::take(&folder, "l", "c", None).unwrap_err().to_string();
         assert!(error.contains("`a`") && error.contains("`b`"), "{error}");
         drop(a);
-        let c = Link::take(&folder, "l", "c").unwrap();
+        let c = Link::take(&folder, "l", "c", None).unwrap();
         assert_eq!(c.side(), 0);
         drop((b, c));
         assert!(!folder.link("l").exists());
+    }
+
+    /// Memory that programs have mapped becomes a link's, but can't be had for a link that has another.
+    #[test]
+    fn spare_memory() {
+        let (_dir, folder) = folder();
+        let spare = handover::make_spare().unwrap();
+        let a = Link::take(&folder, "l", "a", Some(&spare)).unwrap();
+        let b = Link::take(&folder, "l", "b", None).unwrap();
+        let inode = |file: &File| file.metadata().unwrap().ino();
+        assert_eq!(inode(&b.memory), inode(&spare));
+        drop(a);
+        let error = Link::take(&folder, "l", "c", Some(&spare)).unwrap_err();
+        assert!(matches!(error, Error::LinkHasMemory { .. }), "{error}");
+        let c = Link::take(&folder, "l", "c", None).unwrap();
+        assert_eq!(c.side(), 0);
     }
 
     #[test]
     fn what_dead_nodes_left_is_made_anew() {
         let (_dir, folder) = folder();
         std::fs::write(folder.link("l"), "rubbish").unwrap();
-        let a = Link::take(&folder, "l", "a").unwrap();
+        let a = Link::take(&folder, "l", "a", None).unwrap();
         assert_eq!(a.side(), 0);
         assert!(a.window.is_valid());
     }
@@ -269,9 +303,9 @@ mod tests {
     #[test]
     fn memory_of_another_version_is_refused() {
         let (_dir, folder) = folder();
-        let a = Link::take(&folder, "l", "a").unwrap();
+        let a = Link::take(&folder, "l", "a", None).unwrap();
         a.memory.write_all_at(&[0; 8], 0).unwrap();
-        let error = Link::take(&folder, "l", "b").unwrap_err();
+        let error = Link::take(&folder, "l", "b", None).unwrap_err();
         assert!(matches!(error, Error::LinkBad { .. }));
     }
 }

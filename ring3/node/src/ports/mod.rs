@@ -3,7 +3,7 @@
 
 mod foreign;
 pub mod given;
-mod handover;
+pub(crate) mod handover;
 pub mod host;
 pub(crate) mod link;
 mod packet;
@@ -12,14 +12,17 @@ mod tap;
 mod words;
 mod xdp;
 
+use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use ipnet::IpNet;
 use ring3_abi::*;
 use ring3_config::{PortKind, PortSpec};
 
+use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::image::Thread;
 use crate::region::Region;
@@ -35,6 +38,8 @@ use passt::Passt;
 use tap::Tap;
 use xdp::Xdp;
 
+/// The interface of a switch that joins its ports.
+pub(crate) const BRIDGE: &str = "switch0";
 /// IFNAMSIZ without the NUL.
 const IFNAME_MAX: usize = 15;
 
@@ -155,9 +160,70 @@ pub(crate) struct OpenPort {
     addrs: Vec<IpNet>,
     gw: Vec<IpAddr>,
     host: Host,
+    /// A link that its specification does not name.
+    link: Option<String>,
+}
+
+/// Of the links that join this process's nodes to switches.
+static PLUGS: AtomicU32 = AtomicU32::new(0);
+
+/// Takes one end of a link of its own, and asks the switch to take the other. No user's link has such a name.
+fn plug(
+    folder: &Folder,
+    switch: &str,
+    node: &str,
+    memory: Option<&File>,
+) -> Result<(Link, String)> {
+    let (pid, number) = (std::process::id(), PLUGS.fetch_add(1, Ordering::Relaxed));
+    let name = format!("{switch}:{node}:{pid}:{number}");
+    let link = Link::take(folder, &name, node, memory)?;
+    let gone = |why: Error| Error::SwitchGone {
+        name: switch.to_owned(),
+        why: why.to_string(),
+    };
+    Client::find(folder.clone(), switch)
+        .and_then(|it| it.plug(&name))
+        .map_err(gone)?;
+    Ok((link, name))
+}
+
+/// What the interface at this end of a link is to be called: of a switch's, as the node at the far end.
+fn link_interface(name: &str) -> String {
+    let mut words = name.split(':');
+    let first = words.next().unwrap_or(name);
+    words.next().unwrap_or(first).to_owned()
 }
 
 impl OpenPort {
+    /// Opens the host's half of a port that comes to a node that is up. Its programs have mapped `memory`, if it may have
+    /// any.
+    pub fn open_live(
+        spec: &PortSpec,
+        node: &str,
+        folder: &Folder,
+        memory: Option<&File>,
+    ) -> Result<OpenPort> {
+        let (link, wanted, name) = match &spec.kind {
+            PortKind::Link { name } => {
+                let link = Link::take(folder, name, node, memory)?;
+                (link, link_interface(name), None)
+            }
+            PortKind::Switch { name } => {
+                let (link, own) = plug(folder, name, node, memory)?;
+                (link, name.clone(), Some(own))
+            }
+            other => return Err(Error::PortNotLive { kind: other.kind() }),
+        };
+        Ok(OpenPort {
+            spec: spec.clone(),
+            wanted,
+            addrs: spec.addrs.clone(),
+            gw: spec.gw.clone(),
+            host: Host::Link(link),
+            link: name,
+        })
+    }
+
     /// Opens the host's half for a port of node `node`.
     pub fn open(
         spec: &PortSpec,
@@ -168,7 +234,9 @@ impl OpenPort {
         let mut addrs = spec.addrs.clone();
         let mut gw = spec.gw.clone();
         let (host, wanted) = match &spec.kind {
-            PortKind::Link { name } => (Host::Link(Link::take(folder, name, node)?), &**name),
+            PortKind::Link { .. } | PortKind::Switch { .. } => {
+                return OpenPort::open_live(spec, node, folder, None)
+            }
             PortKind::Tap { name } => (Host::Tap(Tap::open(name, &spec.host)?), &**name),
             PortKind::Packet { ifname } => (Host::Packet(Packet::open(ifname)?), &**ifname),
             PortKind::Xdp { ifname } => (Host::Xdp(Xdp::open(ifname)?), &**ifname),
@@ -191,6 +259,7 @@ impl OpenPort {
             addrs,
             gw,
             host,
+            link: None,
         })
     }
 
@@ -211,6 +280,7 @@ impl OpenPort {
                 .map(|word| word.parse().map_err(|_| wrong(word)))
                 .collect::<Result<_>>()?,
             host: Host::Foreign(Foreign::new(facts, fd)?),
+            link: None,
         })
     }
 
@@ -237,6 +307,11 @@ impl OpenPort {
     pub fn spec(&self) -> &PortSpec {
         &self.spec
     }
+
+    /// The link's name where its specification does not say it.
+    pub fn link(&self) -> Option<&str> {
+        self.link.as_deref()
+    }
 }
 
 /// One port of a node. Dropping it gives back what it took from the host.
@@ -251,6 +326,8 @@ pub(crate) struct Port {
     pub addrs: Vec<IpNet>,
     pub gw: Vec<IpAddr>,
     host: Host,
+    /// See OpenPort.
+    pub link: Option<String>,
 }
 
 impl Port {
@@ -265,6 +342,7 @@ impl Port {
             addrs: open.addrs,
             gw: open.gw,
             host: open.host,
+            link: open.link,
         };
         port.add_to_node(init)
     }
@@ -282,6 +360,7 @@ impl Port {
             addrs,
             gw: Vec::new(),
             host: Host::Given(link),
+            link: None,
         };
         port.add_to_node(init)
     }
@@ -367,6 +446,11 @@ impl Port {
         self.host.made()
     }
 
+    /// It can come and go while the node is up.
+    pub fn is_live(&self) -> bool {
+        matches!(self.host, Host::Link(_))
+    }
+
     /// passt's process, or the gateway.
     pub fn pid(&self) -> Option<i32> {
         self.host.pid()
@@ -375,7 +459,7 @@ impl Port {
 
 /// Names that no port's interface can have: the loopback's, and those that stand for all interfaces
 /// and for new ones in /proc/sys/net/ipv4/conf.
-const RESERVED: [&str; 3] = ["lo", "all", "default"];
+const RESERVED: [&str; 4] = ["lo", "all", "default", BRIDGE];
 
 /// The name wanted, shortened to what Linux takes; `kind` and a number where it is in use.
 fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: ports that come and go while a node is up, and switches
+//!
+//! Every process of a node has a link's memory mapped, and any of them may be the one that drives the node when a packet
+//! comes. A program that has joined can't be made to map anything more. So each node has spare memory from its start on,
+//! which every program maps with the rest: a further port uses that.
+//!
+//! ```text
+//! link:NAME     the spare memory becomes the link's. It can't if the far end is up, whose memory is another
+//! switch:NAME   the same, and the switch takes the far end: it has no programs, and maps what it is given
+//! other kinds   are descriptors, which programs would have to be given: refused
+//! going away    the interface goes; the place and its memory are not used again, for the far end has had them
+//! ```
+//!
+//! A switch is a node without programs, whose ports an interface of kind bridge joins. Nodes ask it for a port over its
+//! control socket. It looks from time to time which far ends are gone, and takes their ports away.
+
+use std::fs::File;
+use std::time::{Duration, Instant};
+
+use ring3_abi::RING3_PORTS_MAX;
+use ring3_config::{PortKind, PortSpec, Switch};
+
+use super::answer::port_status;
+use super::Node;
+use crate::configure;
+use crate::control;
+use crate::error::{Error, Result};
+use crate::ports::handover::make_spare;
+use crate::ports::link::far_end;
+use crate::ports::{OpenPort, Port};
+
+/// Ports that can come to a node while it is up. Each costs a program that starts two host calls and a descriptor.
+const SPARES: usize = 2;
+/// How often a switch looks for far ends that are gone.
+pub(super) const SWEEP_TURN: Duration = Duration::from_millis(250);
+/// How long a switch that nobody asked for by name stays without ports: nodes of one start come one after the other.
+const LINGER: Duration = Duration::from_secs(2);
+
+/// A place for a port, and memory that every program of the node has mapped there.
+#[derive(Debug)]
+pub(crate) struct Spare {
+    pub index: usize,
+    pub memory: File,
+}
+
+impl Node {
+    /// Memory for ports to come. A node that is confined has what it was given; a switch has no use for it.
+    pub(super) fn make_spares(&mut self) -> Result<()> {
+        if self.runtime.is_none() || self.config.switch.is_some() {
+            return Ok(());
+        }
+        let first = self.ports.len();
+        for index in first..(first + SPARES).min(RING3_PORTS_MAX) {
+            let memory = make_spare()?;
+            self.region
+                .map_link(index, std::os::fd::AsFd::as_fd(&memory))?;
+            self.spares.push(Spare { index, memory });
+        }
+        Ok(())
+    }
+
+    /// Adds a port that was asked for by words.
+    pub(super) fn port_add(&mut self, spec: &str) -> Result<control::Port> {
+        let spec: PortSpec = spec.parse().map_err(|why| Error::PortSpec { why })?;
+        self.add_live(&spec)
+    }
+
+    /// A node has one end of this link.
+    pub(super) fn plug(&mut self, link: &str) -> Result<control::Port> {
+        if self.config.switch.is_none() {
+            return Err(Error::NoSwitch {
+                node: self.config.name.clone(),
+            });
+        }
+        let name = link.to_owned();
+        self.add_live(&PortSpec::new(PortKind::Link { name }))
+    }
+
+    fn add_live(&mut self, spec: &PortSpec) -> Result<control::Port> {
+        if !matches!(spec.kind, PortKind::Link { .. } | PortKind::Switch { .. }) {
+            let kind = spec.kind.kind();
+            return Err(Error::PortNotLive { kind });
+        }
+        if spec.pcap.is_some() {
+            let why = "a capture has to begin with the node: leave pcap= out, and use tcpdump";
+            return Err(Error::NoPlace { why });
+        }
+        let Some(runtime) = self.runtime.clone() else {
+            let why = "the node is sandboxed";
+            return Err(Error::NoPlace { why });
+        };
+        let spare = match self.config.switch {
+            Some(_) => None,
+            None => Some(self.spares.pop().ok_or(Error::NoPlace {
+                why: "two can come to a node while it is up, and two did: take it down, and up with all",
+            })?),
+        };
+        let memory = spare.as_ref().map(|it| &it.memory);
+        let open = match OpenPort::open_live(spec, &self.config.name, &runtime, memory) {
+            Ok(open) => open,
+            Err(error) => {
+                self.spares.extend(spare);
+                return Err(error);
+            }
+        };
+        let index = match spare {
+            Some(spare) => spare.index,
+            None => self.free_index()?,
+        };
+        let port = Port::add(index, open, &self.ports, &mut self.init)?;
+        if let Err(error) = self.bring_up(&port) {
+            let _ = self.init.port_del(index);
+            return Err(error);
+        }
+        let status = port_status(&port);
+        self.ports.push(port);
+        self.publish_ports();
+        Ok(status)
+    }
+
+    fn bring_up(&mut self, port: &Port) -> Result<()> {
+        if self.config.switch.is_some() {
+            configure::bridge_port(&mut self.init, port)?;
+        }
+        configure::port(&mut self.init, port)?;
+        if self.config.switch.is_none() {
+            configure::wait_for_carrier(&mut self.init, port)?;
+        }
+        Ok(())
+    }
+
+    /// Of a switch: no program has mapped what was there before.
+    fn free_index(&self) -> Result<usize> {
+        let is_free = |index: &usize| self.ports.iter().all(|port| port.index != *index);
+        (0..RING3_PORTS_MAX).find(is_free).ok_or(Error::NoPlace {
+            why: "the switch has 16 nodes: join a second switch to it by a node with a bridge",
+        })
+    }
+
+    pub(super) fn port_del(&mut self, ifname: &str) -> Result<control::Port> {
+        let at = self
+            .ports
+            .iter()
+            .position(|port| port.ifname == ifname && port.is_live());
+        let at = at.ok_or_else(|| Error::NoSuchPort {
+            ifname: ifname.to_owned(),
+        })?;
+        self.remove(at)
+    }
+
+    fn remove(&mut self, at: usize) -> Result<control::Port> {
+        let (index, ifname) = (self.ports[at].index, self.ports[at].ifname.clone());
+        self.init
+            .port_del(index)
+            .map_err(Error::node(format!("remove interface {ifname}")))?;
+        let port = self.ports.remove(at);
+        let status = port_status(&port);
+        drop(port);
+        self.publish_ports();
+        Ok(status)
+    }
+
+    /// What is said of the node's ports from now on.
+    pub(super) fn publish_ports(&self) {
+        let statuses = self.ports.iter().map(port_status).collect();
+        if let Ok(mut ports) = self.port_statuses.lock() {
+            *ports = statuses;
+        }
+    }
+
+    /// Of a switch: takes ports away whose far end is gone. True: nobody needs the switch any more.
+    pub(super) fn sweep(&mut self) -> Result<bool> {
+        let Some(folder) = self.runtime.clone() else {
+            return Ok(false);
+        };
+        let name = self.config.name.clone();
+        while let Some(at) = self.ports.iter().position(|port| {
+            let link = port.spec.kind.name().unwrap_or_default();
+            port.is_live() && far_end(&folder, link, &name).is_none()
+        }) {
+            self.remove(at)?;
+        }
+        if !self.ports.is_empty() {
+            self.alone_since = None;
+            return Ok(false);
+        }
+        let since = *self.alone_since.get_or_insert_with(Instant::now);
+        Ok(self.config.switch == Some(Switch::WhileUsed) && since.elapsed() > LINGER)
+    }
+}

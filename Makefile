@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all package install uninstall deb wheel image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all package install uninstall deb wheel archive reproducible image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -79,6 +79,13 @@ deb: package ## build/package/*.deb: a Debian package
 
 wheel: package ## build/package/*.whl: a Python wheel with the command, and the Python package
 	@tools/package wheel
+
+archive: package ## build/package/*.tar.xz: a folder for any x86-64 distribution, to be unpacked by any user
+	@tools/package archive
+
+reproducible: ## everything that is shipped, built twice in two folders, and compared; some 25 minutes and 4 GB below TMPDIR
+	@tools/setup build package
+	@tools/reproducible
 
 demo: ## the demonstration
 	@tools/setup build demo
@@ -148,7 +155,7 @@ lint: gate ## rustfmt, clippy, shell syntax, and who calls whom in the gate; war
 	else echo "lint: not checked for musl, which packages need: rustup target add x86_64-unknown-linux-musl"; fi
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tests/packages tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run .ci/packages; do bash -n $$script || exit 1; done
+	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tools/reproducible tests/packages tests/distributions tests/roots.sh tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build .ci/run .ci/packages; do bash -n $$script || exit 1; done
 	@for script in tools/abi bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
 		sh -n $$script || exit 1; done
 

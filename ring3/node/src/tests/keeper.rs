@@ -107,10 +107,11 @@ fn programs_join_and_are_missed() {
     let pid = std::process::id() as i32;
 
     let (reply, fds) = join(node.join_path(), RING3_ABI, pid);
-    assert_eq!((reply.status, reply.nports), (0, 1));
+    // The port, and spare memory for two that may come (node/live.rs).
+    assert_eq!((reply.status, reply.nports), (0, 3));
     assert_eq!(reply.ports[0].kind, RING3_PORT_LINK);
     assert_eq!(c_string(&reply.node), "a");
-    assert_eq!(fds.len(), 3, "region, socket for tickets, port");
+    assert_eq!(fds.len(), 5, "region, socket for tickets, port, spares");
     assert!(reply.thread > reply.base && reply.thread < reply.base + reply.size);
     let size = rustix::fs::fstat(&fds[2]).unwrap().st_size;
     assert_eq!(size, i64::from(RING3_LINK_BYTES));

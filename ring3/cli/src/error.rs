@@ -46,6 +46,14 @@ pub enum Failure {
     #[error("--policy and --record are for a way out, and there is none: add --net or --port")]
     GatewayWithoutExit,
 
+    #[error("the sandbox of node `{name}` has ended")]
+    SandboxOver { name: String },
+
+    #[error(
+        "`ring3 {verb}` does not go into a sandbox: it would give that a socket of the host's"
+    )]
+    NotIntoSandbox { verb: &'static str },
+
     #[error("the sandbox's processes are not confined: the host lets them send signals outside")]
     NotEnclosed,
 

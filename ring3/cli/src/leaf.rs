@@ -126,6 +126,13 @@ pub fn keep_open(command: &mut Command, fd: &std::os::fd::OwnedFd) {
     unsafe { command.pre_exec(hook) };
 }
 
+/// `command` becomes the leader of a session of its own.
+pub fn own_session(command: &mut Command) {
+    let hook = || Ok(setsid().map(drop)?);
+    // SAFETY: the hook makes one system call, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// The same without the death: the node's end is the program's.
 pub fn prepare_listed(command: &mut Command, mask: SigSet, descriptors: (rlim_t, rlim_t)) {
     prepare_exec(command);

@@ -52,21 +52,27 @@ impl Program {
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 
-    /// The same on a confined node, which it joins by this end of a pair.
-    pub fn spawn_confined(
+    /// The same on a confined node, which it joins by this end of a pair. `dress` says what else it starts with.
+    pub fn spawn_within(
         &self,
         end: &OwnedFd,
         mask: SigSet,
         descriptors: (u64, u64),
-        reads_nothing: bool,
+        dress: impl FnOnce(&mut Command) -> std::io::Result<()>,
     ) -> Result<Child> {
-        let mut command = self.command(&ring3_node::outside::join_by(end));
-        if reads_nothing {
-            command.stdin(Stdio::null());
-        }
+        let mut command = Command::new(&self.gate);
+        command.args(&self.args);
+        dress(&mut command).map_err(|why| self.cannot_start(why))?;
+        command.env(ENV_NODE, ring3_node::outside::join_by(end));
         leaf::keep_open(&mut command, end);
         leaf::prepare_child(&mut command, mask, descriptors);
         command.spawn().map_err(|why| self.cannot_start(why))
+    }
+
+    /// Another one, with the same gate.
+    pub fn beside(&self, args: Vec<OsString>) -> Program {
+        let gate = self.gate.clone();
+        Program { gate, args }
     }
 
     /// The gate's file.

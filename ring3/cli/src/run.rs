@@ -14,6 +14,7 @@ use crate::interrupt::Interrupt;
 use crate::node_args;
 use crate::ports;
 use crate::program::Program;
+use crate::sandbox;
 use crate::say;
 use crate::signals::{shell_status, Watch};
 
@@ -85,14 +86,15 @@ fn say_what_is_left(node: &NodeHandle, command: &str) {
     }
 }
 
-/// Becomes the program; the node is kept elsewhere. Returns only if that fails.
-pub fn exec(args: &args::Exec) -> Failure {
-    let start = || -> Result<Failure> {
-        ring3_config::name::node(&args.name)?;
-        let node = Client::open(&args.name)?;
-        node.is_up()?;
-        let program = Program::find(&args.command)?;
-        Ok(program.exec(&node.join_path()))
-    };
-    start().unwrap_or_else(|failure| failure)
+/// Becomes the program; the node is kept elsewhere. Returns only if that fails, or the program's status where that runs
+/// in a sandbox.
+pub fn exec(args: &args::Exec) -> Result<u8> {
+    ring3_config::name::node(&args.name)?;
+    let node = Client::open(&args.name)?;
+    if node.is_sandboxed() {
+        return sandbox::enter(&args.name, &args.command);
+    }
+    node.is_up()?;
+    let program = Program::find(&args.command)?;
+    Err(program.exec(&node.join_path()))
 }

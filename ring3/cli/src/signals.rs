@@ -12,6 +12,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
 
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{kill, killpg, SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{siginfo, SfdFlags, SignalFd};
 use nix::sys::wait::{waitid, Id, WaitPidFlag, WaitStatus};
@@ -100,6 +101,28 @@ impl Watch {
             ended.map_err(Failure::host("wait for the program"))
         };
         self.wait_until(ended, pass_on)
+    }
+
+    /// Until `end` is readable or broken, passing on all signals: nobody else has them.
+    pub fn wait_readable(&self, end: BorrowedFd<'_>, pass_on: impl Fn(Signal)) -> Result<()> {
+        loop {
+            let mut fds = [
+                PollFd::new(end, PollFlags::POLLIN),
+                PollFd::new(self.fd.as_fd(), PollFlags::POLLIN),
+            ];
+            match poll(&mut fds, PollTimeout::NONE) {
+                Ok(_) if fds[0].any() == Some(true) => return Ok(()),
+                Ok(_) => {}
+                Err(nix::Error::EINTR) => continue,
+                Err(why) => return Err(Failure::host("wait for signals")(why.into())),
+            }
+            let signal = self.fd.read_signal().ok().flatten();
+            let signal = signal.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok());
+            signal
+                .filter(|signal| FORWARDED.contains(signal))
+                .into_iter()
+                .for_each(&pass_on);
+        }
     }
 
     /// The same where the caller knows what has `ended` and whom to pass signals on to.

@@ -384,7 +384,6 @@ fn it_is_listed_and_taken_down() {
         status["procs"][0]["command"] == "sleep" && status["procs"].as_array().unwrap().len() == 1
     });
     place.fails(&["log", "a"], 1, "sandboxed");
-    place.fails(&["exec", "a", "--", "true"], 125, "sandboxed");
     place.ok(&["down", "a"]);
     assert_eq!(finish(child).status.code(), Some(143));
     place.is_empty();
@@ -416,4 +415,61 @@ fn a_link_leads_out() {
     ]);
     place.ok(&["down", "b"]);
     place.is_empty();
+}
+
+/// What is started later is in the same sandbox: the same network, the same processes, the same wall.
+#[test]
+fn a_program_enters_a_sandbox() {
+    let place = Place::new();
+    let program = attacker(&place).display().to_string();
+    let script = "python3 -m http.server -d /usr/share/doc 80 2>/dev/null & exec sleep 1000";
+    let mut args = vec!["run", "--sandbox", "--tmp", "--ro", &program, "-n", "a"];
+    args.extend(["--", "sh", "-c", script]);
+    let first = spawn(&mut place.command(&args));
+    place.ok(&["wait", "a", "tcp", "80", "--timeout", "20"]);
+    let enter = |args: &[&str]| {
+        let all: Vec<&str> = ["exec", "a", "--"].iter().chain(args).copied().collect();
+        place.run(&all)
+    };
+    let script = "curl -s -o /dev/null -w '%{http_code}\\n' http://127.0.0.1/; \
+        echo x >$TMPDIR/x; cat $TMPDIR/x; exit 7";
+    let output = enter(&["sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "200\nx\n");
+    assert_eq!(
+        enter(&["sh", "-c", "kill -TERM $$"]).status.code(),
+        Some(143)
+    );
+    place.fails(&["exec", "a", "--", "/no/such"], 127, "/no/such");
+    // Signals go in, and a caller's death.
+    let sleep = ["exec", "a", "--", "sleep", "1001"];
+    let child = spawn(&mut place.command(&sleep));
+    let runs = |what: &str| {
+        let status = place.stat("a");
+        let count = status["procs"].as_array().unwrap().iter();
+        count.filter(|it| it["command"] == what).count()
+    };
+    place::eventually("two sleep", || runs("sleep") == 2);
+    let output = place::said_until_heard(child, nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(output.status.code(), Some(143));
+    let mut child = spawn(&mut place.command(&sleep));
+    place::eventually("two sleep again", || runs("sleep") == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    place::eventually("it ends with its caller", || runs("sleep") == 1);
+    // It is behind the same wall.
+    let targets = Targets::new(&place);
+    let what: Vec<String> = ATTACKS.map(str::to_owned).to_vec();
+    let mut args = vec![program.as_str(), "--take-over"];
+    let words = targets.args();
+    args.extend(words.iter().map(String::as_str));
+    args.extend(what.iter().map(String::as_str));
+    let output = enter(&args);
+    place.ok(&["down", "a"]);
+    assert_eq!(finish(first).status.code(), Some(143));
+    place.is_empty();
+    let inside = results(output);
+    for attack in &what {
+        assert!(inside[attack] < 0, "{attack} succeeds inside");
+    }
 }

@@ -99,16 +99,15 @@ impl Client {
 
     /// Whether programs may join yet.
     pub fn is_up(&self) -> Result<()> {
-        if self.join_path().exists() {
+        if self.join_path().exists() || self.is_sandboxed() {
             return Ok(());
         }
-        match self.status() {
-            Ok(status) if status.join.as_os_str().is_empty() => Err(Error::Refused {
-                name: self.name.clone(),
-                why: "it is sandboxed, and has the one program that it was made for".into(),
-            }),
-            _ => Err(self.absent(Absent::Starting)),
-        }
+        Err(self.absent(Absent::Starting))
+    }
+
+    /// Whether programs can't join, but are started within: [`crate::outside::Entry`].
+    pub fn is_sandboxed(&self) -> bool {
+        self.folder.enter_path(&self.name).exists()
     }
 
     pub fn status(&self) -> Result<Status> {

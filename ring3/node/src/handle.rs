@@ -41,6 +41,22 @@ const fn seconds(n: i64) -> Timespec {
     }
 }
 
+/// Lets programs join a confined node.
+#[derive(Debug, Clone)]
+pub struct Door {
+    announce: mpsc::Sender<Caller>,
+    bell: Arc<OwnedFd>,
+}
+
+impl Door {
+    /// A child of this process, which has the other end of this SOCK_SEQPACKET pair.
+    pub fn admit(&self, socket: OwnedFd, pid: i32) {
+        // If the node has ended, the child sees its end of the pair closed.
+        let _ = self.announce.send(Caller::child(socket, pid));
+        ring(&self.bell);
+    }
+}
+
 /// A node kept by this process. Dropping it takes the node down.
 #[derive(Debug)]
 pub struct NodeHandle {
@@ -53,7 +69,7 @@ pub struct NodeHandle {
     failed: Arc<OwnedFd>,
     thread: Option<JoinHandle<Result<()>>>,
     /// Of a confined node: announces who joins.
-    announce: Option<(mpsc::Sender<Caller>, Arc<OwnedFd>)>,
+    announce: Option<Door>,
 }
 
 impl NodeHandle {
@@ -76,7 +92,7 @@ impl NodeHandle {
     }
 
     /// The same for a process that is confined (outside.rs). Nobody finds the node, and each program is announced by
-    /// [`NodeHandle::admit`].
+    /// [`Door::admit`].
     pub fn start_confined(
         config: NodeConfig,
         given: Given,
@@ -89,18 +105,13 @@ impl NodeHandle {
             bell: bell.clone(),
         };
         let mut node = NodeHandle::begin(config, Place::Confined(given, guests), give_up)?;
-        node.announce = Some((announce, bell));
+        node.announce = Some(Door { announce, bell });
         Ok(node)
     }
 
-    /// Lets a child of this process join, which has the other end of this SOCK_SEQPACKET pair. Only a confined node
-    /// needs to be told.
-    pub fn admit(&self, socket: OwnedFd, pid: i32) {
-        if let Some((announce, bell)) = &self.announce {
-            // If the node has ended, the child sees its end of the pair closed.
-            let _ = announce.send(Caller::child(socket, pid));
-            ring(bell);
-        }
+    /// By which children of this process join. Only a confined node has one.
+    pub fn door(&self) -> Option<Door> {
+        self.announce.clone()
     }
 
     fn begin(config: NodeConfig, place: Place, give_up: &[BorrowedFd<'_>]) -> Result<NodeHandle> {

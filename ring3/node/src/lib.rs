@@ -74,7 +74,7 @@ mod tests;
 pub use clock::tsc_is_invariant;
 pub use error::{Errno, Error, Result};
 pub use flows::GROUP as FLOWS_GROUP;
-pub use handle::{raise_descriptor_limit, NodeHandle};
+pub use handle::{raise_descriptor_limit, Door, NodeHandle};
 pub use ports::given::GivenLink;
 pub use ports::host::{gateways, News, Plan, Talk};
 pub use runtime::Folder;

@@ -12,12 +12,14 @@
 //! Outside::send     ── one message: facts and descriptors ──▶  Given::receive, Given::start
 //! ```
 //!
-//! Nothing goes the other way: the warden answers at the node's control socket by what it knows itself (answer.rs). A confined node has no sockets in the runtime folder: each program that joins is a
-//! child of the keeper, which gives it one end of a pair ([`crate::NodeHandle::admit`]).
+//! Later the warden passes on who wants a program started there (enter.rs). Nothing goes the other way: the warden answers at the node's control socket by what it knows itself (answer.rs). A confined node has no sockets in the runtime folder: each program that joins is a
+//! child of the keeper, which gives it one end of a pair ([`crate::Door::admit`]).
 
 mod answer;
+mod enter;
 
 pub use answer::First;
+pub use enter::Entry;
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

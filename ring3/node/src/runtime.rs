@@ -80,6 +80,11 @@ impl Folder {
         self.node(name).join("join")
     }
 
+    /// Where a sandboxed node's warden hears who wants a program started.
+    pub(crate) fn enter_path(&self, name: &str) -> PathBuf {
+        self.node(name).join("enter")
+    }
+
     pub(crate) fn control_path(&self, name: &str) -> PathBuf {
         self.node(name).join("control")
     }
@@ -170,6 +175,7 @@ impl NodeFolder {
             // Sockets that a killed keeper left would make bind() fail.
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
+            let _ = fs::remove_file(path.join("enter"));
             return Ok(NodeFolder { path, lock });
         }
         Err(taken())
@@ -183,7 +189,7 @@ impl Drop for NodeFolder {
             return;
         }
         // The lock goes last: who finds it free finds the sockets gone.
-        for name in ["join", "control", "lock"] {
+        for name in ["join", "control", "enter", "lock"] {
             let _ = fs::remove_file(self.path.join(name));
         }
         let _ = fs::remove_dir(&self.path);

@@ -27,6 +27,7 @@ use ring3_node::Error;
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::program::Program;
+use crate::sandbox;
 use crate::say;
 
 pub use inside::inside;
@@ -34,13 +35,16 @@ pub use inside::inside;
 /// How often to look whether a node is up or a program listens.
 const TURN: Duration = Duration::from_millis(10);
 
-/// Becomes `ring3 on-node WORDS` on the node. Returns only if that fails.
-fn become_inside(node: &Client, words: &[&str], input: Option<OwnedFd>) -> Result<Failure> {
+/// Becomes `ring3 on-node WORDS` on the node. Returns only if that fails, or its status where it runs in a sandbox.
+fn become_inside(name: &str, node: &Client, words: &[&str], input: Option<OwnedFd>) -> Result<u8> {
     let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
     let mut command = vec![exe.into_os_string(), "on-node".into()];
     command.extend(words.iter().map(Into::into));
+    if node.is_sandboxed() {
+        return sandbox::enter(name, &command);
+    }
     let program = Program::find(&command)?;
-    Ok(program.exec_with(&node.join_path(), input))
+    Err(program.exec_with(&node.join_path(), input))
 }
 
 fn open(name: &str) -> Result<Client> {
@@ -51,29 +55,28 @@ fn open(name: &str) -> Result<Client> {
 }
 
 /// `ring3 connect`: returns only if it fails.
-pub fn connect(args: &args::Connect) -> Failure {
-    let start = || {
-        let node = open(&args.name)?;
-        let port = args.port.to_string();
-        become_inside(&node, &["connect", &args.name, &args.host, &port], None)
-    };
-    start().unwrap_or_else(|failure| failure)
+pub fn connect(args: &args::Connect) -> Result<u8> {
+    let node = open(&args.name)?;
+    let port = args.port.to_string();
+    let words = ["connect", &args.name, &args.host, &port];
+    become_inside(&args.name, &node, &words, None)
 }
 
 /// `ring3 socks`: returns only if it fails.
-pub fn socks(args: &args::Socks) -> Failure {
-    let start = || {
-        let node = open(&args.name)?;
-        if !args.listen.ip().is_loopback() {
-            return Err(Failure::NotLoopback {
-                address: args.listen,
-            });
-        }
-        let (listener, address) = listen(args.listen)?;
-        say::print(format!("{address}\n"))?;
-        become_inside(&node, &["socks", &args.name], Some(listener.into()))
-    };
-    start().unwrap_or_else(|failure| failure)
+pub fn socks(args: &args::Socks) -> Result<u8> {
+    let node = open(&args.name)?;
+    if !args.listen.ip().is_loopback() {
+        return Err(Failure::NotLoopback {
+            address: args.listen,
+        });
+    }
+    if node.is_sandboxed() {
+        return Err(Failure::NotIntoSandbox { verb: "socks" });
+    }
+    let (listener, address) = listen(args.listen)?;
+    say::print(format!("{address}\n"))?;
+    let words = ["socks", &args.name];
+    become_inside(&args.name, &node, &words, Some(listener.into()))
 }
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
@@ -107,5 +110,5 @@ pub fn wait(args: &args::Wait) -> Result<u8> {
         .to_string();
     let port = port.to_string();
     let words = ["wait", &args.name, protocol.word(), &port, &left];
-    Err(become_inside(&node, &words, None)?)
+    become_inside(&args.name, &node, &words, None)
 }

@@ -71,6 +71,12 @@ impl Begun {
         self.talk.as_fd()
     }
 
+    /// The same, for the one who passes on what is to be started.
+    pub fn copy_talk(&self) -> Result<OwnedFd> {
+        let talk = self.talk.try_clone();
+        talk.map_err(Failure::host("copy a descriptor"))
+    }
+
     pub fn first(&self) -> First {
         First {
             reaper: self.reaper.as_raw(),

@@ -117,6 +117,8 @@ pub fn system(program: &Program) -> Files {
     files.write.extend(devices.map(PathBuf::from));
     files.read.push(program.gate().to_owned());
     files.read.extend(program.file());
+    // `ring3 wait` and `ring3 connect` start it within.
+    files.read.extend(std::env::current_exe());
     files
 }
 

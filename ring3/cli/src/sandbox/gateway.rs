@@ -236,6 +236,7 @@ impl Plan {
             folder,
             begun.first(),
             Some(flows),
+            begun.copy_talk()?,
             begun.end(),
         )?;
         Ok(Gateway {

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::process::Stdio;
 
 use nix::sys::prctl;
 use nix::sys::resource::{getrlimit, Resource};
@@ -15,6 +16,7 @@ use ring3_node::{raise_descriptor_limit, NodeHandle};
 use ring3_sandbox::Files;
 
 use super::begun::READY;
+use super::exec;
 use super::limits::Limits;
 use crate::error::{Failure, Result};
 use crate::program::Program;
@@ -64,7 +66,7 @@ fn keep(
         let copy = flows.try_clone();
         given.flows = Some(copy.map_err(Failure::host("copy a descriptor"))?);
     }
-    if let Some(tmp) = tmp {
+    if let Some(tmp) = &tmp {
         std::env::set_var("TMPDIR", tmp);
     }
     limits.set().map_err(fail("set the sandbox's limits"))?;
@@ -86,11 +88,26 @@ fn keep(
     let (ours, theirs) = super::pair()?;
     let mask = watch.mask_before();
     let mut child = match work {
-        Work::Program(program) => program.spawn_confined(&theirs, mask, descriptors, false)?,
-        Work::Gateway(load, _) => load.spawn_confined(&theirs, mask, descriptors, true)?,
+        Work::Program(program) => program.spawn_within(&theirs, mask, descriptors, |_| Ok(()))?,
+        Work::Gateway(load, _) => load.spawn_within(&theirs, mask, descriptors, |command| {
+            command.stdin(Stdio::null());
+            Ok(())
+        })?,
     };
     drop(theirs);
-    node.admit(ours, child.id() as i32);
+    if let Some(door) = node.door() {
+        door.admit(ours, child.id() as i32);
+        let (Work::Program(program) | Work::Gateway(program, _)) = work;
+        let host = exec::Host {
+            program: program.beside(Vec::new()),
+            door,
+            mask,
+            descriptors,
+            tmp,
+        };
+        let warden = warden.try_clone();
+        exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?);
+    }
     let mut status = shell_status(watch.wait(&mut child)?);
     if status == 0 && matches!(work, Work::Gateway(..)) {
         status = serve(&watch, warden)?;

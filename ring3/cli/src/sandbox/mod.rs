@@ -30,6 +30,7 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 use crate::error::{Failure, Result};
 
 mod begun;
+mod exec;
 mod files;
 mod gateway;
 mod keeper;
@@ -38,6 +39,7 @@ mod reaper;
 mod rules;
 mod warden;
 
+pub use exec::enter;
 pub use warden::run;
 
 /// Two ends by which processes of a sandbox speak with each other.

@@ -64,7 +64,8 @@ fn watch_over(
     let mut outside = Outside::claim(config, folder, Trust::Strangers)?;
     outside.open(config, folder)?;
     if sandbox.hear(&outside)? == Heard::Confined {
-        outside.listen(config, folder, sandbox.first(), None, sandbox.end())?;
+        let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
+        outside.listen(config, folder, first, None, keeper, sandbox.end())?;
     }
     // It is asked for signals while its end is looked for.
     let sandbox = std::cell::RefCell::new(sandbox);

@@ -2,6 +2,7 @@
 //! The control socket of a sandboxed node, served by its warden: what can be said without asking anybody inside.
 
 use std::fs::File;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use ring3_config::NodeConfig;
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
-use super::Outside;
+use super::{enter, Outside};
 use crate::control::{self, Calls, Log, Memory, Port, Proc, Reply, Request, State, Status};
 use crate::error::{Error, Result};
 use crate::ports::link::far_end;
@@ -32,7 +33,8 @@ pub struct First {
 }
 
 impl Outside {
-    /// Answers at the node's control socket from now on. `flows` is a gateway's, for `ring3 log`; `down` is called when somebody
+    /// Answers at the node's control socket from now on. `flows` is a gateway's, for `ring3 log`; over `keeper` the
+    /// keeper is told what to start; `down` is called when somebody
     /// says so.
     pub fn listen(
         &self,
@@ -40,8 +42,10 @@ impl Outside {
         folder: &Folder,
         first: First,
         flows: Option<File>,
+        keeper: OwnedFd,
         down: impl Fn() + Send + 'static,
     ) -> Result<()> {
+        enter::listen(&folder.enter_path(&config.name), keeper)?;
         let path = folder.control_path(&config.name);
         let listener = UnixListener::bind(&path)
             .map_err(Error::io(format!("listen on {}", path.display())))?;

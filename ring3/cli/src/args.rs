@@ -454,7 +454,7 @@ pub struct Sim {
     /// Run many seeds, both ends included, and say which of them fail
     #[arg(long, value_name = "FROM..TO", value_parser = crate::sim_search::seeds, conflicts_with_all = ["seed", "check", "faults_file"])]
     pub seeds: Option<std::ops::RangeInclusive<u64>>,
-    /// Faults that depend on the seed: crash, partition, loss, slow
+    /// Faults that depend on the seed: crash, partition, loss, slow, schedule (another order of wake-ups)
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = crate::sim_search::kind)]
     pub faults: Vec<ring3_sim::faults::Kind>,
     /// Faults from a file that a search with --minimize has written

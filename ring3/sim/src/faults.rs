@@ -29,8 +29,9 @@ impl std::str::FromStr for Kind {
             "partition" => Ok(Kind::Partition),
             "loss" => Ok(Kind::Loss),
             "slow" => Ok(Kind::Slow),
+            "schedule" => Ok(Kind::Schedule),
             _ => Err(format!(
-                "`{word}`: crash, partition, loss and slow are known"
+                "`{word}`: crash, partition, loss, slow and schedule are known"
             )),
         }
     }

@@ -39,6 +39,7 @@
 //! | [`sim_nat`] | simulated hosts behind another's address |
 //! | [`sim_search`] | planted bugs, found by seed |
 //! | [`sim_time`] | nodes in virtual time |
+//! | [`sim_transports`] | MPTCP, SCTP and DCCP in simulated networks |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -68,6 +69,7 @@ mod sim_cmd;
 mod sim_nat;
 mod sim_search;
 mod sim_time;
+mod sim_transports;
 mod soak;
 mod ssh;
 mod stores;
@@ -142,6 +144,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(sim_nat::trials());
     all.extend(sim_search::trials());
     all.extend(sim_time::trials());
+    all.extend(sim_transports::trials());
     all
 }
 

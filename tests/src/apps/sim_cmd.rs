@@ -479,7 +479,7 @@ impl Drop for Load {
 
 /// An example of examples/sim in virtual time, twice, the second time on a busy machine: all files are equal.
 /// Its results are below a scratch folder.
-fn example(name: &str) -> Result<Simulation, String> {
+pub(super) fn example(name: &str) -> Result<Simulation, String> {
     let scratch = Scratch::new()?;
     let once = || {
         let mut command = ring3(["sim", "--json", "--data-directory"]);

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     vec![
+        trial("sim_search_lost_update".into(), lost_update),
         trial("sim_search_lost_ack".into(), lost_ack),
         trial("sim_search_lease".into(), lease),
     ]
@@ -82,6 +83,18 @@ fn finds(name: &str, seeds: &str, faults: &str, label: &str) -> Checked {
         same.report()
     })?;
     Ok(Verdict::Passed)
+}
+
+fn lost_update() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    finds(
+        "lost-update",
+        "1..8",
+        "schedule",
+        "another order of wake-ups",
+    )
 }
 
 fn lost_ack() -> Checked {

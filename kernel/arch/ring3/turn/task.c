@@ -103,18 +103,13 @@ void turn_idle(void)
 	host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
 }
 
-static bool is_read(u64 nr)
-{
-	return nr == __NR_clock_gettime || nr == __NR_gettimeofday || nr == __NR_time;
-}
-
 /*
  * A call is over: what it cost passes for its thread. For all, where nobody else has anything to do meanwhile;
  * else the task sleeps so long, and others run.
  */
 static void charge(struct ring3_thread *tb)
 {
-	u64 cost = is_read(tb->nr) ? ring3_virtual_read_cost : ring3_virtual_cost;
+	u64 cost = turn_cost(tb->nr, current->pid);
 	u64 until = ring3_clock() + cost;
 	ktime_t sleep = ns_to_ktime(cost);
 

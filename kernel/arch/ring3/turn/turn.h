@@ -53,6 +53,9 @@ bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with t
 int turn_number(void);		/* of the host's, for a new thread */
 long ring3_sys_begin(struct ring3_thread *child, int tid);
 
+/* order.c */
+u64 turn_cost(unsigned long nr, int pid);
+
 /* shared by host stacks and tasks */
 extern u32 turn_hands;		/* how often the vCPU was handed over */
 extern u32 turn_comers;		/* the keeper has come: admitted where all wait */

@@ -6,6 +6,7 @@
 
 import errno
 import hashlib
+import json
 import os
 import signal
 import socket
@@ -175,6 +176,14 @@ class Client:
                 missing += sock.recv(65536) != data
         return f"{missing} missing"
 
+    def no_echo(self):
+        """Nobody is at the port: the datagram's sender hears it."""
+        sock = socket.socket(family(self.address), socket.SOCK_DGRAM)
+        sock.settimeout(PATIENCE)
+        sock.connect((self.address, NOBODY))
+        sock.send(b"x")
+        return f"{sock.recv(1)}"
+
     def pushes_back(self):
         """Who sends to one that does not read is stopped."""
         sock = self.connect(DEAF)
@@ -189,7 +198,7 @@ class Client:
         return "stopped" if sent < 100 << 20 else "not stopped"
 
     def ask(self):
-        for name in ["up", "down", "is_reset", "resets", "refused", "unreachable", "echo", "pushes_back"]:
+        for name in ["up", "down", "is_reset", "resets", "refused", "unreachable", "echo", "no_echo", "pushes_back"]:
             address = self.address
             try:
                 said = getattr(self, name)()
@@ -261,8 +270,55 @@ def inspect(pid):
     print("files:", *sorted(kinds))
 
 
+def resolve():
+    """The host's resolver: a.example.org is 192.0.2.1, all other names 192.0.2.77."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("127.0.0.53", 53))
+    while True:
+        query, peer = sock.recvfrom(2000)
+        end = query.index(b"\0", 12) + 5
+        is_a = query[end - 4 : end] == b"\0\1\0\1"
+        last = 1 if query[12:].lower().startswith(b"\1a\7example\3org\0") else 77
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc0\0\2" + bytes([last]) if is_a else b""
+        head = query[:2] + b"\x81\x80\0\1" + bytes([0, is_a]) + b"\0" * 4
+        sock.sendto(head + query[12:end] + record, peer)
+
+
+def asks(server):
+    """What a resolver says to a question about a name, by UDP and by TCP."""
+    question = b"\x12\x34\1\0\0\1\0\0\0\0\0\0\1c\7example\3org\0\0\1\0\1"
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.settimeout(PATIENCE)
+    sock.sendto(question, (server, 53))
+    answer = sock.recv(2000)
+    said = "refused" if answer[:2] == question[:2] and answer[3] & 15 == 5 else f"{answer}"
+    try:
+        socket.create_connection((server, 53), PATIENCE).close()
+        print(said, "allowed by TCP")
+    except OSError:
+        print(said, "refused by TCP")
+
+
+def read(path):
+    """Lines of JSON about what was refused, each once."""
+    seen = []
+    for number, line in enumerate(open(path), 1):
+        entry = json.loads(line)
+        assert entry["event"] == "refused" and entry["number"] == number and entry["time"] > 1e9, entry
+        what = f"{entry['what']} {entry['whom']}"
+        if what not in seen:
+            seen.append(what)
+    print(*seen, sep="\n")
+
+
 if sys.argv[1] == "serve":
     Server().serve(sys.argv[2:])
+elif sys.argv[1] == "resolve":
+    resolve()
+elif sys.argv[1] == "asks":
+    asks(sys.argv[2])
+elif sys.argv[1] == "read":
+    read(sys.argv[2])
 elif sys.argv[1] == "inspect":
     inspect(sys.argv[2])
 elif sys.argv[1] == "tagged":

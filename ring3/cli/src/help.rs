@@ -31,8 +31,11 @@ Keys:
                     port TO; also ranges, 8000-8010:80-90; may be repeated, as the next three
   udp=[A@]P[:TO]    host: the same for datagrams
   allow=NET[:PORT]  host: what may be reached, where there is such a rule; NET is an address,
-                    a network or *, in brackets before :PORT if it is IPv6; PORT may be a range
-  deny=NET[:PORT]   host: what may not, whatever allow= says
+                    a network or *, in brackets before :PORT if it is IPv6; PORT may be a range;
+                    or a name, or *.NAME: it alone resolves then, and its addresses may be
+                    reached for their time to live. A rule without a PORT holds for ping, too
+  deny=NET[:PORT]   host: what may not, whatever allow= says; a name does not resolve
+  log=FILE          host: a line of JSON for each refusal is added to FILE
   pcap=FILE         capture what crosses the port; a capture is continued
 
 A comma within a name or a FILE is written twice.

@@ -104,6 +104,7 @@ impl File {
         let mut ports: Vec<PortSpec> = file.port.into_iter().map(|port| port.0).collect();
         for port in &mut ports {
             port.pcap = port.pcap.take().map(from_folder);
+            port.log = port.log.take().map(from_folder);
         }
         let mut hosts = Vec::new();
         for (host, Many(addresses)) in file.hosts.0 {

@@ -18,21 +18,87 @@ pub struct Publish {
     pub to: u16,
 }
 
-/// What the node may or may not reach.
+/// What the node may or may not reach: `PLACE[:FIRST[-LAST]]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// `None`: everything.
-    pub net: Option<IpNet>,
+    pub place: Place,
+    /// `None`: all, and what has no ports.
     pub ports: Option<(u16, u16)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    All,
+    Net(IpNet),
+    Name(Pattern),
+}
+
+/// A name, or `*.NAME`: all names below it. In lower case, without a dot at its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pattern(String);
+
+impl Pattern {
+    pub fn holds_for(&self, name: &str) -> bool {
+        let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
+        match self.0.strip_prefix('*') {
+            Some(end) => name.strip_suffix(end).is_some_and(|it| !it.is_empty()),
+            None => name == self.0,
+        }
+    }
+}
+
+impl FromStr for Pattern {
+    type Err = Why;
+
+    /// A name needs a dot, so that a mistyped word is none; and its last part is no number, as of an address.
+    fn from_str(text: &str) -> Result<Pattern, Why> {
+        let text = text.strip_suffix('.').unwrap_or(text).to_ascii_lowercase();
+        let parts: Vec<&str> = text
+            .strip_prefix("*.")
+            .unwrap_or(&text)
+            .split('.')
+            .collect();
+        let is_part = |part: &&str| {
+            let is_fine = |b: u8| b.is_ascii_alphanumeric() || b == b'-' || b == b'_';
+            (1..=63).contains(&part.len()) && part.bytes().all(is_fine)
+        };
+        let is_number = |part: &&str| part.bytes().all(|b| b.is_ascii_digit());
+        let is_name = parts.len() >= 2
+            && text.len() <= 253
+            && parts.iter().all(is_part)
+            && !parts.last().is_some_and(is_number);
+        match is_name {
+            true => Ok(Pattern(text)),
+            false => Err("it is no IP address, no network and no name with a dot"),
+        }
+    }
 }
 
 type Why = &'static str;
 
 impl Rule {
-    pub fn holds_for(&self, address: IpAddr, port: u16) -> bool {
-        let is_net = self.net.is_none_or(|net| net.contains(&address));
-        let is_port = |(first, last): (u16, u16)| (first..=last).contains(&port);
-        is_net && self.ports.is_none_or(is_port)
+    /// `port`: `None` for what has no ports. A name's addresses are not known here: `of_name` says whether this is one.
+    pub fn holds_for(
+        &self,
+        address: IpAddr,
+        port: Option<u16>,
+        of_name: impl FnOnce(&Pattern) -> bool,
+    ) -> bool {
+        let is_port =
+            |(first, last): (u16, u16)| port.is_some_and(|it| (first..=last).contains(&it));
+        self.ports.is_none_or(is_port)
+            && match &self.place {
+                Place::All => true,
+                Place::Net(net) => net.contains(&address),
+                Place::Name(name) => of_name(name),
+            }
+    }
+
+    pub fn name(&self) -> Option<&Pattern> {
+        match &self.place {
+            Place::Name(name) => Some(name),
+            _ => None,
+        }
     }
 }
 
@@ -128,26 +194,24 @@ impl FromStr for Rule {
         };
         let bare = place.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
         let place = bare.unwrap_or(place);
-        let net = match place {
-            "*" => None,
-            _ => match place.parse::<IpNet>() {
-                Ok(net) => Some(net.trunc()),
-                Err(_) => Some(IpNet::from(place.parse::<IpAddr>().map_err(|_| {
-                    "it names no IP address and no network (names are not known here yet)"
-                })?)),
-            },
+        let place = match (place, place.parse::<IpNet>(), place.parse::<IpAddr>()) {
+            ("*", ..) => Place::All,
+            (_, Ok(net), _) => Place::Net(net.trunc()),
+            (_, _, Ok(address)) => Place::Net(address.into()),
+            _ => Place::Name(place.parse()?),
         };
-        Ok(Rule { net, ports })
+        Ok(Rule { place, ports })
     }
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bracket = self.ports.is_some();
-        match self.net {
-            None => f.write_str("*")?,
-            Some(IpNet::V6(net)) if bracket => write!(f, "[{net}]")?,
-            Some(net) => write!(f, "{net}")?,
+        match &self.place {
+            Place::All => f.write_str("*")?,
+            Place::Net(IpNet::V6(net)) if bracket => write!(f, "[{net}]")?,
+            Place::Net(net) => write!(f, "{net}")?,
+            Place::Name(name) => f.write_str(&name.0)?,
         }
         match self.ports {
             None => Ok(()),
@@ -192,8 +256,13 @@ mod tests {
     fn rules() {
         let holds = |rule: &str, address: &str, port| {
             let rule: Rule = rule.parse().unwrap();
-            rule.holds_for(address.parse().unwrap(), port)
+            rule.holds_for(address.parse().unwrap(), Some(port), |_| false)
         };
+        let is_all: Rule = "192.0.2.0/24".parse().unwrap();
+        let is_some: Rule = "192.0.2.0/24:443".parse().unwrap();
+        let address = "192.0.2.1".parse().unwrap();
+        assert!(is_all.holds_for(address, None, |_| false));
+        assert!(!is_some.holds_for(address, None, |_| false));
         assert!(holds("192.0.2.0/24", "192.0.2.9", 1));
         assert!(!holds("192.0.2.0/24", "192.0.3.9", 1));
         assert!(holds("192.0.2.9", "192.0.2.9", 1));
@@ -201,8 +270,37 @@ mod tests {
         assert!(!holds("*:443", "2001:db8::1", 80));
         assert!(holds("[2001:db8::]:80-90", "2001:db8::", 85));
         assert!(holds("2001:db8::/32", "2001:db8::1", 443));
-        for wrong in ["", "x", "192.0.2.1:", "*:0", "192.0.2.0/33", "a.example"] {
+        for wrong in [
+            "",
+            "x",
+            "192.0.2.1:",
+            "*:0",
+            "192.0.2.0/33",
+            "192.0.2.300",
+            "a..example",
+            "*.*.example",
+            "a.example/24",
+            "a b.example",
+            "*example.org",
+        ] {
             assert!(wrong.parse::<Rule>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn rules_of_names() {
+        let rule: Rule = "PyPI.org.:443".parse().unwrap();
+        assert_eq!(rule.to_string(), "pypi.org:443");
+        let pattern = |text: &str| text.parse::<Rule>().unwrap().name().unwrap().clone();
+        assert!(pattern("pypi.org").holds_for("PYPI.org."));
+        assert!(!pattern("pypi.org").holds_for("a.pypi.org"));
+        assert!(pattern("*.pypi.org").holds_for("a.b.pypi.org"));
+        assert!(!pattern("*.pypi.org").holds_for("pypi.org"));
+        assert!(!pattern("*.pypi.org").holds_for(".pypi.org"));
+        assert!(!pattern("*.pypi.org").holds_for("notpypi.org"));
+        let address = "192.0.2.1".parse().unwrap();
+        assert!(rule.holds_for(address, Some(443), |_| true));
+        assert!(!rule.holds_for(address, Some(80), |_| true));
+        assert!(!rule.holds_for(address, Some(443), |_| false));
     }
 }

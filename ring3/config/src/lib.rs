@@ -32,6 +32,6 @@ pub mod sysctl;
 mod fuzz;
 
 pub use error::ConfigError;
-pub use forward::{Publish, Rule};
+pub use forward::{Pattern, Place, Publish, Rule};
 pub use node::{grace, NodeConfig, Restart, Switch};
 pub use port::{PortKind, PortSpec};

@@ -19,8 +19,8 @@ use crate::name;
 pub const KINDS: [&str; 7] = ["link", "switch", "tap", "host", "passt", "packet", "xdp"];
 
 /// The keys, as a person writes them.
-pub const KEYS: [&str; 11] = [
-    "addr", "gw", "host", "mtu", "mac", "loopback", "tcp", "udp", "allow", "deny", "pcap",
+pub const KEYS: [&str; 12] = [
+    "addr", "gw", "host", "mtu", "mac", "loopback", "tcp", "udp", "allow", "deny", "log", "pcap",
 ];
 
 /// Smallest MTU of IPv4 (RFC 791) and of IPv6 (RFC 8200), largest of an Ethernet device here.
@@ -152,6 +152,8 @@ pub struct PortSpec {
     pub allow: Vec<Rule>,
     /// host: what it may not, whatever else says it may.
     pub deny: Vec<Rule>,
+    /// host: the file that gets a line of JSON for each refusal.
+    pub log: Option<PathBuf>,
     /// Where to capture what crosses the port.
     pub pcap: Option<PathBuf>,
 }
@@ -172,6 +174,7 @@ impl PortSpec {
             udp: Vec::new(),
             allow: Vec::new(),
             deny: Vec::new(),
+            log: None,
             pcap: None,
         }
     }
@@ -198,6 +201,7 @@ impl PortSpec {
             ("udp", self.udp.is_empty()),
             ("allow", self.allow.is_empty()),
             ("deny", self.deny.is_empty()),
+            ("log", self.log.is_none()),
         ];
         if let Some((key, _)) = of_host.iter().find(|it| !it.1 && kind != "host") {
             return Err(PortError::Only {
@@ -289,6 +293,7 @@ impl Draft {
             "udp" => port.udp.extend(publish(key, value)?),
             "allow" => port.allow.push(rule(key, value)?),
             "deny" => port.deny.push(rule(key, value)?),
+            "log" => once(key, &mut port.log, PathBuf::from(value))?,
             "pcap" => once(key, &mut port.pcap, PathBuf::from(value))?,
             _ => unreachable!("a key of KEYS"),
         }
@@ -532,6 +537,9 @@ impl fmt::Display for PortSpec {
             for it in list {
                 write!(f, ",{key}={it}")?;
             }
+        }
+        if let Some(log) = &self.log {
+            write!(f, ",log={}", whole(&log.display().to_string()))?;
         }
         if let Some(pcap) = &self.pcap {
             write!(f, ",pcap={}", whole(&pcap.display().to_string()))?;

@@ -27,6 +27,7 @@ fn every_key() {
             host: vec!["10.1.0.1/24".parse().unwrap()],
             mtu: Some(9000),
             mac: Some([2, 0, 0, 0, 10, 255]),
+            log: None,
             pcap: Some("/tmp/x.pcap".into()),
             ..PortSpec::new(PortKind::Host)
         }
@@ -78,7 +79,7 @@ fn names_what_there_is() {
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),
-        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, tcp, udp, allow, deny, pcap"
+        "port `link:ab,adr=10.0.0.1/24`: unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, tcp, udp, allow, deny, log, pcap"
     );
 }
 
@@ -117,7 +118,7 @@ fn what_is_wrong() {
             "key `tcp` is for host ports only, this one is passt",
         ),
         ("host,udp=9-1", "the range ends before it begins"),
-        ("host,allow=x", "it names no IP address"),
+        ("host,allow=x", "no name with a dot"),
         ("host:x", "host takes no name"),
         (
             "link:ab,host=10.0.0.1/24",

@@ -6,6 +6,8 @@
 //!     chain hold {
 //!         type filter hook prerouting priority mangle - 10
 //!         meta l4proto tcp tcp flags & (fin | syn | rst | ack) == syn queue num 0 bypass
+//!         icmp type echo-request queue num 1 bypass
+//!         icmpv6 type echo-request queue num 1 bypass
 //!     }
 //!     chain prerouting {
 //!         type filter hook prerouting priority mangle
@@ -22,7 +24,7 @@
 //! ```
 //!
 //! All addresses are the gateway's here, so its kernel would answer for whoever is asked, there or not.
-//! The relay holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
+//! The relay holds each echo request, too, and carries it or lets it be refused. It holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
 
 use crate::calls::SockAddr;
 use crate::error::Errno;
@@ -198,6 +200,28 @@ fn hold(sequence: u32) -> Vec<u8> {
     rule(sequence, HOLD, &expressions)
 }
 
+/// `icmp type echo-request`
+fn is_echo(protocol: u8, kind: u8) -> [Vec<u8>; 4] {
+    let [load, compare] = meta_is(META_L4PROTO, &[protocol]);
+    let first = [
+        word(1, REG_1),
+        word(2, BASE_TRANSPORT),
+        word(3, 0),
+        word(4, 1),
+    ];
+    let is_echo = [word(1, REG_1), word(2, CMP_EQ), data(3, &[kind])];
+    let payload = expression("payload", &first);
+    [load, compare, payload, expression("cmp", &is_echo)]
+}
+
+/// `icmp type echo-request queue num 1 bypass`
+fn hold_echo(sequence: u32, protocol: u8, kind: u8) -> Vec<u8> {
+    let half = |kind: u16, value: u16| attribute(kind, &value.to_be_bytes());
+    let queue = expression("queue", &[half(1, 1), half(2, 1), half(3, BYPASS)]);
+    let expressions = [&is_echo(protocol, kind)[..], &[queue]].concat();
+    rule(sequence, HOLD, &expressions)
+}
+
 /// `meta mark MARK reject with ...`
 fn refuse(sequence: u32, mark: Mark) -> Vec<u8> {
     // The kernel keeps a mark in its own byte order.
@@ -218,22 +242,9 @@ fn refuse(sequence: u32, mark: Mark) -> Vec<u8> {
 
 /// `icmp type echo-request reject with icmpx admin-prohibited`
 fn no_echo(sequence: u32, protocol: u8, kind: u8) -> Vec<u8> {
-    let [load, compare] = meta_is(META_L4PROTO, &[protocol]);
-    let first = [
-        word(1, REG_1),
-        word(2, BASE_TRANSPORT),
-        word(3, 0),
-        word(4, 1),
-    ];
-    let is_echo = [word(1, REG_1), word(2, CMP_EQ), data(3, &[kind])];
     let how = [word(1, REJECT_ICMPX), attribute(2, &[PROHIBITED])];
-    let expressions = [
-        load,
-        compare,
-        expression("payload", &first),
-        expression("cmp", &is_echo),
-        expression("reject", &how),
-    ];
+    let reject = expression("reject", &how);
+    let expressions = [&is_echo(protocol, kind)[..], &[reject]].concat();
     rule(sequence, PREROUTING, &expressions)
 }
 
@@ -252,9 +263,11 @@ fn rules(port: u16) -> (Vec<u8>, usize) {
         refuse(8, Mark::Prohibited),
         transparent(9, libc::IPPROTO_TCP as u8, port),
         transparent(10, libc::IPPROTO_UDP as u8, port),
-        no_echo(11, libc::IPPROTO_ICMP as u8, ECHO),
-        no_echo(12, libc::IPPROTO_ICMPV6 as u8, ECHO6),
-        message(BATCH_END, 0, 0, 13, &[]),
+        hold_echo(11, libc::IPPROTO_ICMP as u8, ECHO),
+        hold_echo(12, libc::IPPROTO_ICMPV6 as u8, ECHO6),
+        no_echo(13, libc::IPPROTO_ICMP as u8, ECHO),
+        no_echo(14, libc::IPPROTO_ICMPV6 as u8, ECHO6),
+        message(BATCH_END, 0, 0, 15, &[]),
     ];
     (parts.concat(), parts.len() - 2)
 }

@@ -12,14 +12,16 @@ use ring3_node::Errno;
 use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
 
 use crate::engine::{Accepts, Caller, Engine, Entry, Pair};
-use crate::flow::{Flow, HostEnd};
-use crate::hold::{self, Verdict};
+use crate::flow::{hear_errors, Flow, HostEnd, Out};
+use crate::hold::{self, Queue, Verdict};
+use crate::icmp::{Echo, Ping, Problem};
+use crate::route::Refusal;
 use crate::slab::{Key, Side};
 use crate::stream::Stream;
-use crate::tuning::{ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, DATAGRAMS};
+use crate::tuning::{ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, DATAGRAMS, PINGS_MAX};
 
 /// <linux/in6.h>; the libc crate has it not for all C libraries.
-const IPV6_TRANSPARENT: i32 = 75;
+pub const IPV6_TRANSPARENT: i32 = 75;
 const IPV6_RECVORIGDSTADDR: i32 = 74;
 const IP_RECVORIGDSTADDR: i32 = 20;
 
@@ -49,7 +51,7 @@ impl Engine {
 
     fn decide(&mut self, id: u32, verdict: Option<Verdict>) {
         let Some(verdict) = verdict else { return };
-        if let Err(why) = hold::decide(&mut self.task, self.hold, id, verdict) {
+        if let Err(why) = hold::decide(&mut self.task, (self.hold, Queue::Syns), id, verdict) {
             log::debug!("a SYN's verdict was refused: {why}");
         }
     }
@@ -67,7 +69,7 @@ impl Engine {
                 None => Verdict::Accept,
             });
         }
-        let to = match self.routes.lead(ends.1) {
+        let to = match self.lead_stream(ends.1) {
             Ok(to) => to,
             Err(why) => {
                 self.refusals.say("tcp to", ends.1, why);
@@ -159,7 +161,7 @@ impl Engine {
             }
             return Ok(());
         }
-        let to = self.routes.lead(to).map_err(|why| {
+        let to = self.lead_stream(to).map_err(|why| {
             self.refusals.say("tcp to", to, why);
             Errno(libc::ECONNREFUSED)
         })?;
@@ -190,24 +192,121 @@ impl Engine {
                 None => self.begin_flow(ends),
             };
             match key.map(|key| self.entries.get_mut(key)) {
-                Ok(Some(Entry::Flow(flow))) => flow.send_out(&self.chunk[..datagram.len]),
+                Ok(Some(Entry::Flow(flow))) => {
+                    let mut out = Out {
+                        task: &mut self.task,
+                        icmp: &self.icmp,
+                        names: &mut self.routes.names,
+                    };
+                    flow.say_for_program(&mut out, &self.chunk[..datagram.len]);
+                    self.say_names();
+                }
                 Ok(_) => {}
-                Err(why) => log::debug!("a datagram to {} was dropped: {why}", datagram.to),
+                Err(why) => {
+                    log::debug!("a datagram to {} was dropped: {why}", datagram.to);
+                    if let Some(problem) = Problem::of(why) {
+                        self.icmp.tell(&mut self.task, ends, problem);
+                    }
+                }
             }
         }
         // Its edge is used up: the others first, then the rest.
         self.caught_short = true;
     }
 
+    fn lead_stream(&self, to: SocketAddr) -> Result<SocketAddr, Refusal> {
+        match self.routes.are_names_asked(to) {
+            true => Err(Refusal::NamesByTcp),
+            false => self.routes.lead(to),
+        }
+    }
+
+    /// Echo requests that wait for a verdict: what goes out by another socket, the gateway's kernel drops.
+    pub fn take_echoes(&mut self) {
+        let mut packet = std::mem::take(&mut self.chunk);
+        loop {
+            let len = match self.task.recv(self.echoes, &mut packet) {
+                Ok(len) => len,
+                Err(Errno(libc::ENOBUFS | libc::EINTR)) => continue,
+                Err(_) => break,
+            };
+            match hold::parse_packet(&packet[..len]) {
+                Ok(Some((id, packet))) => {
+                    let verdict = match Echo::parse(packet) {
+                        Some(echo) => self.echo(&echo),
+                        // No echo request that is understood: the rules refuse it.
+                        None => Verdict::Accept,
+                    };
+                    let queue = (self.echoes, Queue::Echoes);
+                    if let Err(why) = hold::decide(&mut self.task, queue, id, verdict) {
+                        log::debug!("an echo request's verdict was refused: {why}");
+                    }
+                }
+                Ok(None) => {}
+                Err(why) => log::warn!("a gateway's queue of echo requests: {why}"),
+            }
+        }
+        self.chunk = packet;
+    }
+
+    fn echo(&mut self, echo: &Echo<'_>) -> Verdict {
+        match self.routes.lead_echo(echo.to) {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                self.icmp.answer(&mut self.task, echo);
+                return Verdict::Drop;
+            }
+            Err(why) => {
+                self.refusals.say("an echo request to", echo.to, why);
+                return Verdict::Refuse(Mark::Prohibited);
+            }
+        }
+        let key = match self.pings.get(&(echo.from, echo.to, echo.ident)) {
+            Some(key) => Ok(*key),
+            None => self.begin_ping(echo),
+        };
+        match key.map(|key| self.entries.get_mut(key)) {
+            Ok(Some(Entry::Ping(ping))) => {
+                ping.send(&mut self.task, &self.icmp, echo);
+                Verdict::Drop
+            }
+            Ok(_) => Verdict::Drop,
+            Err(why) => {
+                log::debug!("an echo request to {} was not sent: {why}", echo.to);
+                hold::verdict_of(why)
+            }
+        }
+    }
+
+    fn begin_ping(&mut self, echo: &Echo<'_>) -> Result<Key, Errno> {
+        if self.pings.len() >= PINGS_MAX {
+            return Err(Errno(libc::EACCES));
+        }
+        let ping = Ping::new(echo)?;
+        let key = self.entries.reserve().ok_or(Errno(libc::EMFILE))?;
+        if let Err(why) = self.feed.add_host(&ping.host, key.data(Side::Host)) {
+            self.entries.give_back(key);
+            return Err(why);
+        }
+        self.pings.insert(ping.key(), key);
+        self.entries.put(key, Entry::Ping(ping));
+        Ok(key)
+    }
+
     fn begin_flow(&mut self, ends: Pair) -> Result<Key, Errno> {
         let to = self.routes.lead(ends.1).map_err(|why| {
             self.refusals.say("udp to", ends.1, why);
-            Errno(libc::ECONNREFUSED)
+            Errno(libc::EACCES)
         })?;
         self.make_room(false);
         let (host, _) = connect(to, SocketType::DGRAM)?;
+        hear_errors(&host, to.is_ipv6())?;
         let node = self.speaker(libc::SOCK_DGRAM, ends.1, ends.0)?;
         let key = self.new_flow(node, HostEnd::Own(host), ends)?;
+        let asks_names = self.routes.are_names_asked(ends.1);
+        if let (true, Some(Entry::Flow(flow))) = (asks_names, self.entries.get_mut(key)) {
+            flow.asks_names = true;
+        }
         self.flows.insert(ends, key);
         Ok(key)
     }

@@ -2,6 +2,7 @@
 //! The loop: who an event is for, and the ends of connections and flows. How they begin is in begin.rs and publish.rs.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -15,15 +16,16 @@ use crate::begin::socket_for_all;
 use crate::door::{Door, Ends};
 use crate::error::{Error, Result};
 use crate::feed::{Feed, News};
-use crate::flow::Flow;
+use crate::flow::{Flow, Out};
 use crate::guests::Guests;
-use crate::hold;
+use crate::hold::{self, Queue};
+use crate::icmp::{Icmp, Ping, PingKey};
 use crate::refusals::Refusals;
-use crate::route::Routes;
+use crate::route::{Refusal, Routes};
 use crate::slab::{Key, Side, Slab};
 use crate::stream::{Next, Stream};
 use crate::tuning::{
-    BACKLOG, CHUNK, FLOWS_MAX, FLOWS_SHARE, GUESTS_MAX, GUESTS_OF_ONE, SWEEP, UNCLAIMED,
+    BACKLOG, CHUNK, FLOWS_MAX, FLOWS_SHARE, GUESTS_MAX, GUESTS_OF_ONE, PING_IDLE, SWEEP, UNCLAIMED,
 };
 
 /// Data of the engine's own descriptors: generation 0.
@@ -31,6 +33,7 @@ const TALK: u64 = 0;
 const LISTENERS: [u64; 2] = [2, 4];
 const CATCHERS: [u64; 2] = [6, 8];
 const HOLD: u64 = 10;
+const ECHOES: u64 = 12;
 
 /// Who began it, and whither, as the one who began it sees them.
 pub type Pair = (SocketAddr, SocketAddr);
@@ -50,6 +53,7 @@ pub enum Entry {
     Stream(Stream),
     Flow(Flow),
     Caller(Caller),
+    Ping(Ping),
     Door(Rc<Door>),
 }
 
@@ -70,6 +74,10 @@ pub struct Engine {
     pub routes: Routes,
     pub ends: Ends,
     pub refusals: Refusals,
+    pub icmp: Icmp,
+    pub pings: HashMap<PingKey, Key>,
+    /// Echo requests come here.
+    pub echoes: Fd,
     pub entries: Slab<Entry>,
     /// Programs' flows, and those of clients of published ports.
     pub flows: HashMap<Pair, Key>,
@@ -95,7 +103,13 @@ pub struct Engine {
 }
 
 impl Engine {
-    pub fn new(mut task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>) -> Result<Engine> {
+    pub fn new(
+        mut task: Task,
+        talk: &Talk,
+        plan: &Plan,
+        doors: Vec<Door>,
+        log: Option<File>,
+    ) -> Result<Engine> {
         let feed = Feed::start(&mut task)?;
         feed.add_host(talk, TALK)
             .map_err(Error::host("watch the keeper"))?;
@@ -110,14 +124,20 @@ impl Engine {
                 .and_then(|()| feed.add_node(&mut task, catchers[at], CATCHERS[at]))
                 .map_err(fail())?;
         }
-        let hold = hold::open(&mut task).map_err(fail())?;
+        let hold = hold::open(&mut task, Queue::Syns).map_err(fail())?;
         feed.add_node(&mut task, hold, HOLD).map_err(fail())?;
+        let echoes = hold::open(&mut task, Queue::Echoes).map_err(fail())?;
+        feed.add_node(&mut task, echoes, ECHOES).map_err(fail())?;
+        let icmp = Icmp::open(&mut task).map_err(fail())?;
         let mut engine = Engine {
             task,
             feed,
             routes: Routes::new(plan).map_err(|why| Error::Rules { why })?,
             ends: Ends::new(plan),
-            refusals: Refusals::new(&plan.node),
+            refusals: Refusals::new(&plan.node, log),
+            icmp,
+            pings: HashMap::new(),
+            echoes,
             entries: Slab::new(),
             flows: HashMap::new(),
             guests: HashMap::new(),
@@ -172,6 +192,7 @@ impl Engine {
                         self.routes.resolver = said.resolver.unwrap_or(self.routes.resolver);
                     }
                     HOLD => self.take_held(),
+                    ECHOES => self.take_echoes(),
                     _ if LISTENERS.contains(&data) => {
                         self.accept_some(usize::from(data == LISTENERS[1]));
                     }
@@ -212,7 +233,7 @@ impl Engine {
                 }
                 return;
             }
-            Some(Entry::Flow(_) | Entry::Door(_)) => false,
+            Some(Entry::Flow(_) | Entry::Ping(_) | Entry::Door(_)) => false,
             None => return,
         };
         match failed {
@@ -224,13 +245,22 @@ impl Engine {
     pub fn go_on(&mut self, key: Key, side: Side) {
         let next = match self.entries.get_mut(key) {
             Some(Entry::Stream(stream)) => stream.pump(&mut self.task, &mut self.chunk),
-            Some(Entry::Flow(flow)) => flow.pump(&mut self.task, side, &mut self.chunk),
+            Some(Entry::Flow(flow)) => {
+                let mut out = Out {
+                    task: &mut self.task,
+                    icmp: &self.icmp,
+                    names: &mut self.routes.names,
+                };
+                flow.pump(&mut out, side, &mut self.chunk)
+            }
+            Some(Entry::Ping(ping)) => ping.pump(&mut self.task, &self.icmp, &mut self.chunk),
             Some(Entry::Door(door)) => {
                 let door = door.clone();
                 self.take_clients(&door)
             }
             Some(Entry::Caller(_)) | None => return,
         };
+        self.say_names();
         match next {
             Next::Wait => {}
             // Once: an entry that is always ready has no more turns than others.
@@ -263,7 +293,17 @@ impl Engine {
             Some(Entry::Caller(caller)) => {
                 self.callers.remove(&caller.ends);
             }
+            Some(Entry::Ping(ping)) => {
+                self.pings.remove(&ping.key());
+            }
             Some(Entry::Door(_)) | None => {}
+        }
+    }
+
+    /// Names that programs asked for in vain.
+    pub fn say_names(&mut self) {
+        for name in self.routes.names.refused.drain(..) {
+            self.refusals.say("the name", name, Refusal::Name);
         }
     }
 
@@ -286,6 +326,7 @@ impl Engine {
         for (key, entry) in self.entries.iter() {
             match entry {
                 Entry::Flow(flow) if flow.is_idle(now) => over.push(key),
+                Entry::Ping(ping) if now.duration_since(ping.last) > PING_IDLE => over.push(key),
                 Entry::Caller(caller)
                     if caller.held.is_none() && now.duration_since(caller.since) > UNCLAIMED =>
                 {

@@ -18,6 +18,11 @@ pub enum Error {
     Publish { what: String, why: Errno },
     #[error("the port's rules are of another ring3 version: {why}")]
     Rules { why: &'static str },
+    #[error("cannot open {}, the log of refusals: {why}", path.display())]
+    Log {
+        path: std::path::PathBuf,
+        why: std::io::Error,
+    },
     #[error("cannot confine the gateway: {why}")]
     Wall { why: String },
     #[error("cannot confine the gateway: {0}")]

@@ -11,11 +11,14 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::Instant;
 
+use nix::sys::socket::{setsockopt, sockopt};
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 
 use crate::door::Door;
+use crate::icmp::{Icmp, Problem};
+use crate::names::{Asked, Names};
 use crate::slab::Side;
 use crate::stream::Next;
 use crate::tuning::{DATAGRAMS, FLOW_IDLE, FLOW_IDLE_ANSWERED};
@@ -29,12 +32,40 @@ pub enum HostEnd {
     Shared(Rc<Door>, SocketAddr),
 }
 
+/// What a flow needs of the engine.
+pub struct Out<'a> {
+    pub task: &'a mut Task,
+    pub icmp: &'a Icmp,
+    pub names: &'a mut Names,
+}
+
+/// Has a socket of datagrams report all errors that the host hears of.
+pub fn hear_errors(socket: &OwnedFd, is_v6: bool) -> Result<(), Errno> {
+    let done = match is_v6 {
+        true => setsockopt(socket, sockopt::Ipv6RecvErr, &true),
+        false => setsockopt(socket, sockopt::Ipv4RecvErr, &true),
+    };
+    done.map_err(|why| Errno(why as i32))
+}
+
+/// Empties its queue of errors; each has been reported by a call, too.
+pub fn forget_errors(socket: &OwnedFd) {
+    let flags = RecvFlags::ERRQUEUE | RecvFlags::DONTWAIT;
+    for _ in 0..DATAGRAMS {
+        if rustix::net::recv(socket, &mut [0u8; 64][..], flags).is_err() {
+            return;
+        }
+    }
+}
+
 #[derive(Debug)]
 pub struct Flow {
     pub node: Fd,
     pub host: HostEnd,
     /// Who began it and whither, as the one who began it sees them.
     pub ends: (SocketAddr, SocketAddr),
+    /// The resolver is asked, and rules say for which names.
+    pub asks_names: bool,
     last: Instant,
     answered: bool,
 }
@@ -45,6 +76,7 @@ impl Flow {
             node,
             host,
             ends,
+            asks_names: false,
             last: Instant::now(),
             answered: false,
         }
@@ -74,8 +106,20 @@ impl Flow {
         self.answered |= self.is_guests() == (from == Side::Node);
     }
 
+    /// What a program sends.
+    pub fn say_for_program(&mut self, out: &mut Out<'_>, data: &[u8]) {
+        if !self.asks_names {
+            return self.send_out(out, data);
+        }
+        match out.names.asked(data) {
+            Asked::Pass(question) => self.send_out(out, &question),
+            Asked::Answer(refusal) => self.send_in(out.task, &refusal),
+            Asked::Drop => {}
+        }
+    }
+
     /// To the host. What its queue does not take is lost, as on any wire.
-    pub fn send_out(&mut self, data: &[u8]) {
+    fn send_out(&mut self, out: &mut Out<'_>, data: &[u8]) {
         self.heard(Side::Node);
         let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let send = || match &self.host {
@@ -83,8 +127,20 @@ impl Flow {
             HostEnd::Shared(door, client) => rustix::net::sendto(&door.socket, data, flags, client),
         };
         // An ICMP error of an earlier datagram is reported once, and this one not sent.
-        if send().is_err() {
+        if let Err(why) = send() {
+            self.fail(out, why.into());
             let _ = send();
+        }
+    }
+
+    /// The host has heard an error for a datagram of a program's.
+    fn fail(&self, out: &mut Out<'_>, why: Errno) {
+        let HostEnd::Own(socket) = &self.host else {
+            return;
+        };
+        forget_errors(socket);
+        if let Some(problem) = Problem::of(why) {
+            out.icmp.tell(out.task, self.ends, problem);
         }
     }
 
@@ -95,11 +151,11 @@ impl Flow {
     }
 
     /// Passes on what came from one side.
-    pub fn pump(&mut self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Next {
+    pub fn pump(&mut self, out: &mut Out<'_>, from: Side, chunk: &mut [u8]) -> Next {
         for _ in 0..DATAGRAMS {
             match from {
-                Side::Node => match task.recv(self.node, chunk) {
-                    Ok(len) => self.send_out(&chunk[..len]),
+                Side::Node => match out.task.recv(self.node, chunk) {
+                    Ok(len) => self.say_for_program(out, &chunk[..len]),
                     Err(Errno(libc::EAGAIN)) => return Next::Wait,
                     Err(_) => {}
                 },
@@ -109,9 +165,14 @@ impl Flow {
                         return Next::Wait;
                     };
                     match rustix::net::recv(socket, &mut *chunk, RecvFlags::DONTWAIT) {
-                        Ok((len, _)) => self.send_in(task, &chunk[..len]),
+                        Ok((len, _)) => {
+                            if self.asks_names {
+                                out.names.answered(&chunk[..len], Instant::now());
+                            }
+                            self.send_in(out.task, &chunk[..len]);
+                        }
                         Err(rustix::io::Errno::AGAIN) => return Next::Wait,
-                        Err(_) => {}
+                        Err(why) => self.fail(out, why.into()),
                     }
                 }
             }
@@ -143,12 +204,12 @@ mod tests {
         let mut guest = Flow::new(0, HostEnd::Shared(Rc::new(door), ends.0), ends);
         guest.heard(Side::Host);
         assert!(!guest.age().0);
-        guest.send_out(b"an answer");
+        guest.heard(Side::Node);
         assert!(guest.age().0);
         let own = UdpSocket::bind("127.0.0.1:0").unwrap();
         own.connect(ends.0).unwrap();
         let mut program = Flow::new(0, HostEnd::Own(own.into()), ends);
-        program.send_out(b"a question");
+        program.heard(Side::Node);
         assert!(!program.age().0);
         program.heard(Side::Host);
         assert!(program.age().0);

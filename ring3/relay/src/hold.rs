@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: SYNs that wait for the host's answer
+//! Theory of operation: packets that wait for the host's answer
 //!
 //! A program that connects is to hear what the host hears: that it is connected, refused, or that there is no way. So the
 //! gateway's nftables queue each SYN (ring3_node::nft), and the relay gives its verdict once its own connect() has ended:
@@ -9,6 +9,8 @@
 //! refused, no way      accept with a mark, which a rule answers with a reset or an ICMP error
 //! timed out            drop: the program's own kernel has its own patience
 //! ```
+//!
+//! An echo request waits in the same way, in a queue of its own (icmp.rs).
 //!
 //! The messages are those of <linux/netfilter/nfnetlink_queue.h>.
 
@@ -44,6 +46,8 @@ const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
 /// The IP header and the ports, with IPv4's options.
 const COPY_BYTES: u32 = 80;
+/// An echo request goes out as it is.
+const COPY_ALL: u32 = 0xffff;
 const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 /// A SYN that waits.
@@ -80,22 +84,35 @@ fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Queue 0, whatever the family.
-fn message(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+/// Whatever the family.
+fn message(queue: u16, kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
     let body = parts.concat();
     let len = (HEADER + GENERIC + body.len()) as u32;
     let mut bytes = len.to_ne_bytes().to_vec();
     bytes.extend(kind.to_ne_bytes());
     bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    bytes.extend([0; 8 + GENERIC]);
+    // Sequence, sender; family, version.
+    bytes.extend([0; 8 + 2]);
+    bytes.extend(queue.to_be_bytes());
     bytes.extend(body);
     bytes
 }
 
-/// The node's socket where held SYNs come in.
-pub fn open(task: &mut Task) -> Result<Fd, Errno> {
+/// A queue of the gateway's rules.
+#[derive(Debug, Clone, Copy)]
+pub enum Queue {
+    Syns = 0,
+    Echoes = 1,
+}
+
+/// The node's socket where held packets come in.
+pub fn open(task: &mut Task, queue: Queue) -> Result<Fd, Errno> {
     let fd = task.socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)?;
-    let params = [&COPY_BYTES.to_be_bytes()[..], &[COPY_PACKET]].concat();
+    let bytes = match queue {
+        Queue::Syns => COPY_BYTES,
+        Queue::Echoes => COPY_ALL,
+    };
+    let params = [&bytes.to_be_bytes()[..], &[COPY_PACKET]].concat();
     let parts = [
         attribute(CFG_CMD, &[BIND, 0, 0, 0]),
         attribute(CFG_PARAMS, &params),
@@ -104,13 +121,18 @@ pub fn open(task: &mut Task) -> Result<Fd, Errno> {
         attribute(CFG_FLAGS, &FAIL_OPEN.to_be_bytes()),
     ];
     // Without an acknowledgement asked for, only an error is answered.
-    match task.send_netlink(fd, &message(CONFIG, &parts)) {
+    match task.send_netlink(fd, &message(queue as u16, CONFIG, &parts)) {
         Ok(_) => Ok(fd),
         Err(why) => task.close(fd).and(Err(why)),
     }
 }
 
-pub fn decide(task: &mut Task, fd: Fd, id: u32, verdict: Verdict) -> Result<(), Errno> {
+pub fn decide(
+    task: &mut Task,
+    (fd, queue): (Fd, Queue),
+    id: u32,
+    verdict: Verdict,
+) -> Result<(), Errno> {
     let word = match verdict {
         Verdict::Drop => NF_DROP,
         Verdict::Accept | Verdict::Refuse(_) => NF_ACCEPT,
@@ -122,11 +144,21 @@ pub fn decide(task: &mut Task, fd: Fd, id: u32, verdict: Verdict) -> Result<(), 
     if let Verdict::Refuse(mark) = verdict {
         parts.push(attribute(MARK, &(mark as u32).to_be_bytes()));
     }
-    task.send_netlink(fd, &message(VERDICT, &parts)).map(drop)
+    task.send_netlink(fd, &message(queue as u16, VERDICT, &parts))
+        .map(drop)
 }
 
 /// The SYN of a message; an error of the kernel's.
 pub fn parse(message: &[u8]) -> Result<Option<Held>, Errno> {
+    let packet = parse_packet(message)?;
+    Ok(packet.map(|(id, packet)| Held {
+        id,
+        ends: ends_of(packet),
+    }))
+}
+
+/// The packet of a message, which may be cut off, and its number.
+pub fn parse_packet(message: &[u8]) -> Result<Option<(u32, &[u8])>, Errno> {
     let half = |at: usize| {
         message
             .get(at..at + 2)
@@ -144,7 +176,7 @@ pub fn parse(message: &[u8]) -> Result<Option<Held>, Errno> {
     if half(4) != Some(PACKET) {
         return Ok(None);
     }
-    let (mut id, mut ends) = (None, None);
+    let (mut id, mut packet) = (None, &[][..]);
     let mut rest = message.get(HEADER + GENERIC..).unwrap_or_default();
     while let [a, b, c, d, ..] = *rest {
         let len = usize::from(u16::from_ne_bytes([a, b]));
@@ -154,12 +186,12 @@ pub fn parse(message: &[u8]) -> Result<Option<Held>, Errno> {
                 let word = value.get(..4).and_then(|it| it.try_into().ok());
                 id = word.map(u32::from_be_bytes);
             }
-            PAYLOAD => ends = ends_of(value),
+            PAYLOAD => packet = value,
             _ => {}
         }
         rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
-    Ok(id.map(|id| Held { id, ends }))
+    Ok(id.map(|id| (id, packet)))
 }
 
 /// Source and destination of a packet that begins with its IP header and is TCP's.
@@ -217,7 +249,7 @@ mod tests {
     #[test]
     fn nonsense_is_no_packet() {
         assert_eq!(parse(&[]), Ok(None));
-        let mut message = message(PACKET, &[attribute(PACKET_HDR, &[0, 0, 0, 7, 0, 0, 0])]);
+        let mut message = message(0, PACKET, &[attribute(PACKET_HDR, &[0, 0, 0, 7, 0, 0, 0])]);
         assert_eq!(parse(&message), Ok(Some(Held { id: 7, ends: None })));
         // An attribute that is longer than the message, and one shorter than its head.
         for len in [200u16, 0, 3] {

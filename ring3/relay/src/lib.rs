@@ -22,6 +22,8 @@
 //! | [`stream`] | one connection: bytes both ways, half-close, reset, back-pressure |
 //! | [`flow`] | one flow of datagrams |
 //! | [`guests`] | how many streams from outside there may be |
+//! | [`names`] | what may be asked of the resolver, and the addresses of names in rules |
+//! | [`icmp`] | errors of datagrams, and echoes |
 //! | [`slab`] | who an event is for |
 //! | [`refusals`] | what was refused, counted and said |
 //! | [`route`] | where a destination leads, and what is refused |
@@ -36,6 +38,8 @@ mod feed;
 mod flow;
 mod guests;
 mod hold;
+mod icmp;
+mod names;
 mod publish;
 mod refusals;
 mod route;
@@ -44,6 +48,7 @@ mod stream;
 mod tuning;
 pub mod wall;
 
+use std::fs::File;
 use std::os::fd::OwnedFd;
 
 use ring3_node::inside::{Inside, Ready};
@@ -72,6 +77,14 @@ fn begin(talk: &Talk, plan: &Plan, link: GivenLink) -> Result<()> {
     }
     ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
     let ready = Ready::new(plan)?;
+    let log = plan.log.as_ref().map(|path| {
+        let opened = File::options().append(true).create(true).open(path);
+        opened.map_err(|why| Error::Log {
+            path: path.clone(),
+            why,
+        })
+    });
+    let log = log.transpose()?;
     // While the process has one thread: a domain of Landlock is a thread's.
     if !ring3_sandbox::fence()? {
         log::info!(
@@ -84,7 +97,7 @@ fn begin(talk: &Talk, plan: &Plan, link: GivenLink) -> Result<()> {
     std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("ring3-relay".into())
-            .spawn_scoped(scope, || serve(task, talk, plan, doors))
+            .spawn_scoped(scope, || serve(task, talk, plan, doors, log))
             .map_err(Error::host("start a thread"))?
             .join()
             .unwrap_or(Err(Error::Panicked))
@@ -94,10 +107,10 @@ fn begin(talk: &Talk, plan: &Plan, link: GivenLink) -> Result<()> {
     std::process::exit(0)
 }
 
-fn serve(task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>) -> Result<()> {
+fn serve(task: Task, talk: &Talk, plan: &Plan, doors: Vec<Door>, log: Option<File>) -> Result<()> {
     // Kernel code needs a stack for its faults.
     ring3_node::inside::prepare_thread();
-    let mut engine = Engine::new(task, talk, plan, doors)?;
+    let mut engine = Engine::new(task, talk, plan, doors, log)?;
     engine.task.fix_text()?;
     wall::raise()?;
     talk.answer(Ok(()));

@@ -9,12 +9,16 @@
 //! ```
 //!
 //! A rule of deny= wins; where there are rules of allow=, one of them has to hold. Rules are asked about what the program
-//! wrote, but for the two first lines.
+//! wrote, but for the two first lines. Names are in names.rs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use std::time::Instant;
+
 use ring3_config::Rule;
 use ring3_node::Plan;
+
+use crate::names::Names;
 
 const DNS: u16 = 53;
 
@@ -26,6 +30,10 @@ pub enum Refusal {
     Address,
     /// A rule says so.
     Rule,
+    /// A name that the rules leave out.
+    Name,
+    /// Names are asked for by UDP where rules name some.
+    NamesByTcp,
     /// Too many connections from outside.
     Full,
 }
@@ -36,6 +44,8 @@ impl std::fmt::Display for Refusal {
             Refusal::NoService => "the gateway itself has no such service (loopback=yes)",
             Refusal::Address => "no address of another host",
             Refusal::Rule => "allow= and deny=",
+            Refusal::Name => "no name of allow=, or one of deny=",
+            Refusal::NamesByTcp => "names are asked for by UDP alone where rules name some",
             Refusal::Full => "too many connections from there, or in all",
         })
     }
@@ -48,6 +58,7 @@ pub struct Routes {
     pub resolver: IpAddr,
     allow: Vec<Rule>,
     deny: Vec<Rule>,
+    pub names: Names,
 }
 
 impl Routes {
@@ -55,11 +66,13 @@ impl Routes {
         let rules = |list: &[String]| {
             list.iter()
                 .map(|text| text.parse::<Rule>())
-                .collect::<Result<_, _>>()
+                .collect::<Result<Vec<_>, _>>()
         };
+        let (allow, deny) = (rules(&plan.allow)?, rules(&plan.deny)?);
         Ok(Routes {
-            allow: rules(&plan.allow)?,
-            deny: rules(&plan.deny)?,
+            names: Names::new(&allow, &deny),
+            allow,
+            deny,
             gateways: plan.gateways.iter().map(|net| net.addr()).collect(),
             loopback: plan.loopback,
             resolver: plan.resolver,
@@ -77,17 +90,45 @@ impl Routes {
                 _ => Err(Refusal::NoService),
             };
         }
+        self.is_allowed(ip, Some(to.port()))?;
+        Ok(SocketAddr::new(ip, to.port()))
+    }
+
+    /// Where an echo request goes; `None`: to the gateway itself.
+    pub fn lead_echo(&self, to: IpAddr) -> Result<Option<IpAddr>, Refusal> {
+        let ip = to.to_canonical();
+        if self.gateways.contains(&ip) {
+            return Ok(None);
+        }
+        self.is_allowed(ip, None)?;
+        Ok(Some(ip))
+    }
+
+    /// Whether the resolver is asked there, and names are ruled.
+    pub fn are_names_asked(&self, to: SocketAddr) -> bool {
+        let is_dns = to.port() == DNS && self.gateways.contains(&to.ip().to_canonical());
+        is_dns && self.names.are_ruled()
+    }
+
+    fn is_allowed(&self, ip: IpAddr, port: Option<u16>) -> Result<(), Refusal> {
         let broadcast = ip == IpAddr::V4(Ipv4Addr::BROADCAST);
         // 0.0.0.0/8 is "this host".
         let this_host = matches!(ip, IpAddr::V4(v4) if v4.octets()[0] == 0);
         if ip.is_loopback() || ip.is_unspecified() || ip.is_multicast() || broadcast || this_host {
             return Err(Refusal::Address);
         }
-        let any = |rules: &[Rule]| rules.iter().any(|rule| rule.holds_for(ip, to.port()));
-        if any(&self.deny) || !(self.allow.is_empty() || any(&self.allow)) {
-            return Err(Refusal::Rule);
+        let now = Instant::now();
+        let any = |rules: &[Rule], is_allow: bool| {
+            let mut all = rules.iter().enumerate();
+            // Whose an address is, is known of names that may be asked for alone.
+            all.any(|(at, rule)| {
+                rule.holds_for(ip, port, |_| is_allow && self.names.has(ip, at, now))
+            })
+        };
+        match any(&self.deny, false) || !(self.allow.is_empty() || any(&self.allow, true)) {
+            true => Err(Refusal::Rule),
+            false => Ok(()),
         }
-        Ok(SocketAddr::new(ip, to.port()))
     }
 }
 
@@ -102,6 +143,7 @@ mod tests {
             resolver: Ipv4Addr::LOCALHOST.into(),
             allow: Vec::new(),
             deny: Vec::new(),
+            names: Names::new(&[], &[]),
         }
     }
 

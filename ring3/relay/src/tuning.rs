@@ -34,9 +34,20 @@ pub const ALIVE_TURN: Duration = Duration::from_secs(75);
 pub const ALIVE_TURNS: u32 = 9;
 /// Connections that one listener may accept before others have their turn.
 pub const ACCEPTS: usize = 64;
+/// Addresses of names in rules at one time; beyond it a name's new addresses are not allowed.
+pub const NAMED_MAX: usize = 16384;
+/// An address holds at least so long (a resolver's 0 s would be over before the connection begins) and at most so long
+/// (BIND's max-cache-ttl is a week).
+pub const NAME_LEAST: Duration = Duration::from_secs(10);
+pub const NAME_MOST: Duration = Duration::from_secs(86_400);
+/// Runs of echo requests at one time, and how long one lasts without a request.
+pub const PINGS_MAX: usize = 256;
+pub const PING_IDLE: Duration = Duration::from_secs(30);
 /// SYNs that may wait for the host's answer; more are accepted first and connected then.
 pub const HELD_MAX: u32 = 16384;
 /// A connection that the host has made, and whose program never came for it, ends after so long.
 pub const UNCLAIMED: Duration = Duration::from_secs(30);
 /// Lines about refusals in each second; the rest is counted.
 pub const REFUSALS_SAID: u32 = 10;
+/// The same in a file of their own: 200 KB a second. Their numbers tell how many were left out.
+pub const REFUSALS_FILED: u32 = 1000;

@@ -21,6 +21,8 @@ pub fn trials() -> Vec<Trial> {
         trial("host_port_names".into(), names),
         trial("host_port_echo".into(), echo),
         trial("host_port_confined".into(), confined),
+        trial("host_port_named".into(), named),
+        trial("host_port_ping".into(), ping),
     ]
 }
 
@@ -196,6 +198,70 @@ fn confined() -> Checked {
     let wanted = "text: 1 mapping, 0 can be written\n\
         files: /dev/null anon_inode:[eventfd] anon_inode:[eventpoll] link pipe socket\n";
     ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// The resolver of the host's loopback, where a.example.org is 192.0.2.1 and all else 192.0.2.77, and a server on
+/// port 8000. $1 in the script: ring3.
+fn with_resolver(script: &str) -> Result<Outcome, String> {
+    let wrapped = format!(
+        "
+        printf 'nameserver 127.0.0.53\noptions timeout:2\n' >resolv.conf
+        python3 -m http.server -b 192.0.2.1 8000 >/dev/null 2>&1 &
+        server=$!
+        trap 'kill $helper $server' EXIT
+        unshare -m sh -c 'mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"' sh sh -c '
+            ring3=$1 ordinary=$2
+            python3 gateway.py resolve & trap \"kill $!\" EXIT
+            for i in $(seq 50); do getent ahostsv4 a.example.org >ready2 && break; sleep 0.2; done
+            {script}
+        ' sh \"$ring3\" \"$ordinary\""
+    );
+    on_host(&wrapped, &[])
+}
+
+/// A rule names a name: that one alone resolves, and its addresses can be reached at the rule's port.
+fn named() -> Checked {
+    if let Some(why) = missing(&["python3", "curl", "getent", "unshare", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = r#"
+            on_node="
+                get() { curl -sS -m 9 -o got -w \"%{exitcode} \" \"\$@\" 2>/dev/null; }
+                get http://192.0.2.1:8000/
+                get http://b.example.net:8000/
+                get http://a.example.org:8000/
+                get http://192.0.2.1:8000/
+                get http://192.0.2.1:7001/
+                python3 gateway.py asks 10.0.2.2"
+            $ordinary "$ring3" run --port host,allow=A.example.org:8000,log=refused.json -- sh -c "$on_node" 2>said
+            grep -q "refused the name b.example.net" said && echo said
+            python3 gateway.py read refused.json
+            $ordinary "$ring3" run --port host,deny=*.example.org -- sh -c "getent ahostsv4 a.example.org | wc -l; getent ahostsv4 b.example.net | head -1" 2>/dev/null"#;
+    let outcome = with_resolver(script)?;
+    let wanted = "7 6 0 0 7 refused refused by TCP\nsaid\n\
+        tcp to 192.0.2.1:8000\nthe name b.example.net\ntcp to 192.0.2.1:7001\nthe name c.example.org\ntcp to 10.0.2.2:53\n\
+        0\n192.0.2.77      STREAM b.example.net\n";
+    ensure(outcome.stdout == wanted, || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// Echo requests go out where the host lets an ordinary user send some; rules hold for them.
+fn ping() -> Checked {
+    if let Some(why) = missing(&["ping", "setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let script = "
+        echo 0 2147483647 >/proc/sys/net/ipv4/ping_group_range || exit 8
+        ask() { port=$1; shift; $ordinary \"$ring3\" run --port host$port -- ping -n -c 2 -i 0.2 -W 9 \"$@\" 2>&1; }
+        for address in 192.0.2.1 2001:db8::1 10.0.2.2; do
+            ask '' -s 3000 $address | grep -c '^3008 bytes from'
+        done
+        ask ,allow=192.0.2.1:80 192.0.2.1 | grep -c 'filtered\\|prohibited'
+        ask ,allow=192.0.2.1 192.0.2.1 | grep -c 'bytes from'
+        ask '' 240.0.0.1 | grep -c 'nreachable'";
+    let outcome = on_host(script, &[])?;
+    ensure(outcome.stdout == "2\n2\n2\n2\n2\n2\n", || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

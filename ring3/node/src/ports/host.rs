@@ -76,6 +76,8 @@ pub struct Plan {
     pub udp: Vec<String>,
     pub allow: Vec<String>,
     pub deny: Vec<String>,
+    /// A file for a line of JSON about each refusal.
+    pub log: Option<PathBuf>,
     pub image: Option<PathBuf>,
     /// Whom the host asks for names now.
     pub resolver: IpAddr,
@@ -128,6 +130,10 @@ impl Plan {
             udp: published(&spec.udp),
             allow: strings(&spec.allow),
             deny: strings(&spec.deny),
+            log: spec
+                .log
+                .as_deref()
+                .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into())),
             image: image.map(Path::to_owned),
             resolver: resolver::first(resolver::RESOLV_CONF),
         }

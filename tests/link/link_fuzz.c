@@ -108,6 +108,7 @@ static void transmit(void)
 
 		if (len > LINK_FRAME_MAX)
 			len = LINK_FRAME_MAX;
+		link_tx_deep(&tx, len % LINK_DEPTH_MAX);
 		if (link_tx_room(&tx, len) != LINK_OK)
 			break;
 		CHECK(tx.head - tx.tail <= SIZE);

@@ -342,6 +342,8 @@ static void test_scribble(void)
 		default: break;
 		}
 		len = random_len();
+		if (rnd() % 2)
+			link_tx_deep(&p->tx, rnd() % LINK_DEPTH_MAX);
 		if (link_tx_room(&p->tx, len) == LINK_OK) {
 			rec = link_tx_reserve(&p->tx, len);
 			CHECK((r3_u8 *)rec >= p->data);
@@ -366,6 +368,55 @@ static void test_scribble(void)
 	}
 	CHECK(ok > ROUNDS(20000));
 	pair_free(p);
+}
+
+/* Takes one frame; the positions are known to the producer. */
+static bool take_one(struct pair *p)
+{
+	struct ring3_record *rec;
+	r3_u32 len;
+
+	if (link_rx_peek(&p->rx, &rec, &len) != LINK_OK)
+		return false;
+	link_rx_consume(&p->rx);
+	link_rx_publish(&p->rx);
+	return true;
+}
+
+/* Small frames stop their producer long before the ring is full, and it goes on when half have been taken. */
+static void test_depth(void)
+{
+	static const r3_u32 begins[] = { 0, SIZE - 640, 0u - 640 };
+	r3_u32 i, turn, n, left, waiting;
+
+	for (i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
+		struct pair *p = pair_new(begins[i]);
+
+		CHECK(link_tx_room(&p->tx, 60) == LINK_OK);
+		for (left = 0, turn = 0; turn < 100; turn++) {
+			for (n = left; !link_tx_deep(&p->tx, 64); n++)
+				CHECK(send_one(p, n, 60));
+			CHECK(n >= 64 && n <= 64 + LINK_MARK);
+			link_tx_publish(&p->tx);
+			waiting = link_tx_half(&p->tx, 64);
+			for (left = n; !link_take_waiting(&p->rx, &waiting); left--)
+				CHECK(take_one(p));
+			CHECK(left >= 32 && left <= 32 + LINK_MARK);
+			CHECK(!link_tx_deep(&p->tx, 64));
+		}
+		/* Large ones fill the ring before they are many. */
+		while (take_one(p))
+			;
+		for (n = 0; send_one(p, n, 60000); n++)
+			CHECK(!link_tx_deep(&p->tx, 64));
+		CHECK(n == SIZE / 61440);
+		waiting = link_tx_half(&p->tx, 64);
+		link_tx_publish(&p->tx);
+		for (left = n; !link_take_waiting(&p->rx, &waiting); left--)
+			CHECK(take_one(p));
+		CHECK(left == n / 2);
+		pair_free(p);
+	}
 }
 
 /*
@@ -405,14 +456,14 @@ static void *sender(void *arg)
 
 		if (len > 4000 && i % 16)
 			len %= 4000;
-		while (link_tx_room(&p->tx, LINK_FRAME_MAX) != LINK_OK) {
+		while (link_tx_room(&p->tx, LINK_FRAME_MAX) != LINK_OK || link_tx_deep(&p->tx, LINK_DEPTH_MAX)) {
 			r3_u32 seen = link_load(&n->side[0].doorbell);
 
 			link_tx_publish(&p->tx);
 			if (link_take_flag(&n->side[1].armed))
 				doorbell(&n->side[1]);
-			link_set_flag(&n->side[0].waiting);
-			if (link_tx_room(&p->tx, LINK_FRAME_MAX) == LINK_OK)
+			link_set_flag(&n->side[0].waiting, link_tx_half(&p->tx, LINK_DEPTH_MAX));
+			if (link_tx_room(&p->tx, LINK_FRAME_MAX) == LINK_OK && !link_tx_deep(&p->tx, LINK_DEPTH_MAX))
 				break;
 			n->slept[0]++;
 			futex_wait(&n->side[0].doorbell, seen, &n->lost);
@@ -450,11 +501,11 @@ static void *receiver(void *arg)
 				continue;
 		}
 		link_rx_publish(&p->rx);
-		if (p->rx.head - p->rx.tail <= SIZE / 2 && link_take_flag(&n->side[0].waiting))
+		if (link_take_waiting(&p->rx, &n->side[0].waiting))
 			doorbell(&n->side[0]);
 		if (s == LINK_OK)
 			continue;
-		link_set_flag(&n->side[1].armed);
+		link_set_flag(&n->side[1].armed, 1);
 		if (link_load_acquire(&p->ring.head) != p->rx.tail)
 			continue;
 		n->slept[1]++;
@@ -492,6 +543,7 @@ int main(void)
 		{ "reopen", test_reopen },
 		{ "nonsense", test_nonsense },
 		{ "scribble", test_scribble },
+		{ "depth", test_depth },
 		{ "threads", test_threads },
 	};
 	unsigned int i, failed = 0, n = sizeof(tests) / sizeof(tests[0]);

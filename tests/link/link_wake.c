@@ -35,6 +35,7 @@ static void cpu_mb(void);
 #include "link_ring.h"
 
 #define SIZE	LINK_RING_MIN
+#define DEPTH	8		/* records; any depth has the same steps */
 #define STORES	16		/* a CPU has at most so many under way here */
 #define STEPS	64		/* of one schedule */
 #define STACK	(64 * 1024)	/* bytes */
@@ -123,7 +124,7 @@ static struct link_tx tx;
 static struct link_rx rx;
 static bool slept, woken;
 
-static void set_up(bool full)
+static void set_up(r3_u32 full)
 {
 	memset(&ring, 0, sizeof(ring));
 	flag = 0;
@@ -133,9 +134,9 @@ static void set_up(bool full)
 	link_rx_open(&rx, &ring, data, SIZE);
 	if (link_tx_room(&tx, 60) != LINK_OK)
 		abort();
-	while (full && link_tx_room(&tx, LINK_FRAME_MAX) == LINK_OK) {
-		link_tx_reserve(&tx, 60000);
-		link_tx_commit(&tx, 60000);
+	while (full && link_tx_room(&tx, LINK_FRAME_MAX) == LINK_OK && !link_tx_deep(&tx, DEPTH)) {
+		link_tx_reserve(&tx, full);
+		link_tx_commit(&tx, full);
 		link_tx_publish(&tx);
 	}
 }
@@ -154,7 +155,7 @@ static void waits_for_frame(void)
 	struct ring3_record *rec;
 	r3_u32 len;
 
-	link_set_flag(&flag);
+	link_set_flag(&flag, 1);
 	slept = link_rx_peek(&rx, &rec, &len) == LINK_EMPTY;
 }
 
@@ -167,13 +168,13 @@ static void reads(void)
 	while (link_rx_peek(&rx, &rec, &len) == LINK_OK)
 		link_rx_consume(&rx);
 	link_rx_publish(&rx);
-	woken = link_take_flag(&flag);
+	woken = link_take_waiting(&rx, &flag);
 }
 
 static void waits_for_room(void)
 {
-	link_set_flag(&flag);
-	slept = link_tx_room(&tx, LINK_FRAME_MAX) == LINK_EMPTY;
+	link_set_flag(&flag, link_tx_half(&tx, DEPTH));
+	slept = link_tx_room(&tx, LINK_FRAME_MAX) == LINK_EMPTY || link_tx_deep(&tx, DEPTH);
 }
 
 /* ---- all orders of their steps */
@@ -230,7 +231,8 @@ static unsigned int one(unsigned int *choice, unsigned int *choices, unsigned in
 	}
 }
 
-static bool all(const char *name, bool full, void (*waker)(void), void (*sleeper)(void))
+/* `full`: of frames of so many bytes */
+static bool all(const char *name, r3_u32 full, void (*waker)(void), void (*sleeper)(void))
 {
 	unsigned int choice[STEPS], choices[STEPS], length = 0;
 	unsigned int lost = 0, runs = 0, sleeps = 0, wakes = 0;
@@ -265,7 +267,8 @@ int main(void)
 	bool ok;
 
 	data = aligned_alloc(64, SIZE);
-	ok = all("reader", false, sends, waits_for_frame);
-	ok &= all("sender", true, reads, waits_for_room);
+	ok = all("reader", 0, sends, waits_for_frame);
+	ok &= all("sender", 60000, reads, waits_for_room);
+	ok &= all("sender of many", 60, reads, waits_for_room);
 	return !ok;
 }

@@ -33,7 +33,7 @@ try 'a length of any size' 's/if (n > rx->size - sizeof(\*r))/if (0)/' "$@"
 try 'a head beyond the ring' 's/if (avail > rx->size || /if (/' "$@"
 try 'a record over the end' 's/if (rx->record > avail || rx->record > contiguous)/if (rx->record > avail)/' "$@"
 try 'a skip past the head' 's/if (!at || contiguous > avail)/if (!at)/' "$@"
-try 'a tail before the ring' 's/if (tx->head - tx->tail > tx->size) {/if (0) {/' "$@"
+try 'a tail before the ring' 's/if (tx->head - tail > tx->size) {/if (0) {/' "$@"
 try 'a length that is read twice' 's/\t\t\*len = n;/\t\t*len = link_load(\&r->len);/' "$@"
 rm -rf "$out/planted" "$out/link_fuzz_planted" "$out/link_fuzz_planted.input"
 exit $failed

@@ -775,9 +775,22 @@ fn folder_removed() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// A node that stands still reads nothing: its peer's ring fills, and the peer asks to be told of room.
+/// Each thread of the process is stopped: the signal is on its way for a while.
+fn stands_still(pid: Pid) -> bool {
+    let Ok(threads) = std::fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero())) else {
+        return false;
+    };
+    threads.flatten().all(|thread| {
+        std::fs::read_to_string(thread.path().join("stat"))
+            .is_ok_and(|s| s.rsplit(") ").next().is_some_and(|s| s.starts_with('T')))
+    })
+}
+
+/// A node that stands still reads nothing: its peer puts so many packets into the ring, and asks to be told of room.
 /// When the node goes on, it tells.
 fn link_suspended() -> Checked {
+    /// LINK_DEPTH and LINK_MARK of the driver, and a few that were under way.
+    const QUEUED: u64 = 64 + 8 + 8;
     let pair = Pair::new(Topology::Link)?;
     let Place::Node(node) = &pair.server else {
         return Err("not a node".into());
@@ -787,6 +800,13 @@ fn link_suspended() -> Checked {
     let count = |place: &Place, name: &str| -> Result<u64, String> {
         let text = place.must(&[&counter, &pair.interface, name], SHORT)?;
         text.trim().parse().map_err(|_| format!("{name}: {text}"))
+    };
+    let statistics = format!("/sys/class/net/{}/statistics/tx_packets", pair.interface);
+    let sent = |place: &Place| -> Result<u64, String> {
+        let text = place.must(&["cat", &statistics], SHORT)?;
+        text.trim()
+            .parse()
+            .map_err(|_| format!("tx_packets: {text}"))
     };
     let port = pair.port(0).to_string();
     let mut reader = pair
@@ -805,6 +825,9 @@ fn link_suspended() -> Checked {
             count(&pair.server, "rx_doorbells_rung")?,
         );
         signal_all(&pids, Signal::STOP)?;
+        let stands = until(SHORT, || pids.iter().all(|pid| stands_still(*pid)));
+        ensure(stands, || "the server's processes do not stop".into())?;
+        let before = sent(&pair.client)?;
         let fills = pair
             .client
             .start(&[&flood, "send", &pair.server4, &port, "300000"]);
@@ -812,9 +835,14 @@ fn link_suspended() -> Checked {
             count(&pair.client, "tx_full").is_ok_and(|now| now > full)
         });
         std::thread::sleep(Duration::from_secs(1));
+        let queued = sent(&pair.client)? - before;
         signal_all(&pids, Signal::CONT)?;
         drop(fills);
         ensure(filled, || "the ring does not fill".into())?;
+        // What others send comes after these.
+        ensure(queued <= QUEUED, || {
+            format!("{queued} packets wait in the ring, {QUEUED} may")
+        })?;
         let tells = until(Duration::from_secs(2), || {
             count(&pair.server, "rx_doorbells_rung").is_ok_and(|now| now > told)
         });

@@ -119,7 +119,7 @@ void link_look_start(struct link_port *link)
 /* The queue has been stopped for want of room. */
 void link_look_soon(struct link_port *link)
 {
-	if (link->tx.broken)
+	if (link->tx.broken || READ_ONCE(link->look_period) == LINK_LOOK_FULL)
 		return;
 	WRITE_ONCE(link->look_period, LINK_LOOK_FULL);
 	mod_delayed_work(system_wq, &link->look, LINK_LOOK_FULL);

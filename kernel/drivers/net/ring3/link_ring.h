@@ -78,6 +78,10 @@
 /* Bytes: a 64 KiB segment, its Ethernet header and two VLAN tags, rounded up. */
 #define LINK_FRAME_MAX		(65536u + LINK_ALIGN)
 #define LINK_RECORD_MAX		(LINK_FRAME_MAX + LINK_ALIGN)
+/* The producer remembers where each LINK_MARKth record began, of the last LINK_MARKS of these. */
+#define LINK_MARK		8u
+#define LINK_MARKS		16u
+#define LINK_DEPTH_MAX		(LINK_MARK * (LINK_MARKS - 1))
 
 enum link_status {
 	LINK_OK,
@@ -92,6 +96,8 @@ struct link_tx {
 	r3_u32 size;		/* bytes, a power of two */
 	r3_u32 head;		/* ours; ring->head follows at publish */
 	r3_u32 tail;		/* the far side's, as last seen */
+	r3_u32 records;		/* committed so far */
+	r3_u32 mark[LINK_MARKS];	/* positions, by records / LINK_MARK */
 	bool broken;
 };
 
@@ -126,11 +132,16 @@ static inline bool link_size_ok(r3_u32 size)
 static inline void link_tx_open(struct link_tx *tx, struct ring3_ring *ring,
 				void *data, r3_u32 size)
 {
+	r3_u32 i;
+
 	tx->ring = ring;
 	tx->data = data;
 	tx->size = size;
 	tx->head = (link_load(&ring->head) + LINK_ALIGN - 1) & ~(LINK_ALIGN - 1);
 	tx->tail = tx->head - size;	/* full until the far side's word is read */
+	tx->records = 0;
+	for (i = 0; i < LINK_MARKS; i++)
+		tx->mark[i] = tx->head;
 	tx->broken = false;
 	link_store_release(&ring->head, tx->head);
 }
@@ -157,6 +168,19 @@ static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
 	return need <= contiguous ? need : contiguous + need;
 }
 
+/* Follows the far side's position. */
+static inline enum link_status link_tx_follow(struct link_tx *tx)
+{
+	r3_u32 tail = link_load_acquire(&tx->ring->tail);
+
+	if (tx->head - tail > tx->size) {
+		tx->broken = true;
+		return LINK_BROKEN;
+	}
+	tx->tail = tail;
+	return LINK_OK;
+}
+
 /* Is there room for a frame of len bytes (at most LINK_FRAME_MAX)? */
 static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 {
@@ -166,12 +190,8 @@ static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 		return LINK_BROKEN;
 	if (tx->size - (tx->head - tx->tail) >= cost)
 		return LINK_OK;
-
-	tx->tail = link_load_acquire(&tx->ring->tail);
-	if (tx->head - tx->tail > tx->size) {
-		tx->broken = true;
+	if (link_tx_follow(tx) != LINK_OK)
 		return LINK_BROKEN;
-	}
 	return tx->size - (tx->head - tx->tail) >= cost ? LINK_OK : LINK_EMPTY;
 }
 
@@ -197,6 +217,35 @@ static inline struct ring3_record *link_tx_reserve(struct link_tx *tx, r3_u32 le
 static inline void link_tx_commit(struct link_tx *tx, r3_u32 len)
 {
 	tx->head += link_record_bytes(len);
+	if (!(++tx->records % LINK_MARK))
+		tx->mark[tx->records / LINK_MARK % LINK_MARKS] = tx->head;
+}
+
+/* Where the last records begin: so many of them (LINK_DEPTH_MAX at most), or less than LINK_MARK more. */
+static inline r3_u32 link_tx_mark(const struct link_tx *tx, r3_u32 records)
+{
+	return tx->mark[(tx->records - records) / LINK_MARK % LINK_MARKS];
+}
+
+/* Has the far side more than so many records to take, or LINK_MARK more? */
+static inline bool link_tx_deep(struct link_tx *tx, r3_u32 records)
+{
+	r3_u32 mark = link_tx_mark(tx, records);
+
+	if ((r3_s32)(mark - tx->tail) <= 0)
+		return false;
+	return link_tx_follow(tx) != LINK_OK || (r3_s32)(mark - tx->tail) > 0;
+}
+
+/*
+ * The word `waiting` of a producer that has no room, or whose far side has so many records to take: a position where half of the
+ * bytes, and of the records, has been taken. Never 0, since positions are multiples of LINK_ALIGN.
+ */
+static inline r3_u32 link_tx_half(const struct link_tx *tx, r3_u32 records)
+{
+	r3_u32 half = tx->head - tx->size / 2, mark = link_tx_mark(tx, records / 2);
+
+	return ((r3_s32)(mark - half) > 0 ? mark : half) | 1;
 }
 
 static inline void link_tx_publish(struct link_tx *tx)
@@ -271,9 +320,9 @@ static inline void link_rx_publish(struct link_rx *rx)
 }
 
 /* Sleeper: announce, then look once more at what is being waited for. */
-static inline void link_set_flag(r3_u32 *flag)
+static inline void link_set_flag(r3_u32 *flag, r3_u32 value)
 {
-	link_store(flag, 1);
+	link_store(flag, value);
 	link_mb();
 }
 
@@ -282,6 +331,16 @@ static inline bool link_take_flag(r3_u32 *flag)
 {
 	link_mb();
 	return link_load(flag) && link_xchg(flag, 0);
+}
+
+/* The same for `waiting`, which says where: true if the consumer has come there. */
+static inline bool link_take_waiting(const struct link_rx *rx, r3_u32 *waiting)
+{
+	r3_u32 at;
+
+	link_mb();
+	at = link_load(waiting);
+	return at && (r3_s32)(rx->published - (at & ~1u)) >= 0 && link_xchg(waiting, 0);
 }
 
 #endif /* RING3_LINK_RING_H */

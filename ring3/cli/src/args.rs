@@ -147,7 +147,7 @@ pub struct Run {
 }
 
 /// What a program that nobody trusts may do.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct SandboxArgs {
     /// Confine the program and its node: no network of the host's, no files but the system's programs and libraries
     #[arg(long)]
@@ -179,6 +179,16 @@ pub struct Up {
     pub name: Option<String>,
     #[command(flatten)]
     pub node: NodeArgs,
+    #[command(flatten)]
+    pub sandbox: SandboxArgs,
+    /// Make the sandbox a gateway for others, and this a link that leads to one: link:NAME,addr=...; may be repeated
+    #[arg(
+        long,
+        value_name = "SPEC",
+        requires = "sandbox",
+        conflicts_with = "command"
+    )]
+    pub serve: Vec<String>,
     /// Print the node's particulars as JSON once it is up
     #[arg(long, conflicts_with = "foreground")]
     pub json: bool,

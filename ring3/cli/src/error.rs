@@ -46,6 +46,12 @@ pub enum Failure {
     #[error("--policy and --record are for a way out, and there is none: add --net or --port")]
     GatewayWithoutExit,
 
+    #[error("--serve {spec}: a gateway's link to a sandbox, as in link:NAME,addr=10.0.3.1/30")]
+    ServeWhat { spec: String },
+
+    #[error("a sandbox is not started again, and has no switch: leave out --restart and --switch")]
+    NotInSandbox,
+
     #[error("the sandbox of node `{name}` has ended")]
     SandboxOver { name: String },
 
@@ -159,6 +165,8 @@ impl Failure {
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }
             | Failure::ProgramsForRun
+            | Failure::ServeWhat { .. }
+            | Failure::NotInSandbox
             | Failure::GatewayWithoutExit => USAGE,
             Failure::Interrupted { status } => *status,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,

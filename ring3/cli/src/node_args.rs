@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ring3_config::{names, size, sysctl, NodeConfig, PortKind, PortSpec};
 
-use crate::args::NodeArgs;
+use crate::args::{NodeArgs, SandboxArgs};
 use crate::error::{Failure, Result};
 
 /// The node that `args` describe. `fallback` names it if neither `name` nor the file does.
@@ -63,6 +63,18 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
 
 fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
     Ok(NodeConfig::from_toml(path, &text(path)?, name)?)
+}
+
+impl SandboxArgs {
+    /// A node that stays leaves this folder.
+    pub fn make_absolute(&mut self) -> Result<()> {
+        let paths = self.ro.iter_mut().chain(&mut self.rw);
+        for path in paths.chain(&mut self.policy).chain(&mut self.record) {
+            *path = std::path::absolute(&*path)
+                .map_err(Failure::host(format!("find {}", path.display())))?;
+        }
+        Ok(())
+    }
 }
 
 /// What a file of nodes says.

@@ -69,6 +69,12 @@ impl Program {
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 
+    /// None yet: what is started later is [`Program::beside`] it.
+    pub fn none() -> Result<Program> {
+        let (gate, args) = (gate()?, Vec::new());
+        Ok(Program { gate, args })
+    }
+
     /// Another one, with the same gate.
     pub fn beside(&self, args: Vec<OsString>) -> Program {
         let gate = self.gate.clone();
@@ -82,7 +88,7 @@ impl Program {
 
     /// The program's file, as execvp(3) would find it.
     pub fn file(&self) -> Option<PathBuf> {
-        let name = &self.args[0];
+        let name = self.args.first()?;
         if name.as_bytes().contains(&b'/') {
             return Some(name.into());
         }

@@ -15,7 +15,7 @@ use std::process::Command;
 use nix::fcntl::{Flock, FlockArg};
 use nix::poll::PollTimeout;
 use ring3_config::names::WaitFor;
-use ring3_config::{NodeConfig, Switch};
+use ring3_config::{NodeConfig, Restart, Switch};
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
@@ -23,7 +23,7 @@ use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
 use crate::supervise::Job;
-use crate::{args, node_args, nodes, ports, say};
+use crate::{args, node_args, nodes, ports, sandbox, say};
 
 /// A start that takes longer than this says that it goes on.
 const SILENCE_MS: u16 = 2000;
@@ -46,6 +46,9 @@ pub fn up(args: &args::Up) -> Result<()> {
         config.switch = Some(Switch::Stays);
     }
     config.check()?;
+    if args.sandbox.sandbox {
+        return up_sandboxed(args, config);
+    }
     if args.foreground {
         ports::need_switches(&config, &Interrupt::hold_back()?)?;
         return match Job::new(config, true)?.carry_out(None) {
@@ -68,25 +71,64 @@ pub fn up(args: &args::Up) -> Result<()> {
     }
 }
 
+/// The same in a sandbox, or as a gateway for others.
+fn up_sandboxed(args: &args::Up, config: NodeConfig) -> Result<()> {
+    if config.restart != Restart::No || config.switch.is_some() {
+        return Err(Failure::NotInSandbox);
+    }
+    let name = config.name.clone();
+    let mut bounds = args.sandbox.clone();
+    bounds.make_absolute()?;
+    let node = config.clone();
+    let serve = sandbox::served(&args.serve)?;
+    let life = move |caller| sandbox::stay(&bounds, &serve, node, caller);
+    if args.foreground {
+        ports::need_switches(&config, &Interrupt::hold_back()?)?;
+        return match life(None) {
+            0 => Ok(()),
+            _ => Err(Failure::Said),
+        };
+    }
+    let interrupt = Interrupt::hold_back()?;
+    ports::need_switches(&config, &interrupt)?;
+    let node = start_life(&name, &interrupt, life)?;
+    if let Err(failure) = wait(&config, &interrupt) {
+        let _ = node.down();
+        return Err(failure);
+    }
+    match args.json {
+        true => nodes::print_json(&node.status()?),
+        false => Ok(()),
+    }
+}
+
 /// Starts a node in a process of its own, and returns when programs may join.
 pub fn start(config: &NodeConfig, interrupt: &Interrupt) -> Result<Client> {
     ports::need_switches(config, interrupt)?;
-    let name = config.name.clone();
     let job = Job::new(config.clone(), false)?;
-    let log = log_path(&Folder::open()?, &name);
+    start_life(&config.name, interrupt, move |caller| job.carry_out(caller))
+}
+
+/// The same for what is done in that process, to which its result is the status.
+fn start_life(
+    name: &str,
+    interrupt: &Interrupt,
+    life: impl FnOnce(Option<Caller>) -> i32,
+) -> Result<Client> {
+    let log = log_path(&Folder::open()?, name);
     let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
     match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
         Side::Detached => {
             drop(reader);
             interrupt.let_go();
-            keep(job, writer, &log)
+            keep(life, writer, &log)
         }
         Side::Caller => {
             drop(writer);
-            wait_ready(reader, &name, &log, interrupt)?;
+            wait_ready(reader, name, &log, interrupt)?;
         }
     }
-    Ok(Client::open(&name)?)
+    Ok(Client::open(name)?)
 }
 
 /// Returns when what a new node is to be waited for is there.
@@ -118,11 +160,11 @@ fn log_path(folder: &Folder, name: &str) -> PathBuf {
 }
 
 /// The node's process, from start to end.
-fn keep(job: Job, writer: PipeWriter, log: &Path) -> ! {
+fn keep(life: impl FnOnce(Option<Caller>) -> i32, writer: PipeWriter, log: &Path) -> ! {
     leaf::close_all_but(&[writer.as_fd()]);
     let status = match leave(log) {
         Ok(file) => {
-            let status = job.carry_out(Some(Caller(writer)));
+            let status = life(Some(Caller(writer)));
             remove_if_empty(file, log);
             status
         }

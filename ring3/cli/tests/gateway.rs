@@ -44,7 +44,7 @@ impl World {
         fs::create_dir(&folder).unwrap();
         fs::write(folder.join("index.html"), "the world\n").unwrap();
         let folder = folder.display().to_string();
-        let serve = ["python3", "-m", "http.server", "-d", &folder, "80"];
+        let serve = ["/usr/bin/python3", "-m", "http.server", "-d", &folder, "80"];
         let mut args = vec!["up", "world", "--port", &port, "--"];
         args.extend(serve);
         place.ok(&args);
@@ -275,4 +275,87 @@ fn its_log_is_read_while_it_runs() {
     place.ok(&["down", "s"]);
     assert_eq!(finish(child).status.code(), Some(143));
     world.is_over();
+}
+
+/// One gateway, started for itself, and two sandboxes that stay: both reach the world, neither the other.
+#[test]
+fn two_sandboxes_behind_one_gateway() {
+    let world = World::new(POLICY);
+    let place = &world.place;
+    let exit = format!("link:w,addr={OUTSIDE}/24");
+    let mut args = vec!["up", "--sandbox", "gw", "--policy", &world.policy];
+    args.extend(["--serve", "link:a,addr=10.7.0.1/30"]);
+    args.extend(["--serve", "link:b,addr=10.7.0.5/30", "--port", &exit]);
+    place.ok(&args);
+    for (name, port, address) in [
+        ("a", "link:a,addr=10.7.0.2/30,gw=10.7.0.1", "10.7.0.2"),
+        ("b", "link:b,addr=10.7.0.6/30,gw=10.7.0.5", "10.7.0.6"),
+    ] {
+        let serve = [
+            "/usr/bin/python3",
+            "-m",
+            "http.server",
+            "-d",
+            "/usr/share/doc",
+            "80",
+        ];
+        let mut args = vec!["up", "--sandbox", name, "--port", port, "--"];
+        args.extend(serve);
+        place.ok(&args);
+        place.ok(&["wait", name, "tcp", "80", "--timeout", "20"]);
+        // Its own server answers, and its own port 80 is nobody else's.
+        let url = format!("http://{address}/");
+        place.ok(&[
+            "exec",
+            name,
+            "--",
+            "curl",
+            "-sS",
+            "-m",
+            "10",
+            "-o",
+            "/dev/null",
+            &url,
+        ]);
+    }
+    for (name, other) in [("a", "10.7.0.6"), ("b", "10.7.0.2")] {
+        let url = format!("http://{other}/");
+        let peer = place.run(&["exec", name, "--", "curl", "-sS", "-m", "1", &url]);
+        assert!(!peer.status.success(), "{peer:?}");
+        let curl = ["curl", "-sS", "-m", "10", "http://198.51.100.10/"];
+        let mut args = vec!["exec", name, "--"];
+        args.extend(curl);
+        assert_eq!(place.ok(&args), "the world\n");
+    }
+    let mut told = String::new();
+    place::eventually("both are told", || {
+        told = place.ok(&["log", "gw"]);
+        told.matches("\"passed\"").count() == 2
+    });
+    assert!(
+        told.contains("10.7.0.2:") && told.contains("10.7.0.6:"),
+        "{told}"
+    );
+    // The gateway is the user's own: what is asked of it, it is asked from within its walls.
+    let rules = place.ok(&[
+        "exec", "gw", "--", "nft", "list", "chain", "inet", "filter", "forward",
+    ]);
+    assert!(rules.contains("198.51.100.10"), "{rules}");
+    let stat = place.stat("a");
+    assert_eq!(stat["ports"][0]["peer"], "gw");
+    place.ok(&["down", "a", "b", "gw"]);
+    let args = ["up", "--sandbox", "c", "--serve", "link:a", "--port", &exit];
+    place.fails(&args, 2, "--serve link:a");
+    let args = ["up", "--sandbox", "c", "--restart"];
+    place.fails(&args, 2, "--restart");
+    // Where nft says no, so does it.
+    fs::write(&world.policy, "nonsense").unwrap();
+    let serve = "link:a,addr=10.7.0.1/30";
+    let mut args = vec!["up", "--sandbox", "gw", "--policy", &world.policy];
+    args.extend(["--serve", serve, "--port", &exit]);
+    let failed = place.run(&args);
+    assert_eq!(failed.status.code(), Some(1), "{failed:?}");
+    world.place.ok(&["down", "world"]);
+    let logs = |path: &PathBuf| path.extension().is_some_and(|it| it == "log");
+    place::eventually("nothing is left behind", || place.left().iter().all(logs));
 }

@@ -422,7 +422,8 @@ fn a_link_leads_out() {
 fn a_program_enters_a_sandbox() {
     let place = Place::new();
     let program = attacker(&place).display().to_string();
-    let script = "python3 -m http.server -d /usr/share/doc 80 2>/dev/null & exec sleep 1000";
+    let script =
+        "/usr/bin/python3 -m http.server -d /usr/share/doc 80 2>/dev/null & exec sleep 1000";
     let mut args = vec!["run", "--sandbox", "--tmp", "--ro", &program, "-n", "a"];
     args.extend(["--", "sh", "-c", script]);
     let first = spawn(&mut place.command(&args));

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{kill, Signal};
 use nix::sys::socket::{recv, recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
@@ -15,9 +16,10 @@ use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
 use super::reaper;
 use crate::error::{Failure, Result};
+use crate::signals::Watch;
 use crate::{leaf, say};
 
-/// The byte by which a gateway says that its rules hold.
+/// The byte by which a node that stays says that it is up, and a gateway's rules hold.
 pub const READY: u8 = b'+';
 /// How often to look whether a sandbox that was asked to has ended.
 const END_TURN: Duration = Duration::from_millis(2);
@@ -67,10 +69,6 @@ impl Begun {
         })
     }
 
-    pub fn talk(&self) -> BorrowedFd<'_> {
-        self.talk.as_fd()
-    }
-
     /// The same, for the one who passes on what is to be started.
     pub fn copy_talk(&self) -> Result<OwnedFd> {
         let talk = self.talk.try_clone();
@@ -98,8 +96,8 @@ impl Begun {
         Ok(Heard::Confined)
     }
 
-    /// A gateway's word, if there is one.
-    pub fn is_ready(&self) -> bool {
+    /// The word of a node that stays, if there is one.
+    fn is_ready(&self) -> bool {
         let mut byte = [0];
         let got = recv(self.talk.as_raw_fd(), &mut byte, MsgFlags::MSG_DONTWAIT);
         got == Ok(1) && byte[0] == READY
@@ -126,6 +124,30 @@ impl Begun {
             // It may have ended; the next look sees that.
             let _ = pidfd_send_signal(keeper, signal);
         }
+    }
+
+    /// Waits until it says that it is up. False: a signal came, or it has ended and has said why.
+    pub fn wait_ready(&self, watch: &Watch) -> Result<bool> {
+        let mut fds = [
+            PollFd::new(self.talk.as_fd(), PollFlags::POLLIN),
+            PollFd::new(watch.ending(), PollFlags::POLLIN),
+        ];
+        let ready = poll(&mut fds, PollTimeout::NONE);
+        ready.map_err(|why| Failure::host("wait for the sandbox")(why.into()))?;
+        Ok(self.is_ready())
+    }
+
+    /// What ends it in good order.
+    pub fn asks(&self) -> Result<impl Fn() + Send + 'static> {
+        let copy = |(_, keeper): &(i32, OwnedFd)| keeper.try_clone();
+        let keeper = self.keeper.as_ref().map(copy).transpose();
+        let keeper = keeper.map_err(Failure::host("copy a descriptor"))?;
+        Ok(move || {
+            if let Some(keeper) = &keeper {
+                // It may have ended.
+                let _ = pidfd_send_signal(keeper, rustix::process::Signal::TERM);
+            }
+        })
     }
 
     /// What ends the sandbox at once.

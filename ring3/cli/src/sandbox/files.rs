@@ -107,24 +107,26 @@ impl Drop for Tmp {
     }
 }
 
-/// What each sandbox sees: the system's programs and libraries, and `program`.
-pub fn system(program: &Program) -> Files {
+/// What each sandbox sees: the system's programs and libraries, and `programs`, of which there is one at least.
+pub fn system(programs: &[&Program]) -> Files {
     let mut files = Files::default();
     let there = |path: &&str| Path::new(path).exists();
     let system = SYSTEM.iter().chain(&SETTINGS).copied().filter(there);
     files.read.extend(system.map(PathBuf::from));
     let devices = DEVICES.iter().copied().filter(there);
     files.write.extend(devices.map(PathBuf::from));
-    files.read.push(program.gate().to_owned());
-    files.read.extend(program.file());
+    for program in programs {
+        files.read.push(program.gate().to_owned());
+        files.read.extend(program.file());
+    }
     // `ring3 wait` and `ring3 connect` start it within.
     files.read.extend(std::env::current_exe());
     files
 }
 
 /// The same, and what `args` let it see.
-pub fn view(args: &SandboxArgs, program: &Program) -> Result<View> {
-    let mut files = system(program);
+pub fn view(args: &SandboxArgs, programs: &[&Program]) -> Result<View> {
+    let mut files = system(programs);
     for path in &args.ro {
         files.read.push(existing(path)?);
     }

@@ -23,7 +23,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use ipnet::IpNet;
-use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::memfd::{memfd_create, MFdFlags};
 use ring3_config::{name, NodeConfig, PortKind, PortSpec};
 use ring3_node::outside::{Outside, Trust};
@@ -91,26 +90,56 @@ pub fn plan(args: &SandboxArgs, node: &mut NodeConfig) -> Result<Option<Plan>> {
     node.ports.push(eth);
     config.ports.push(inside);
     config.ports.extend(exits);
+    finish(config, 1, args).map(Some)
+}
+
+/// A gateway's links to sandboxes that others start.
+pub fn served(specs: &[String]) -> Result<Vec<PortSpec>> {
+    let parse = |(n, spec): (usize, &String)| {
+        let mut port: PortSpec = spec.parse()?;
+        if port.addrs.is_empty() || !matches!(port.kind, PortKind::Link { .. }) {
+            return Err(Failure::ServeWhat { spec: spec.clone() });
+        }
+        port.ifname = Some(format!("sandbox{n}"));
+        Ok(port)
+    };
+    specs.iter().enumerate().map(parse).collect()
+}
+
+/// The gateway with these; node `config` has its other ports.
+pub fn plan_for(args: &SandboxArgs, serve: &[PortSpec], mut config: NodeConfig) -> Result<Plan> {
+    if config.ports.is_empty() {
+        return Err(Failure::GatewayWithoutExit);
+    }
+    config.ports.splice(0..0, serve.iter().cloned());
+    finish(config, serve.len(), args)
+}
+
+/// The first `count` ports lead to sandboxes.
+fn finish(mut config: NodeConfig, count: usize, args: &SandboxArgs) -> Result<Plan> {
     let flows = match &args.record {
-        Some(folder) => record(folder, &mut config)?,
+        Some(folder) => record(folder, &mut config, count)?,
         None => in_memory()?,
     };
-    // A router asks nobody else for routes, and the one who could answer is not trusted.
-    let key = |key: &str| format!("net.ipv6.conf.{INSIDE}.{key}");
-    config.sysctls = vec![
-        (key("accept_ra"), "0".into()),
-        (key("accept_redirects"), "0".into()),
-    ];
+    let mut sandboxes = Vec::new();
+    for port in &config.ports[..count] {
+        let name = port.ifname.clone().unwrap_or_default();
+        // A router asks nobody else for routes, and the one who could answer is not trusted.
+        for key in ["accept_ra", "accept_redirects"] {
+            let key = format!("net.ipv6.conf.{name}.{key}");
+            config.sysctls.push((key, "0".into()));
+        }
+        sandboxes.push((name, port.addrs.clone()));
+    }
     config.check()?;
-    let sandboxes = [(INSIDE.to_owned(), config.ports[0].addrs.clone())];
     let policy = args.policy.as_deref().map(files::existing).transpose()?;
     let load = load(policy.as_deref(), &rules::around(&sandboxes))?;
-    Ok(Some(Plan {
+    Ok(Plan {
         config,
         load,
         policy,
         flows,
-    }))
+    })
 }
 
 /// The first network that no port has an address in.
@@ -150,7 +179,7 @@ fn name_servers(exits: &[PortSpec]) -> Vec<IpAddr> {
 }
 
 /// The files of `--record`; the one for flows is open.
-fn record(folder: &Path, config: &mut NodeConfig) -> Result<File> {
+fn record(folder: &Path, config: &mut NodeConfig, count: usize) -> Result<File> {
     let make = |path: &Path| {
         let open = File::options()
             .append(true)
@@ -162,10 +191,14 @@ fn record(folder: &Path, config: &mut NodeConfig) -> Result<File> {
     std::fs::create_dir_all(folder).map_err(Failure::host(format!("make {}", folder.display())))?;
     let folder = files::existing(folder)?;
     for (n, port) in config.ports.iter_mut().enumerate() {
+        // The first of a kind has no number.
+        let (kind, n) = match n.checked_sub(count) {
+            Some(n) => ("exit", n),
+            None => ("sandbox", n),
+        };
         let name = match n {
-            0 => "sandbox.pcap".to_owned(),
-            1 => "exit.pcap".to_owned(),
-            n => format!("exit{n}.pcap"),
+            0 => format!("{kind}.pcap"),
+            n => format!("{kind}{n}.pcap"),
         };
         if port.pcap.is_none() {
             port.pcap = Some(folder.join(name));
@@ -193,7 +226,7 @@ fn load(policy: Option<&Path>, around: &str) -> Result<Program> {
 impl Plan {
     /// Starts its processes. While this one has one thread.
     pub fn start(&self) -> Result<Begun> {
-        let mut view = files::system(&self.load);
+        let mut view = files::system(&[&self.load]);
         view.read.extend(self.policy.clone());
         for path in self
             .config
@@ -220,13 +253,7 @@ impl Plan {
         if begun.hear(&outside)? == Heard::Nothing {
             return Err(ring3_node::Error::GivenUp.into());
         }
-        let mut fds = [
-            PollFd::new(begun.talk(), PollFlags::POLLIN),
-            PollFd::new(watch.ending(), PollFlags::POLLIN),
-        ];
-        let ready = poll(&mut fds, PollTimeout::NONE);
-        ready.map_err(|why| Failure::host("wait for the gateway")(why.into()))?;
-        if !begun.is_ready() {
+        if !begun.wait_ready(watch)? {
             return Err(ring3_node::Error::GivenUp.into());
         }
         let flows = self.flows.try_clone();
@@ -237,7 +264,7 @@ impl Plan {
             begun.first(),
             Some(flows),
             begun.copy_talk()?,
-            begun.end(),
+            begun.asks()?,
         )?;
         Ok(Gateway {
             begun,
@@ -247,6 +274,15 @@ impl Plan {
 }
 
 impl Gateway {
+    /// Until it is taken down: the status.
+    pub fn stay(mut self, watch: &Watch) -> Result<u8> {
+        let begun = std::cell::RefCell::new(&mut self.begun);
+        watch.wait_until(
+            || begun.borrow_mut().ended(),
+            |_| begun.borrow().ask(nix::sys::signal::Signal::SIGTERM),
+        )
+    }
+
     /// Whether its processes have ended.
     pub fn is_gone(&mut self) -> bool {
         !matches!(self.begun.ended(), Ok(None))

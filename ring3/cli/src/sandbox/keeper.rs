@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use std::process::Stdio;
+use std::process::{Child, Command, Stdio};
 
 use nix::sys::prctl;
 use nix::sys::resource::{getrlimit, Resource};
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{send, sendmsg, ControlMessage, MsgFlags};
 use ring3_config::NodeConfig;
 use ring3_node::outside::Given;
@@ -32,6 +32,8 @@ pub enum Work<'a> {
     Program(&'a Program),
     /// Loads a gateway's rules; what that decides goes into the file.
     Gateway(&'a Program, &'a File),
+    /// A node that stays, and the programs that it starts with. The first is for its gate.
+    Stays(&'a Program, &'a [Program]),
 }
 
 /// Files, the folder for temporary ones, limits.
@@ -85,33 +87,13 @@ fn keep(
         return Ok(status);
     }
     let node = node?;
-    let (ours, theirs) = super::pair()?;
-    let mask = watch.mask_before();
-    let mut child = match work {
-        Work::Program(program) => program.spawn_within(&theirs, mask, descriptors, |_| Ok(()))?,
-        Work::Gateway(load, _) => load.spawn_within(&theirs, mask, descriptors, |command| {
-            command.stdin(Stdio::null());
-            Ok(())
-        })?,
+    let starter = Starter {
+        node: &node,
+        mask: watch.mask_before(),
+        descriptors,
+        tmp,
     };
-    drop(theirs);
-    if let Some(door) = node.door() {
-        door.admit(ours, child.id() as i32);
-        let (Work::Program(program) | Work::Gateway(program, _)) = work;
-        let host = exec::Host {
-            program: program.beside(Vec::new()),
-            door,
-            mask,
-            descriptors,
-            tmp,
-        };
-        let warden = warden.try_clone();
-        exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?);
-    }
-    let mut status = shell_status(watch.wait(&mut child)?);
-    if status == 0 && matches!(work, Work::Gateway(..)) {
-        status = serve(&watch, warden)?;
-    }
+    let status = starter.live(&work, &watch, warden)?;
     match node.down() {
         Err(error) if status != 0 => {
             say::complain(error);
@@ -121,12 +103,87 @@ fn keep(
     }
 }
 
-/// A gateway's life, until a signal comes.
-fn serve(watch: &Watch, warden: &OwnedFd) -> Result<u8> {
+/// What programs are started with.
+struct Starter<'a> {
+    node: &'a NodeHandle,
+    mask: SigSet,
+    descriptors: (u64, u64),
+    tmp: Option<PathBuf>,
+}
+
+impl Starter<'_> {
+    /// All that is done on the node: the status.
+    fn live(self, work: &Work<'_>, watch: &Watch, warden: &OwnedFd) -> Result<u8> {
+        match work {
+            Work::Program(program) => {
+                let mut child = self.start(program, true)?;
+                self.let_others_in(program, warden)?;
+                Ok(shell_status(watch.wait(&mut child)?))
+            }
+            Work::Gateway(load, _) => {
+                let status = shell_status(watch.wait(&mut self.start(load, false)?)?);
+                if status != 0 {
+                    return Ok(status);
+                }
+                self.let_others_in(load, warden)?;
+                serve(watch, warden, &mut [])
+            }
+            Work::Stays(any, programs) => {
+                let children = programs.iter().map(|program| self.start(program, false));
+                let mut children = children.collect::<Result<Vec<_>>>()?;
+                self.let_others_in(any, warden)?;
+                serve(watch, warden, &mut children)
+            }
+        }
+    }
+
+    fn start(&self, program: &Program, reads: bool) -> Result<Child> {
+        let (ours, theirs) = super::pair()?;
+        let dress = |command: &mut Command| {
+            if !reads {
+                command.stdin(Stdio::null());
+            }
+            Ok(())
+        };
+        let child = program.spawn_within(&theirs, self.mask, self.descriptors, dress)?;
+        drop(theirs);
+        if let Some(door) = self.node.door() {
+            door.admit(ours, child.id() as i32);
+        }
+        Ok(child)
+    }
+
+    /// `ring3 exec`, from now on.
+    fn let_others_in(self, any: &Program, warden: &OwnedFd) -> Result<()> {
+        let Some(door) = self.node.door() else {
+            return Ok(());
+        };
+        let host = exec::Host {
+            program: any.beside(Vec::new()),
+            door,
+            mask: self.mask,
+            descriptors: self.descriptors,
+            tmp: self.tmp,
+        };
+        let warden = warden.try_clone();
+        exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?);
+        Ok(())
+    }
+}
+
+/// The life of a node that stays, until a signal comes.
+fn serve(watch: &Watch, warden: &OwnedFd, children: &mut [Child]) -> Result<u8> {
     let sent = send(warden.as_raw_fd(), &[READY], MsgFlags::MSG_NOSIGNAL);
     sent.map_err(|why| Failure::host("report to the warden")(why.into()))?;
     let over = std::cell::Cell::new(None);
-    watch.wait_until(|| Ok(over.get()), |_| over.set(Some(0)))
+    let ended = || {
+        // Those that have ended are reaped.
+        children.iter_mut().for_each(|child| {
+            let _ = child.try_wait();
+        });
+        Ok(over.get())
+    };
+    watch.wait_until(ended, |_| over.set(Some(0)))
 }
 
 /// Tells the warden that this process is confined, and gives it the questions' descriptor.

@@ -40,7 +40,8 @@ mod rules;
 mod warden;
 
 pub use exec::enter;
-pub use warden::run;
+pub use gateway::served;
+pub use warden::{run, stay};
 
 /// Two ends by which processes of a sandbox speak with each other.
 fn pair() -> Result<(OwnedFd, OwnedFd)> {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The process outside of a sandbox.
 
-use ring3_config::NodeConfig;
+use ring3_config::{NodeConfig, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
 
 use super::begun::{Begun, Heard};
+use super::files::{self, View};
 use super::gateway::{self, Gateway};
-use super::keeper::Work;
-use super::{files, keeper, limits};
-use crate::args;
+use super::keeper::{self, Work};
+use super::limits::{self, Limits};
+use crate::args::{self, SandboxArgs};
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::node_args;
@@ -17,56 +18,140 @@ use crate::ports;
 use crate::program::Program;
 use crate::say;
 use crate::signals::Watch;
+use crate::up::Caller;
 
 /// ring3's own failure, as in error.rs.
 const OWN_FAILURE: u8 = 125;
+/// A sandbox that SIGTERM has ended, as a shell has it.
+const ENDED: u8 = 128 + 15;
 
 /// `ring3 run --sandbox`: the program's status.
 pub fn run(args: &args::Run) -> Result<u8> {
     let fallback = format!("run-{}", std::process::id());
-    let mut config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
+    let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
     if !config.programs.is_empty() {
         return Err(Failure::ProgramsForRun);
     }
     let program = Program::find(&args.command)?;
-    let view = files::view(&args.sandbox, &program)?;
-    let limits = limits::of(&args.sandbox)?;
-    let plan = gateway::plan(&args.sandbox, &mut config)?;
-    let folder = Folder::open()?;
     ports::need_switches(&config, &Interrupt::hold_back()?)?;
-    // While there is one thread.
-    let gateway = plan.as_ref().map(gateway::Plan::start).transpose()?;
-    let sandbox = Begun::start(&[], |warden| {
-        let bounds = (view.lent(), limits);
-        keeper::run(config.clone(), Work::Program(&program), bounds, warden)
-    })?;
-    let watch = Watch::start()?;
-    let gateway = match (&plan, gateway) {
-        (Some(plan), Some(begun)) => match plan.serve(begun, &folder, &watch) {
-            // It has said why.
-            Err(Failure::Node(ring3_node::Error::GivenUp)) => {
-                return Ok(watch.is_to_end().unwrap_or(OWN_FAILURE))
-            }
-            gateway => Some(gateway?),
-        },
-        _ => None,
-    };
-    watch_over(&config, &folder, sandbox, gateway, &watch)
+    let bounds = Bounds::of(&args.sandbox, &[&program], config)?;
+    bounds.keep(Work::Program(&program), &mut None)
 }
 
-fn watch_over(
-    config: &NodeConfig,
-    folder: &Folder,
-    mut sandbox: Begun,
-    mut gateway: Option<Gateway>,
-    watch: &Watch,
-) -> Result<u8> {
-    let mut outside = Outside::claim(config, folder, Trust::Strangers)?;
-    outside.open(config, folder)?;
-    if sandbox.hear(&outside)? == Heard::Confined {
-        let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
-        outside.listen(config, folder, first, None, keeper, sandbox.end())?;
+/// `ring3 up --sandbox`: the life of the process that stays, and its status. `caller` hears when the node is up, or why not.
+pub fn stay(
+    args: &SandboxArgs,
+    serve: &[PortSpec],
+    config: NodeConfig,
+    mut caller: Option<Caller>,
+) -> i32 {
+    let status = match serve {
+        [] => stay_as_sandbox(args, config, &mut caller),
+        serve => stay_as_gateway(args, serve, config, &mut caller),
+    };
+    match (status, caller) {
+        // `ring3 down` ends it by SIGTERM.
+        (Ok(0 | ENDED), _) => 0,
+        (Ok(_), _) => 1,
+        (Err(failure), Some(caller)) => {
+            caller.failed(&failure);
+            1
+        }
+        (Err(failure), None) => {
+            say::complain(failure);
+            1
+        }
     }
+}
+
+fn stay_as_sandbox(
+    args: &SandboxArgs,
+    mut config: NodeConfig,
+    caller: &mut Option<Caller>,
+) -> Result<u8> {
+    let programs = std::mem::take(&mut config.programs);
+    let programs = programs.iter().map(|command| Program::find(command));
+    let programs = programs.collect::<Result<Vec<_>>>()?;
+    let any = Program::none()?;
+    let all: Vec<&Program> = programs.iter().chain([&any]).collect();
+    let bounds = Bounds::of(args, &all, config)?;
+    bounds.keep(Work::Stays(&any, &programs), caller)
+}
+
+fn stay_as_gateway(
+    args: &SandboxArgs,
+    serve: &[PortSpec],
+    config: NodeConfig,
+    caller: &mut Option<Caller>,
+) -> Result<u8> {
+    let plan = gateway::plan_for(args, serve, config)?;
+    let folder = Folder::open()?;
+    let begun = plan.start()?;
+    let watch = Watch::start()?;
+    match plan.serve(begun, &folder, &watch) {
+        Err(Failure::Node(ring3_node::Error::GivenUp)) => Ok(OWN_FAILURE),
+        gateway => {
+            let gateway = gateway?;
+            caller.take().into_iter().for_each(Caller::ready);
+            gateway.stay(&watch)
+        }
+    }
+}
+
+/// A sandbox that is about to be.
+struct Bounds {
+    config: NodeConfig,
+    view: View,
+    limits: Limits,
+    plan: Option<gateway::Plan>,
+    folder: Folder,
+}
+
+impl Bounds {
+    fn of(args: &SandboxArgs, programs: &[&Program], mut config: NodeConfig) -> Result<Bounds> {
+        Ok(Bounds {
+            view: files::view(args, programs)?,
+            limits: limits::of(args)?,
+            plan: gateway::plan(args, &mut config)?,
+            folder: Folder::open()?,
+            config,
+        })
+    }
+
+    /// From its start to its end: the status. While this process has one thread.
+    fn keep(&self, work: Work<'_>, caller: &mut Option<Caller>) -> Result<u8> {
+        let (plan, folder) = (self.plan.as_ref(), &self.folder);
+        let gateway = plan.map(gateway::Plan::start).transpose()?;
+        let stays = matches!(work, Work::Stays(..));
+        let mut sandbox = Begun::start(&[], |warden| {
+            let bounds = (self.view.lent(), self.limits);
+            keeper::run(self.config.clone(), work, bounds, warden)
+        })?;
+        let watch = Watch::start()?;
+        let gateway = match (plan, gateway) {
+            (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch) {
+                // It has said why.
+                Err(Failure::Node(ring3_node::Error::GivenUp)) => {
+                    return Ok(watch.is_to_end().unwrap_or(OWN_FAILURE))
+                }
+                gateway => Some(gateway?),
+            },
+            _ => None,
+        };
+        let mut outside = Outside::claim(&self.config, folder, Trust::Strangers)?;
+        outside.open(&self.config, folder)?;
+        if sandbox.hear(&outside)? == Heard::Confined {
+            let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
+            outside.listen(&self.config, folder, first, None, keeper, sandbox.end())?;
+            if stays && sandbox.wait_ready(&watch)? {
+                caller.take().into_iter().for_each(Caller::ready);
+            }
+        }
+        watch_over(sandbox, gateway, &watch)
+    }
+}
+
+fn watch_over(sandbox: Begun, mut gateway: Option<Gateway>, watch: &Watch) -> Result<u8> {
     // It is asked for signals while its end is looked for.
     let sandbox = std::cell::RefCell::new(sandbox);
     let ended = || {

@@ -216,7 +216,7 @@ impl OpenPort {
         };
         Ok(OpenPort {
             spec: spec.clone(),
-            wanted,
+            wanted: spec.ifname.clone().unwrap_or(wanted),
             addrs: spec.addrs.clone(),
             gw: spec.gw.clone(),
             host: Host::Link(link),

@@ -171,8 +171,8 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
         let times = match args.real_time {
             true => format!("{virtual_time:?} of real time"),
             false => format!(
-                "{virtual_time:?} of virtual time in {wall:.2} s ({:.0} times as fast)",
-                virtual_time.as_secs_f64() / wall
+                "{virtual_time:?} of virtual time in {wall:.2} s ({} times as fast)",
+                speed(virtual_time.as_secs_f64() / wall)
             ),
         };
         say::complain(format_args!(
@@ -186,6 +186,14 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
         ));
     }
     Ok(u8::from(!outcomes.ok))
+}
+
+/// With one decimal where that tells something.
+fn speed(times: f64) -> String {
+    match times < 10.0 {
+        true => format!("{times:.1}"),
+        false => format!("{times:.0}"),
+    }
 }
 
 /// What `--check` says of a scenario.

@@ -13,6 +13,8 @@ const LEFT: f64 = 64.0;
 const BELOW: f64 = 24.0;
 const ABOVE: f64 = 8.0;
 const RIGHT: f64 = 8.0;
+/// An axis has so many steps, or one more or less.
+const STEPS: f64 = 4.0;
 /// Colours that are told apart, also by the colour-blind (Okabe and Ito), then the same dashed.
 const COLOURS: &[&str] = &[
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f6000", "#777777",
@@ -52,7 +54,8 @@ impl Chart<'_> {
         let count = series.len();
         series.sort_by(|a, b| b.most().total_cmp(&a.most()).then(a.name.cmp(&b.name)));
         series.truncate(lines);
-        let top = nice(series[0].most());
+        let step = nice(series[0].most() / STEPS);
+        let top = step * (series[0].most() / step).ceil();
         let mut out = format!("<figure><figcaption>{} ({})", escape(self.title), self.unit);
         if count > lines {
             let _ = write!(out, ", the {lines} largest of {count}");
@@ -62,7 +65,7 @@ impl Chart<'_> {
             "</figcaption><svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
             escape(self.title)
         );
-        self.axes(top, &mut out);
+        self.axes(top, step, &mut out);
         for event in self.events {
             let x = self.x(event.at as f64 / 1e9);
             let _ = write!(
@@ -80,7 +83,8 @@ impl Chart<'_> {
         for (i, line) in series.iter().enumerate() {
             let _ = write!(
                 out,
-                "<li data-line=\"{i}\"><i style=\"background:{}\"></i>{}</li>",
+                "<li data-line=\"{i}\"><i style=\"border-top:3px {} {}\"></i>{}</li>",
+                if is_dashed(i) { "dashed" } else { "solid" },
                 colour(i),
                 escape(&line.name)
             );
@@ -97,9 +101,9 @@ impl Chart<'_> {
         HEIGHT - BELOW - (HEIGHT - BELOW - ABOVE) * value / top
     }
 
-    fn axes(&self, top: f64, out: &mut String) {
-        for i in 0..=4 {
-            let value = top * f64::from(i) / 4.0;
+    fn axes(&self, top: f64, step: f64, out: &mut String) {
+        for i in 0..=(top / step).round() as u32 {
+            let value = step * f64::from(i);
             let y = self.y(value, top);
             let _ = write!(
                 out,
@@ -110,9 +114,11 @@ impl Chart<'_> {
                 number(value)
             );
         }
-        for i in 0..=5 {
-            let time = self.stop * f64::from(i) / 5.0;
-            let anchor = if i == 5 { "end" } else { "middle" };
+        let step = nice(self.stop.max(1e-9) / STEPS);
+        for i in 0..=(self.stop / step + 1e-9) as u32 {
+            let time = step * f64::from(i);
+            let is_last = self.x(time) > WIDTH - 3.0 * RIGHT;
+            let anchor = if is_last { "end" } else { "middle" };
             let _ = write!(
                 out,
                 "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"{anchor}\">{} s</text>",
@@ -129,10 +135,9 @@ impl Chart<'_> {
             .iter()
             .map(|(time, value)| format!("{:.1},{:.1}", self.x(*time), self.y(*value, top)))
             .collect();
-        let dash = if i < COLOURS.len() {
-            ""
-        } else {
-            " stroke-dasharray=\"5 3\""
+        let dash = match is_dashed(i) {
+            false => "",
+            true => " stroke-dasharray=\"5 3\"",
         };
         // One point makes no line: a dot then.
         let _ = match points.as_slice() {
@@ -149,6 +154,10 @@ impl Chart<'_> {
             ),
         };
     }
+}
+
+fn is_dashed(i: usize) -> bool {
+    i >= COLOURS.len()
 }
 
 fn colour(i: usize) -> &'static str {
@@ -170,7 +179,8 @@ fn number(value: f64) -> String {
     let text = match value {
         v if v >= 1e6 => return format!("{:.3e}", v),
         v if v >= 100.0 => format!("{v:.1}"),
-        v => format!("{v:.3}"),
+        v if v >= 1.0 => format!("{v:.3}"),
+        v => format!("{v:.6}"),
     };
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -185,6 +195,7 @@ mod tests {
         assert_eq!(nice(2.1), 2.5);
         assert_eq!(nice(100.0), 100.0);
         assert_eq!(number(2.50), "2.5");
+        assert_eq!(number(0.0075), "0.0075");
         assert_eq!(number(100.0), "100");
     }
 

@@ -15,6 +15,10 @@ const MARGIN: f64 = 50.0;
 const TURNS: usize = 300;
 /// With more nodes a picture is a ball of wool.
 const NODES: usize = 150;
+/// Nodes are large up to here, and small beyond.
+const FEW: usize = 40;
+/// How far apart several links of the same two hosts are.
+const BEND: f64 = 40.0;
 /// The middle of the network of places.
 const NETWORK: &str = "network";
 
@@ -32,15 +36,31 @@ pub fn draw(plan: &Plan) -> String {
     }
     let places = places(&names, &edges);
     let mut out = format!("<svg class=\"net\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"The network\">");
+    let mut drawn: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for (from, to, label) in &edges {
+        let before = drawn.entry((from.min(to), from.max(to))).or_default();
         let (Some(a), Some(b)) = (places.get(from), places.get(to)) else {
             continue;
         };
+        let (from, to) = (from.min(to), from.max(to));
+        // A second link of the same two hosts is an arc, the third one on the other side.
+        let bend = f64::from(before.div_ceil(2)) * if *before % 2 == 1 { BEND } else { -BEND };
+        *before += 1;
+        let (near, far) = (places[from], places[to]);
+        let (dx, dy) = (far.0 - near.0, far.1 - near.1);
+        let length = dx.hypot(dy).max(1.0);
+        let middle = (
+            (a.0 + b.0) / 2.0 - dy / length * bend,
+            (a.1 + b.1) / 2.0 + dx / length * bend,
+        );
+        // The curve comes half as far as its control point.
         let _ = write!(
             out,
-            "<line class=\"link\" x1=\"{:.0}\" y1=\"{:.0}\" x2=\"{:.0}\" y2=\"{:.0}\"><title>{}</title></line>",
+            "<path class=\"link\" d=\"M{:.0} {:.0}Q{:.0} {:.0} {:.0} {:.0}\"><title>{}</title></path>",
             a.0,
             a.1,
+            2.0 * middle.0 - (a.0 + b.0) / 2.0,
+            2.0 * middle.1 - (a.1 + b.1) / 2.0,
             b.0,
             b.1,
             escape(label)
@@ -50,12 +70,13 @@ pub fn draw(plan: &Plan) -> String {
             let _ = write!(
                 out,
                 "<text class=\"label\" x=\"{:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text>",
-                (a.0 + b.0) / 2.0,
-                (a.1 + b.1) / 2.0 - 4.0,
+                middle.0,
+                middle.1 - 4.0,
                 escape(label)
             );
         }
     }
+    let radius = if names.len() > FEW { 5.0 } else { 9.0 };
     for name in &names {
         let (x, y) = places[name];
         let host = plan.hosts.iter().find(|host| host.name == *name);
@@ -69,10 +90,10 @@ pub fn draw(plan: &Plan) -> String {
             .unwrap_or_default();
         let _ = write!(
             out,
-            "<g class=\"{kind}\"><circle cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"9\"><title>{} {}</title></circle><text x=\"{x:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text></g>",
+            "<g class=\"{kind}\"><circle cx=\"{x:.0}\" cy=\"{y:.0}\" r=\"{radius}\"><title>{} {}</title></circle><text x=\"{x:.0}\" y=\"{:.0}\" text-anchor=\"middle\">{}</text></g>",
             escape(name),
             addresses.join(" "),
-            y + 24.0,
+            y + radius + 15.0,
             escape(name)
         );
     }

@@ -123,7 +123,7 @@ fn charts(data: &Data, outcomes: &Outcomes, page: &mut String) -> Result<()> {
     add(
         "Smoothed round-trip times",
         "ms",
-        senders.values(&name, "rtt_us", 1e-3),
+        senders.known("rtt_us").values(&name, "rtt_us", 1e-3),
     );
     add(
         "Retransmitted",

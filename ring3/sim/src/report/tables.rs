@@ -60,6 +60,14 @@ impl Table {
         })
     }
 
+    /// Without rows whose column `name` is 0: not known yet.
+    pub fn known(&self, name: &str) -> Table {
+        match self.column(name) {
+            Some(column) => self.filter(|row| row[column] != "0"),
+            None => self.clone(),
+        }
+    }
+
     fn key(&self, row: &[String], key: &[&str]) -> String {
         let parts: Vec<&str> = key
             .iter()

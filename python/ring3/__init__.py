@@ -18,6 +18,7 @@ from ._command import ProgramError, Result, Ring3Error, command
 from .config import Config, Port
 from .net import Host, Net
 from .node import Node, Process, compose, nodes, run
+from .scenario import Run, Scenario, Sweep, sweep
 from .simulation import Results, simulate
 from .statistics import Event, Rates, Sample, frame, metrics
 from .status import Calls, Memory, PortStatus, Program, Status
@@ -39,8 +40,11 @@ __all__ = [
     "Result",
     "Results",
     "Ring3Error",
+    "Run",
     "Sample",
+    "Scenario",
     "Status",
+    "Sweep",
     "aio",
     "command",
     "compose",
@@ -49,4 +53,5 @@ __all__ = [
     "nodes",
     "run",
     "simulate",
+    "sweep",
 ]

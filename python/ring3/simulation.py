@@ -3,17 +3,30 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import subprocess
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Optional
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _command
 from ._command import Ring3Error, Word, words
 
 if TYPE_CHECKING:
     import pandas
+
+
+def number(text: str) -> Union[str, int, float]:
+    """A field of a table as what it is."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 class Results:
@@ -47,6 +60,22 @@ class Results:
             raise Ring3Error(f"no table {table} in {self.folder}: there are {', '.join(self.tables()) or 'none'}")
         return pandas.read_csv(path)
 
+    def rows(self, table: str) -> list[dict[str, Union[str, int, float]]]:
+        """A table of samples as a list: ``results.rows("tcp")[0]["rtt_us"]``. Times are in seconds."""
+        path = self.folder / f"{table}.csv"
+        if not path.is_file():
+            raise Ring3Error(f"no table {table} in {self.folder}: there are {', '.join(self.tables()) or 'none'}")
+        with path.open(newline="") as file:
+            return [{key: number(text) for key, text in row.items()} for row in csv.DictReader(file)]
+
+    def unexpected(self) -> str:
+        """Which processes did not end as expected, in one line; empty: none."""
+        return ", ".join(
+            f"{process['host']}: {process['process']} was to be `{process['expected']}` and is `{process['state']}`"
+            for process in self.summary["processes"]
+            if not process["ok"]
+        )
+
     def output(self, host: str, program: str) -> str:
         """Standard output of a host's programs whose file begins with this name."""
         found = sorted((self.folder / "hosts" / host).glob(f"{program}*.stdout"))
@@ -72,6 +101,9 @@ def simulate(
     if real_time:
         line.append("--real-time")
     done = subprocess.run(words([*line, file]), stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if done.returncode != 0 and (check or not (Path(data_directory) / "result.json").is_file()):
+    if done.returncode != 0 and not (Path(data_directory) / "result.json").is_file():
         raise _command.failure(done.stderr, done.returncode)
-    return Results(data_directory)
+    results = Results(data_directory)
+    if check and done.returncode != 0:
+        raise Ring3Error(f"{results.unexpected()}; its results are in {data_directory}")
+    return results

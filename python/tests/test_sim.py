@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Scenarios made by a program, in virtual time. What answers is a simulated host: its address is no other's."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+import ring3
+
+IMAGE = Path(os.environ.get("RING3", "bin/ring3")).parent / "ring3-sim.image"
+needs_image = pytest.mark.skipif(not IMAGE.is_file(), reason=f"no image of virtual time ({IMAGE}): make sim")
+
+#: Sends a byte and waits for one; says how long that took, in ms of virtual time.
+ASK = """
+import socket, time
+out = socket.create_connection(("server", 80))
+begin = time.monotonic()
+out.sendall(b"?")
+out.recv(1)
+print((time.monotonic() - begin) * 1000)
+"""
+ANSWER = """
+import socket
+door = socket.create_server(("", 80))
+stream, _ = door.accept()
+stream.recv(1)
+stream.sendall(b"!")
+"""
+
+
+def round_trip(delay, loss="0"):
+    scenario = ring3.Scenario("3 s", sample="500 ms")
+    scenario.link("client", "server", delay=f"{delay} ms", rate="100 Mbit", loss=loss)
+    scenario.process("server", "python3", "-c", ANSWER)
+    scenario.process("client", "python3", "-c", ASK, start="1 s")
+    return scenario
+
+
+def milliseconds(results):
+    return {"rtt": float(results.output("client", "python3"))}
+
+
+@needs_image
+def test_scenario_and_sweep(tmp_path):
+    points = [{"delay": 5}, {"delay": 20}, {"delay": 20, "seed": 7}]
+    done = ring3.sweep(round_trip, points, tmp_path / "sweep", jobs=2)
+    rows = done.rows(milliseconds)
+    assert [row["delay"] for row in rows] == [5, 20, 20]
+    # Virtual: two ways, and what the programs' calls cost.
+    assert 10 <= rows[0]["rtt"] < 10.5 and 40 <= rows[1]["rtt"] < 40.5
+    assert [run.results.summary["seed"] for run in done] == [1, 1, 7]
+    table = done[0].results.rows("interfaces")
+    assert {row["host"] for row in table} >= {"client", "server"}
+    assert all(isinstance(row["time"], float) and isinstance(row["rx_bytes"], int) for row in table)
+
+
+@needs_image
+def test_run_that_fails(tmp_path):
+    scenario = ring3.Scenario("1 s")
+    scenario.link("a", "b")
+    scenario.process("a", "sh", "-c", "exit 3")
+    with pytest.raises(ring3.Ring3Error, match="exited: 3"):
+        scenario.run(tmp_path / "one")
+    assert not scenario.run(tmp_path / "two", check=False).summary["ok"]
+    scenario.hosts["a"]["processes"][0]["expected_final_state"] = {"exited": 3}
+    assert scenario.run(tmp_path / "three").summary["ok"]
+
+
+def test_mistakes_are_named(tmp_path):
+    scenario = ring3.Scenario("1 s")
+    scenario.link("a", "b", rate="fast")
+    with pytest.raises(ring3.Ring3Error, match="rate"):
+        scenario.run(tmp_path / "out")

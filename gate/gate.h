@@ -8,7 +8,7 @@
  * It joins the node, maps the program beside itself and jumps to it with a
  * backstop armed (sud.c): every `syscall` instruction outside the gate and the
  * image raises SIGSYS, whose handler turns it into gate_syscall(). Sites that
- * trap often are rewritten (patch.c) into a jump to arch/x86_64/entry.S, which
+ * trap often are rewritten (patch.c) into a jump to entry/x86_64/entry.S, which
  * does the same in a few nanoseconds on a stack of the gate's own.
  *
  *   program --syscall--> SIGSYS handler ---+
@@ -236,7 +236,7 @@ long gate_fd_keep(int fd, int slot);
 long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
 
-/* ---- signals (signal.c) ---- */
+/* ---- signals (sigcall.c) ---- */
 
 /*
  * Around a call of the node that has a signal mask of its own (ppoll, pselect6,

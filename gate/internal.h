@@ -143,7 +143,6 @@ struct gate_state {
 	u64 counts[8];			/* enum gate_count */
 };
 extern struct gate_state gate;
-void signal_exec(bool begins);
 void gate_exe_note(int fd);
 extern char gate_exe[PROC_EXE_BYTES];		/* path of the running program; see gate_exe_path() */
 
@@ -160,7 +159,7 @@ static inline void count(enum gate_count c)
 	__atomic_fetch_add(&gate.counts[c], 1, __ATOMIC_RELAXED);
 }
 
-/* entry.S, copy.S, start.S, stubs.S */
+/* context.S, copy.S, entry.S, host.S, start.S, gate.lds */
 extern const char gate_exit_check[], gate_exit_end[], gate_trap_deliver[], gate_trap_redo[];
 extern const char gate_host_check[], gate_host_insn[], gate_host_abort[];
 extern const char gate_copy_start[], gate_copy_end[], gate_copy_fault[];
@@ -323,7 +322,6 @@ void seccomp_fork(enum gate_fork_phase phase);
 long seccomp_save(void);			/* before exec: 1 if there is something to restore */
 void seccomp_restore(void);
 
-/* call.c, sigcall.c */
 static inline bool is_restart(long ret)
 {
 	return ret == -ERESTARTSYS || ret == -ERESTARTNOINTR || ret == -ERESTARTNOHAND ||
@@ -334,14 +332,27 @@ static inline bool is_restart(long ret)
 void sud_arm(void);
 void sud_call(struct ucontext *uc);	/* handles the call that uc is at the end of */
 
-/* signal.c */
+/* call.c */
+struct exit_action gate_exit_work(struct gate_regs *r, long ret);
+struct exit_action gate_call(struct gate_regs *r);
+
+/* disposition.c */
 void signal_start(void);
 void signal_install(struct gate_sighand *sh);	/* all host dispositions from sh */
 void signal_share(struct gate_sighand *sh);	/* another process is about to have them in common with us */
-struct exit_action gate_exit_work(struct gate_regs *r, long ret);
-struct exit_action gate_call(struct gate_regs *r);
-/* Pending signals onto a context of the program. */
+void signal_exec(bool begins);			/* false: it has failed */
+
+/* noted.c */
+bool signal_pending(struct gate_tcb *tcb);	/* something to deliver? */
+bool signal_wants_restart(struct gate_tcb *tcb, long ret);
+u64 signal_block_all(void);			/* returns the mask before */
+void signal_set_mask(u64 mask);
+void signal_drain_node(void);			/* thread->sigq to the host */
+
+/* sigframe.c: pending signals onto a context of the program */
 void signal_deliver(struct ucontext *uc);
+
+/* signal.c */
 /* gate_resume() is about to go on in uc: true if it has to look again. */
 bool signal_late(struct ucontext *uc);
 /* The context was the program's when the first of them was noted in the gate: gives it the mask of that time. */
@@ -350,12 +361,9 @@ static inline void signal_mask_back(const struct gate_tcb *tcb, struct ucontext 
 	if (tcb->npending && tcb->saved_mask != ALL_BLOCKED)
 		uc->uc_sigmask = tcb->saved_mask;
 }
+
+/* oops.c */
 void oops_trace(const struct ucontext *uc);	/* says where the node's kernel was */
-bool signal_pending(struct gate_tcb *tcb);	/* something to deliver? */
-bool signal_wants_restart(struct gate_tcb *tcb, long ret);
-u64 signal_block_all(void);			/* returns the mask before */
-void signal_set_mask(u64 mask);
-void signal_drain_node(void);			/* thread->sigq to the host */
 
 /* sim.c: virtual time */
 struct clone_args;
@@ -400,7 +408,5 @@ const u64 *patch_stub_return_word(u64 stub, u32 *add);
 bool patch_cpuid(u64 addr, u64 stub);		/* cpuid.c's sites: jump to its stub */
 void patch_cpuid_undo(u64 addr, const u8 *code);
 void patch_threads(void);			/* the address space has a second thread now */
-
-/* exec.c */
 
 #endif /* GATE_INTERNAL_H */

@@ -26,7 +26,7 @@ static long no_such_call(struct gate_regs *r)
 
 #include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight[]: from calls.tbl */
 
-/* Locks are taken in this order and released in reverse. Then come those of process/thread.c: fork_hook(). */
+/* Locks are taken in this order and released in reverse. Then come those of process/fork.c: fork_hook(). */
 static void (*const forks[])(enum gate_fork_phase phase) = {
 	trace_fork, map_fork, ticket_fork, ep_fork, feed_fork, fd_fork, xfer_fork, helper_fork,
 };

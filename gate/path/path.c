@@ -164,111 +164,136 @@ static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
+/* /proc/PID/... and /proc/PID/task/TID/... */
+static u32 match_process(const struct part *part, u32 count, char *as, u32 size)
+{
+	char who[WHO_BYTES];
+	u32 own = whose_pid(&part[1], who), n = 2;
+	const char *folder;
+
+	if (!own)
+		return 0;
+	if (count >= 5 && is(&part[2], "task")) {
+		n = 4;
+		if (!whose_tid(&part[1], own, who))
+			return 0;
+	}
+	if (is(&part[n], "net")) {
+		gate_format(as, size, "%s/net", who);
+		return n + 1;
+	}
+	if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
+		gate_format(as, size, "%s/ns/net", who);
+		return n + 2;
+	}
+	folder = is(&part[n], "fd") ? "fd" : "fdinfo";
+	if (!is(&part[n], folder))
+		return 0;
+	if (own == 2 && part_is_node_fd(part, count, n + 1)) {
+		gate_format(as, size, "/proc/self/%s/%d", folder, number(&part[n + 1]));
+		return n + 2;
+	}
+	if (own == 1 && count > n + 1 && number(&part[n + 1]) >= 0 &&
+	    proc_fd_is_node(number(&part[1]), number(&part[n + 1]))) {
+		gate_format(as, size, "/proc/%d/%s/%d", number(&part[1]), folder, number(&part[n + 1]));
+		return n + 2;
+	}
+	return 0;
+}
+
+static u32 match_proc(const struct part *part, u32 count, char *as, u32 size)
+{
+	u32 n;
+
+	if (unlikely(sim_on())) {
+		n = match_machine(part, count, as, size);
+		if (n)
+			return n;
+	}
+	if (is(&part[1], "net")) {
+		gate_format(as, size, "/proc/net");
+		return 2;
+	}
+	if (count < 3)
+		return 0;
+	if (is(&part[1], "sys")) {
+		gate_format(as, size, "/proc/sys/net");
+		return is(&part[2], "net") ? 3 : 0;
+	}
+	return match_process(part, count, as, size);
+}
+
+static u32 match_sys(const struct part *part, u32 count, char *as, u32 size)
+{
+	if (count >= 3 && is(&part[1], "class") && is(&part[2], "net")) {
+		gate_format(as, size, "/sys/class/net");
+		return 3;
+	}
+	if (count >= 4 && is(&part[1], "devices") && is(&part[2], "virtual") && is(&part[3], "net")) {
+		gate_format(as, size, "/sys/devices/virtual/net");
+		return 4;
+	}
+	if (count > 3 && is(&part[1], "fs") && is(&part[2], "cgroup"))
+		return match_vrf(part, count, 3, as, size);
+	return 0;
+}
+
+static u32 match_dev(const struct part *part, u32 count, char *as, u32 size)
+{
+	static const char *const links[] = { "stdin", "stdout", "stderr" };	/* of the host's /dev, to /proc/self/fd/0, 1, 2 */
+	u32 i;
+
+	if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
+		gate_format(as, size, "/dev/net/tun");
+		return 3;
+	}
+	if (sim_on() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
+		gate_format(as, size, "/dev/urandom");
+		return 2;
+	}
+	if (is(&part[1], "fd") && part_is_node_fd(part, count, 2)) {
+		gate_format(as, size, "/proc/self/fd/%d", number(&part[2]));
+		return 3;
+	}
+	for (i = 0; i < ARRAY_SIZE(links); i++) {
+		if (is(&part[1], links[i]) && fd_is_node(i)) {
+			gate_format(as, size, "/proc/self/fd/%d", i);
+			return 2;
+		}
+	}
+	return 0;
+}
+
 /*
  * How many of these parts are a prefix of ours (0: none), and in `as` what the
  * node calls it.
  */
 static u32 match(const struct part *part, u32 count, char *as, u32 size)
 {
-	char who[WHO_BYTES];
-	u32 own, n = 2;
+	u32 n = 0;		/* parts before what is in /run */
 
 	if (count < 2)
 		return 0;
-	if (is(&part[0], "proc")) {
-		if (unlikely(sim_on())) {
-			own = match_machine(part, count, as, size);
-			if (own)
-				return own;
-		}
-		if (is(&part[1], "net")) {
-			gate_format(as, size, "/proc/net");
-			return 2;
-		}
-		if (count < 3)
-			return 0;
-		if (is(&part[1], "sys")) {
-			gate_format(as, size, "/proc/sys/net");
-			return is(&part[2], "net") ? 3 : 0;
-		}
-		own = whose_pid(&part[1], who);
-		if (!own)
-			return 0;
-		if (count >= 5 && is(&part[2], "task")) {
-			n = 4;
-			if (!whose_tid(&part[1], own, who))
-				return 0;
-		}
-		if (is(&part[n], "net")) {
-			gate_format(as, size, "%s/net", who);
-			return n + 1;
-		}
-		if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
-			gate_format(as, size, "%s/ns/net", who);
-			return n + 2;
-		}
-		if (own == 2 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
-		    part_is_node_fd(part, count, n + 1)) {
-			gate_format(as, size, "/proc/self/%s/%d",
-				    is(&part[n], "fd") ? "fd" : "fdinfo", number(&part[n + 1]));
-			return n + 2;
-		}
-		if (own == 1 && count > n + 1 && (is(&part[n], "fd") || is(&part[n], "fdinfo")) &&
-		    number(&part[n + 1]) >= 0 &&
-		    proc_fd_is_node(number(&part[1]), number(&part[n + 1]))) {
-			gate_format(as, size, "/proc/%d/%s/%d", number(&part[1]),
-				    is(&part[n], "fd") ? "fd" : "fdinfo", number(&part[n + 1]));
-			return n + 2;
-		}
-		return 0;
-	}
-	if (is(&part[0], "sys")) {
-		if (count >= 3 && is(&part[1], "class") && is(&part[2], "net")) {
-			gate_format(as, size, "/sys/class/net");
-			return 3;
-		}
-		if (count >= 4 && is(&part[1], "devices") && is(&part[2], "virtual") &&
-		    is(&part[3], "net")) {
-			gate_format(as, size, "/sys/devices/virtual/net");
-			return 4;
-		}
-		if (count > 3 && is(&part[1], "fs") && is(&part[2], "cgroup"))
-			return match_vrf(part, count, 3, as, size);
-		return 0;
-	}
+	if (is(&part[0], "proc"))
+		return match_proc(part, count, as, size);
+	if (is(&part[0], "sys"))
+		return match_sys(part, count, as, size);
 	if (is(&part[0], "etc"))
 		return match_etc(part, count, as, size);
-	if (is(&part[0], "run") && is(&part[1], "cgroup2"))
-		return match_vrf(part, count, 2, as, size);
-	if (is(&part[0], "var") && is(&part[1], "run") && count > 2 && is(&part[2], "cgroup2"))
-		return match_vrf(part, count, 3, as, size);
-	/* Names of network namespaces (ip-netns(8)); /var/run is a link to /run. */
-	if ((is(&part[0], "run") && is(&part[1], "netns")) ||
-	    (count >= 3 && is(&part[0], "var") && is(&part[1], "run") && is(&part[2], "netns"))) {
+	if (is(&part[0], "dev"))
+		return match_dev(part, count, as, size);
+	if (is(&part[0], "run"))
+		n = 1;
+	else if (is(&part[0], "var") && is(&part[1], "run"))	/* a link to /run */
+		n = 2;
+	if (!n || count <= n)
+		return 0;
+	if (is(&part[n], "cgroup2"))
+		return match_vrf(part, count, n + 1, as, size);
+	/* Names of network namespaces (ip-netns(8)). */
+	if (is(&part[n], "netns")) {
 		gate_format(as, size, "/run/netns");
-		return is(&part[0], "run") ? 2 : 3;
-	}
-	if (is(&part[0], "dev") && count >= 2) {
-		if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
-			gate_format(as, size, "/dev/net/tun");
-			return 3;
-		}
-		if (sim_on() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
-			gate_format(as, size, "/dev/urandom");
-			return 2;
-		}
-		if (is(&part[1], "fd") && part_is_node_fd(part, count, 2)) {
-			gate_format(as, size, "/proc/self/fd/%d", number(&part[2]));
-			return 3;
-		}
-		/* Links of the host's /dev to /proc/self/fd/0, 1, 2. */
-		if ((is(&part[1], "stdin") && fd_is_node(0)) ||
-		    (is(&part[1], "stdout") && fd_is_node(1)) ||
-		    (is(&part[1], "stderr") && fd_is_node(2))) {
-			gate_format(as, size, "/proc/self/fd/%d",
-				    part[1].s[3] == 'i' ? 0 : part[1].s[3] == 'o' ? 1 : 2);
-			return 2;
-		}
+		return n + 1;
 	}
 	return 0;
 }

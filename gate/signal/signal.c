@@ -36,7 +36,7 @@
 #define GENERAL_PROTECTION	13
 #define EFLAGS_AC	(1UL << 18)
 
-extern const char gate_on_stop[], gate_on_stop_noted[];	/* signal.S */
+extern const char gate_on_stop[], gate_on_stop_noted[];	/* context.S */
 void on_signal(int sig, siginfo_t *info, struct ucontext *uc);
 
 static bool in(u64 rip, const char *start, const char *end)

@@ -81,7 +81,7 @@ void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
 typedef void (*host_handler)(int sig, siginfo_t *info, struct ucontext *uc);
 extern const struct host_handlers {
 	host_handler signal, sigsys, fault;
-	const char *stop, *stop_noted;		/* signal.S: a stop signal that the program has no handler for */
+	const char *stop, *stop_noted;		/* context.S: a stop signal that the program has no handler for */
 	void (*restorer)(void);
 } host_handlers;
 

@@ -124,6 +124,61 @@ static void usage(void)
 	gate_die(125, "usage: RING3_NODE=SOCKET ring3-gate [--] PROGRAM [ARGS...]; people use `ring3 run' or `ring3 exec'");
 }
 
+/* What the gate before an exec has left: the variable of exec.c. */
+struct left {
+	u64 thread, filters, links;
+	u64 lent;		/* the program's file has an ordinary number: this one */
+};
+
+static void begin_after_exec(struct program *p, char **envp, const char *after, struct left *left)
+{
+	left->thread = gate_strtou(after, 16, &after);
+	fds_start(gate_strtou(after + 1, 16, &after));
+	left->filters = gate_strtou(after + 1, 16, &after);
+	left->links = gate_strtou(after + 1, 16, &after);
+	left->lent = gate_strtou(after + 1, 16, &after);
+	env_remove(envp, "RING3_EXEC");
+	p->path = p->execfn = after + 1;
+	p->fd = left->lent ? (int)left->lent : gate_fd(GATE_FD_PROGRAM);
+}
+
+static void begin_fresh(struct program *p, char **envp)
+{
+#ifndef GATE_NO_NODE
+	if (env_value(envp, RING3_ENV_ADOPT))
+		gate_adopt(env_value(envp, RING3_ENV_NODE), env_value(envp, RING3_ENV_ADOPT));
+#endif
+	if (p->argc > 1 && !strcmp(p->argv[1], "--"))
+		p->argc--, p->argv++;
+	p->argc--, p->argv++;
+	if (p->argc < 1)
+		usage();
+	fds_start(0);
+	fresh_program(p, envp);
+}
+
+/* The program's file goes to its reserved number, if there is room for that. */
+static void program_keep(struct program *p, struct left *left)
+{
+	struct stat st;
+	long ret;
+
+	if (left->lent)
+		left->lent = p->fd;		/* a script's interpreter may have another number */
+	if (p->fd != gate_fd(GATE_FD_PROGRAM)) {
+		ret = gate_fd_keep(p->fd, GATE_FD_PROGRAM);
+		if (ret < 0 && !left->lent)
+			gate_die(125, "cannot keep the program's file open (error %ld)", -ret);
+		left->lent = ret < 0 ? left->lent : 0;
+		p->fd = ret < 0 ? p->fd : ret;
+	}
+	gate.asked = p->path;
+	if (!host_syscall2(__NR_fstat, p->fd, (long)&st)) {
+		gate.exe_dev = st.st_dev;
+		gate.exe_ino = st.st_ino;
+	}
+}
+
 void gate_start(u64 *sp)
 {
 	struct program p = { .argc = sp[0], .argv = (char **)(sp + 1) };
@@ -132,8 +187,8 @@ void gate_start(u64 *sp)
 	struct ring3_thread *t;
 	struct gate_tcb *tcb;
 	char why[WHY_BYTES];
-	u64 *auxv, thread = 0, filters = 0, links = 0, lent = 0;
-	struct stat st;
+	struct left left = { 0 };
+	u64 *auxv;
 	long ret;
 
 	for (auxv = (u64 *)envp; *auxv; auxv++)
@@ -141,52 +196,19 @@ void gate_start(u64 *sp)
 	auxv++;
 	gate_debug = env_value(envp, "RING3_GATE_DEBUG");
 	gate.threads = 1;
-	if (after) {
-		thread = gate_strtou(after, 16, &after);
-		fds_start(gate_strtou(after + 1, 16, &after));
-		filters = gate_strtou(after + 1, 16, &after);
-		links = gate_strtou(after + 1, 16, &after);
-		lent = gate_strtou(after + 1, 16, &after);
-		env_remove(envp, "RING3_EXEC");
-		p.path = p.execfn = after + 1;
-		p.fd = lent ? (int)lent : gate_fd(GATE_FD_PROGRAM);
-	} else {
-#ifndef GATE_NO_NODE
-		if (env_value(envp, RING3_ENV_ADOPT))
-			gate_adopt(env_value(envp, RING3_ENV_NODE), env_value(envp, RING3_ENV_ADOPT));
-#endif
-		if (p.argc > 1 && !strcmp(p.argv[1], "--"))
-			p.argc--, p.argv++;
-		p.argc--, p.argv++;
-		if (p.argc < 1)
-			usage();
-		fds_start(0);
-		fresh_program(&p, envp);
-	}
+	if (after)
+		begin_after_exec(&p, envp, after, &left);
+	else
+		begin_fresh(&p, envp);
 	ret = program_resolve(&p, after, why);	/* gate_execve() has probed it */
 	if (ret)
 		cannot_run(p.path, ret, why);
-	if (lent)
-		lent = p.fd;		/* a script's interpreter may have another number */
-	if (p.fd != gate_fd(GATE_FD_PROGRAM)) {
-		ret = gate_fd_keep(p.fd, GATE_FD_PROGRAM);
-		if (ret < 0 && !lent)
-			gate_die(125, "cannot keep the program's file open (error %ld)", -ret);
-		lent = ret < 0 ? lent : 0;
-		p.fd = ret < 0 ? p.fd : ret;
-	}
-	gate.asked = p.path;
-	if (!host_syscall2(__NR_fstat, p.fd, (long)&st)) {
-		gate.exe_dev = st.st_dev;
-		gate.exe_ino = st.st_ino;
-	}
-
+	program_keep(&p, &left);
 #ifdef GATE_NO_NODE
 	t = null_thread_new();
-	(void)thread, (void)links;
 #else
 	if (after)
-		t = node_inherit(thread, links);
+		t = node_inherit(left.thread, left.links);
 	else
 		t = node_join(env_value(envp, RING3_ENV_NODE), RING3_JOIN_MAGIC);
 #endif
@@ -209,13 +231,13 @@ void gate_start(u64 *sp)
 		image_call0(RING3_NR_EXEC);
 		cred_of_file(p.fd);
 	}
-	if (filters)
+	if (left.filters)
 		seccomp_restore();
 	gate_life.start(!after);
 	program_map(&p);
-	if (lent) {
-		gate_exe_note(lent);
-		host_syscall1(__NR_close, lent);
+	if (left.lent) {
+		gate_exe_note(left.lent);
+		host_syscall1(__NR_close, left.lent);
 	}
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);

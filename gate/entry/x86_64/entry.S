@@ -11,7 +11,7 @@
 
 	.text
 
-/* The pushes make a struct gate_regs of which the upper part lies ready above the stack (thread.c). */
+/* The pushes make a struct gate_regs of which the upper part lies ready above the stack (area.c). */
 .macro PUSH_REGS
 	pushq	%r9
 	pushq	%r8

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * start.S - entering and leaving contexts
+ * start.S - the first instructions of the gate, and of the program
  */
 #include "asm_defs.h"
-#include <asm/prctl.h>
-#include <asm/unistd.h>
 
 	.text
 
@@ -50,102 +48,6 @@ gate_jump:
 	int3
 gate_jump_stop:
 	jmpq	*%gs:GATE_WORD(WORD_RESUME)
-
-/* The restorer of the gate's own handlers. */
-	.globl	gate_restorer
-	.hidden	gate_restorer
-	.balign	16
-	nop				/* unwinders look at the byte before */
-gate_restorer:
-	movq	%rsp, %rdi
-
-/*
- * void gate_resume(struct ucontext *): goes on in that context, with what is noted for it until the last
- * instruction: a handler that finds the thread behind gate_resume_check moves it back there
- * (signal.c). Whatever is in r12 and r13 is over.
- */
-	.globl	gate_resume, gate_resume_check, gate_resume_insn
-	.hidden	gate_resume, gate_resume_check, gate_resume_insn
-gate_resume:
-	movq	%rsp, %r12
-	andq	$-16, %r12
-	movq	%rdi, %r13
-gate_resume_check:
-	cmpl	$0, %gs:THREAD_SIGPENDING
-	jne	2f
-1:	movq	%r13, %rsp
-	movl	$__NR_rt_sigreturn, %eax
-gate_resume_insn:
-	syscall
-	hlt
-2:	movq	%r12, %rsp
-	movq	%r13, %rdi
-	callq	signal_late
-	testl	%eax, %eax
-	jnz	gate_resume_check
-	jmp	1b
-
-/*
- * long gate_clone_raw(nr, a0, a1, a2, a3, a4, void *child, struct ring3_thread *t): a clone
- * whose child has the thread block t. It has a stack of its own (named in the arguments)
- * and starts in gate_child_start(child); without one (child = NULL) it returns 0 from here as well, and then the
- * clone is not begun while a signal is noted, of which the child would have a copy: -ERESTARTNOINTR. Between
- * gate_clone_born and gate_clone_known the child has its parent's GS: see signal.c.
- */
-	.globl	gate_clone_raw, gate_clone_check, gate_clone_insn, gate_clone_abort
-	.globl	gate_clone_born, gate_clone_known
-	.hidden	gate_clone_raw, gate_clone_check, gate_clone_insn, gate_clone_abort
-	.hidden	gate_clone_born, gate_clone_known
-gate_clone_raw:
-	pushq	%rbx
-	pushq	%r12
-	movq	24(%rsp), %rbx
-	movq	32(%rsp), %r12
-	movq	%rdi, %rax
-	movq	%rsi, %rdi
-	movq	%rdx, %rsi
-	movq	%rcx, %rdx
-	movq	%r8, %r10
-	movq	%r9, %r8
-	testq	%rbx, %rbx
-	jnz	gate_clone_insn
-gate_clone_check:
-	cmpl	$0, %gs:THREAD_SIGPENDING
-	jne	gate_clone_abort
-gate_clone_insn:
-	syscall
-gate_clone_born:			/* if rax is 0 */
-	testq	%rax, %rax
-	jnz	1f
-	movl	$ARCH_SET_GS, %edi
-	movq	%r12, %rsi
-	movl	$__NR_arch_prctl, %eax
-	syscall
-gate_clone_known:
-	xorl	%eax, %eax
-	testq	%rbx, %rbx
-	jz	1f
-	xorl	%ebp, %ebp
-	movq	%rbx, %rdi
-	callq	gate_child_start
-	hlt
-gate_clone_abort:
-	movq	$-513, %rax
-1:	popq	%r12
-	popq	%rbx
-	ret
-
-/*
- * void gate_exit_raw(int code, u32 *busy): gives the stack back and ends the thread
- * without touching memory after that. Signals are blocked.
- */
-	.globl	gate_exit_raw
-	.hidden	gate_exit_raw
-gate_exit_raw:
-	movl	$__NR_exit, %eax
-	movl	$0, (%rsi)
-	syscall
-	hlt
 
 	.data
 	.balign	8

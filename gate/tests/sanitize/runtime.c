@@ -179,7 +179,7 @@ void __asan_handle_no_return(void)
 	forget_frames(sp, sp + ALTSTACK_BYTES);
 }
 
-/* Stacks are pooled (thread.c), and who exits or is replaced by an exec leaves its frames. */
+/* Stacks are pooled (area.c), and who exits or is replaced by an exec leaves its frames. */
 void __wrap_gate_child_start(void *child)
 {
 	u64 top = (u64)child + sizeof(struct gate_regs) + GATE_PAGE;

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * clone.c - new threads and processes
+ *
+ * A new thread or vfork child shares our memory, so it starts on its own area, with a copy of
+ * the program's context made beforehand. A fork child (fork.c) has a copy of everything and
+ * simply returns from the same call. In both, the image is asked for the task first,
+ * and GS, the backstop and the thread block's tid are set before a signal can come. Those that
+ * the host never blocks (SIG_FORCED) are put off where one comes before GS (signal_newborn()).
+ */
+#include "process/clone.h"
+#include <linux/prctl.h>
+
+#define CLONE_IMAGE	(CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_THREAD | \
+			 CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWUSER)
+
+struct child {
+	struct ring3_thread *thread;
+	struct gate_tcb *tcb;
+	struct ucontext *uc;
+	u64 flags;
+	u64 numbers;		/* gate_life.numbers() before the image made its task */
+	u64 wanted;		/* where the program wants its number, or 0: see own_parent_tid() */
+};
+
+/* A copy of the program's context, with its FP state, at the top of the child's altstack. */
+static struct ucontext *context_copy(const struct ucontext *from, struct gate_tcb *tcb)
+{
+	const char *fp = (const char *)from->uc_mcontext.fpstate;
+	u64 at = (u64)tcb->altstack + ALTSTACK_BYTES;
+	struct ucontext *uc;
+	u64 size = 0;
+
+	if (fp)
+		size = *(u32 *)(fp + 464) == FP_XSTATE_MAGIC1 ? *(u32 *)(fp + 468) : 512;
+	at = (at - size) & ~63UL;
+	uc = (struct ucontext *)((at - sizeof(*uc)) & ~15UL);
+	*uc = *from;
+	if (fp) {
+		memcpy((void *)at, fp, size);
+		uc->uc_mcontext.fpstate = (void *)at;
+	}
+	uc->uc_stack = tcb_altstack(tcb);
+	uc->uc_sigmask &= ~SIG_FORCED;
+	uc->uc_mcontext.rax = 0;
+	uc->uc_mcontext.rcx = uc->uc_mcontext.rip;
+	return uc;
+}
+
+/* CLONE_PARENT_SETTID's word. As Linux: what can't be written is not. */
+static void put_tid(u64 wanted, s32 tid)
+{
+	if (unlikely(wanted))
+		gate_copy_out((void *)wanted, &tid, sizeof(tid));
+}
+
+/* A child that shares our memory starts here, on its gate stack, all signals blocked. */
+void gate_child_start(void *arg)
+{
+	struct child *child = arg;
+	struct ring3_thread *t = child->thread;
+	struct ucontext *uc = child->uc;
+
+	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
+	sim_turn();
+	signal_block_all();		/* those that have been put off come now: signal_newborn() */
+	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	stop_park();
+	if (!(child->flags & CLONE_THREAD)) {
+		proc_started(t);
+		limits_forked();
+	}
+	put_tid(child->wanted, t->tid);
+	if (child->flags & CLONE_CLEAR_SIGHAND)
+		clear_sighand(child->tcb->sighand);
+	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
+		gate_life.inherit(child->numbers);
+	if (!(child->flags & CLONE_VFORK))
+		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
+	sud_arm();
+	stop_park();
+	gate_resume(uc);
+}
+
+/* The child's handlers: its creator's, or a copy, which *copy is then. False: no memory. */
+static bool sighand_for(const struct clone *c, struct gate_tcb *ctcb, struct gate_sighand **copy)
+{
+	struct gate_sighand *ours = gate_tcb()->sighand, *sh;
+
+	ctcb->sighand = ours;
+	if (c->flags & CLONE_SIGHAND)
+		return true;
+	sh = gate_alloc(sizeof(*sh));
+	if (!sh)
+		return false;
+	*sh = *ours;
+	sh->lock.word = 0;
+	ctcb->sighand = *copy = sh;
+	return true;
+}
+
+/* Fills in the child's area; returns what gate_child_start() gets. That lies on the child's gate stack, since ours moves on. */
+static struct child *child_prepare(struct clone *c, struct gate_tcb *ctcb)
+{
+	struct child *there = (struct child *)((u64)(ctcb->stack_top - sizeof(*there)) & ~15UL);
+	struct gate_tcb *tcb = gate_tcb();
+	struct ring3_thread *t = c->thread;
+
+	*there = (struct child){ .thread = t, .tcb = ctcb, .flags = c->flags, .numbers = c->numbers,
+				 .wanted = c->wanted, .uc = context_copy(c->r->uctx, ctcb) };
+	if (c->stack)
+		there->uc->uc_mcontext.rsp = c->stack;
+	ctcb->forced_mask = tcb->forced_mask;
+	ctcb->borrowed = !(c->flags & CLONE_THREAD);
+	ctcb->lent = !!(c->flags & CLONE_VFORK);
+	ctcb->child_set_tid = tcb->child_set_tid;
+	ctcb->child_clear_tid = tcb->child_clear_tid;
+	seccomp_inherit(ctcb, tcb);
+	if (c->flags & CLONE_VFORK)
+		ctcb->alt = tcb->alt;
+	if (c->nr == __NR_clone3) {
+		c->req.args.stack = page_start(there) - GATE_PAGE;
+		c->req.args.stack_size = (u64)there - c->req.args.stack;
+	} else {
+		c->a[1] = (long)there;
+	}
+	memset(t->gate, 0, sizeof(t->gate));
+	thread_words(t, ctcb);
+	if (gate.sim && (c->flags & CLONE_VFORK))
+		WRITE_ONCE(t->gate[WORD_VFORK], gate_thread()->tid);
+	return there;
+}
+
+static long clone_shared(struct clone *c)
+{
+	struct gate_tcb *tcb = gate_tcb(), *ctcb;
+	struct ring3_thread *t = c->thread;
+	struct gate_sighand *sh = NULL;
+	struct child *there;
+	u64 mask;
+	long ret;
+
+	ctcb = tcb_new(t, c->flags & CLONE_THREAD ? tcb->process :
+			  __atomic_add_fetch(&gate.processes, 1, __ATOMIC_SEQ_CST));
+	if (!ctcb) {
+		task_undo(t);
+		return -EAGAIN;
+	}
+	if (!sighand_for(c, ctcb, &sh)) {
+		task_undo(t);
+		tcb_free(ctcb);
+		return -ENOMEM;
+	}
+	there = child_prepare(c, ctcb);
+	stop_park();
+	if (c->flags & CLONE_VFORK)
+		WRITE_ONCE(tcb->parked, 1);	/* until then we are in the host */
+	patch_threads();
+	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
+	mask = signal_block_all();
+	ret = clone_raw(c, there);
+	WRITE_ONCE(tcb->parked, 0);
+	if (ret > 0 && gate.sim) {
+		sim_begin(t, ret);
+		if (c->flags & CLONE_VFORK)
+			sim_vfork_wait(t, ret, gate_thread()->tid);
+	}
+	if (ret < 0) {
+		task_undo(t);
+		tcb_free(ctcb);
+		gate_free(sh);
+		__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
+	} else if (c->flags & CLONE_VFORK) {
+		/* The child has gone its own way: exec or exit. */
+		if (ctcb->scratch)
+			gate_pages_free(ctcb->scratch, ctcb->scratch_size);
+		if (__atomic_exchange_n(&ctcb->busy, 0, __ATOMIC_SEQ_CST))
+			__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
+		gate_free(sh);
+	}
+	signal_set_mask(mask);
+	return ret;
+}
+
+/*
+ * A new process's pid has to be in its ring3_proc before it runs (and may die): by then
+ * the host has stored CLONE_PARENT_SETTID's word, so that is pointed there. Returns where
+ * the program wanted it, to be filled in later (put_tid()), or 0.
+ */
+static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, bool legacy)
+{
+	u64 wanted = *flags & CLONE_PARENT_SETTID ? *parent_tid : 0;
+
+	if (*flags & CLONE_THREAD)
+		return 0;
+	if (legacy && (*flags & CLONE_PIDFD)) {
+		/* The same argument is the pidfd's address, and there is no clone3() here: the child says it. */
+		WRITE_ONCE(proc_of(t)->creator, 0);
+		return 0;
+	}
+	*flags |= CLONE_PARENT_SETTID;
+	*parent_tid = (u64)&proc_of(t)->pid;
+	return wanted;
+}
+
+/*
+ * clone() has one argument for the pidfd's address and for CLONE_PARENT_SETTID's, which we need (own_parent_tid()): so it
+ * becomes a clone3(). Not where that would make something work that Linux refuses, nor where the host's is out of
+ * reach (a container's filter). In virtual time each is one: it has the number, see sim_clone_number().
+ */
+static bool clone_anew(struct clone *c)
+{
+	struct clone_args *args = &c->req.args;
+	u64 flags = (u32)c->flags;
+	bool pidfd = flags & CLONE_PIDFD;
+
+	if (likely(!pidfd && !gate.sim) ||
+	    (flags & CLONE_DETACHED) || (pidfd && (flags & (CLONE_PARENT_SETTID | CLONE_THREAD))) ||
+	    host_syscall2(__NR_clone3, 0, 0) == -ENOSYS)
+		return false;
+	args->flags = flags & ~(u64)CSIGNAL;
+	if (pidfd)
+		args->pidfd = c->a[2];
+	else
+		args->parent_tid = c->a[2];
+	args->child_tid = c->a[3];
+	/* Who has its parent's parent tells of its end by the signal that the parent has. */
+	args->exit_signal = flags & CLONE_PARENT ? 0 : flags & CSIGNAL;
+	args->tls = c->a[4];
+	return true;
+}
+
+/* Processes have handlers in common among their gates only, see disposition.c. What Linux refuses is left to it. */
+static u64 host_flags(u64 flags)
+{
+	u64 those;
+
+	if (gate.sim)
+		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* who waits, and is told of the end, waits in the node */
+	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)
+		flags &= ~(u64)CLONE_VFORK;	/* see vfork_wait() */
+	those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
+
+	if (likely(those != (CLONE_VM | CLONE_SIGHAND)))
+		return flags;
+	signal_share(gate_tcb()->sighand);
+	return flags & ~(u64)CLONE_SIGHAND;
+}
+
+/* What the program asks for; 0 or an error. */
+static long clone_read(struct clone *c, struct gate_regs *r)
+{
+	*c = (struct clone){
+		.r = r, .nr = __NR_clone, .size = sizeof(c->req.args),
+		.a = { r->a[0], r->a[1], r->a[2], r->a[3], r->a[4] },
+	};
+	switch (r->nr) {
+	case __NR_fork:
+	case __NR_vfork:
+		c->flags = SIGCHLD | (r->nr == __NR_vfork ? CLONE_VM | CLONE_VFORK : 0);
+		c->a[1] = c->a[2] = c->a[3] = c->a[4] = 0;
+		if (gate.sim && clone_anew(c))
+			c->nr = __NR_clone3;
+		break;
+	case __NR_clone:
+		c->flags = (u32)r->a[0];
+		c->stack = r->a[1];
+		c->a[1] = 0;
+		if (clone_anew(c))
+			c->nr = __NR_clone3;
+		break;
+	default:
+		c->nr = __NR_clone3;
+		c->size = r->a[1];
+		if (c->size < CLONE_ARGS_SIZE_VER0)
+			return -EINVAL;
+		if (c->size > sizeof(c->req))
+			return -E2BIG;
+		if (gate_copy_in(&c->req, (void *)r->a[0], c->size))
+			return -EFAULT;
+		c->flags = c->req.args.flags;
+		if (!c->req.args.stack != !c->req.args.stack_size)
+			return -EINVAL;
+		c->stack = c->req.args.stack ? c->req.args.stack + c->req.args.stack_size : 0;
+		c->req.args.stack = c->req.args.stack_size = 0;
+	}
+	return (c->flags & CLONE_THREAD) && !(c->flags & CLONE_VM) ? -EINVAL : 0;
+}
+
+/* Fork and vfork are clone with flags that we add to. */
+static void clone_for_host(struct clone *c)
+{
+	bool asked_anew = c->r->nr == __NR_clone3;
+
+	c->flags &= ~(u64)CLONE_NEWNET;		/* a network is the node's business alone (ns.c) */
+	c->flags = sim_clone(gate_tcb(), c->flags, asked_anew ? c->req.args.child_tid : (u64)c->a[3]);
+	if (c->nr == __NR_clone3) {
+		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->req.args.parent_tid, false);
+		if (gate.sim)
+			c->req.args.exit_signal = 0;
+		c->req.args.flags = host_flags(c->flags) & ~(asked_anew ? 0 : (u64)CSIGNAL);
+		if (gate.sim)
+			sim_clone_number(&c->req.args, &c->size, c->thread, &c->number);
+		c->a[0] = (long)&c->req;
+		c->a[1] = c->size;
+	} else {
+		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->a[2], true);
+		c->a[0] = host_flags(c->flags);
+	}
+}
+
+long gate_clone(struct gate_regs *r)
+{
+	struct clone c;
+	long ret = clone_read(&c, r);
+
+	if (ret)
+		return ret;
+	if (gate_life.refuses_ns(c.flags))
+		return -EPERM;
+	if ((c.flags & CLONE_FILES) && !(c.flags & CLONE_THREAD))
+		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
+	if (!(c.flags & CLONE_THREAD))
+		gate_life.shared();
+	c.stamp = gate_life.stamp();
+	c.numbers = gate_life.numbers();
+	ret = image_call2(RING3_NR_CLONE, c.flags & CLONE_IMAGE, 0);
+	if (HOST_IS_ERR(ret))
+		return ret;
+	c.thread = (struct ring3_thread *)ret;
+	if (!(c.flags & CLONE_THREAD))
+		limits_fork(proc_of(c.thread));
+	clone_for_host(&c);
+	ret = c.flags & CLONE_VM ? clone_shared(&c) : clone_fork(&c);
+	/* A child that has our memory has done so; what one that we waited for has put there since stays. */
+	if (ret > 0 && (c.flags & (CLONE_VM | CLONE_VFORK)) != (CLONE_VM | CLONE_VFORK))
+		put_tid(c.wanted, ret);
+	/* If we are killed before we get here, the keeper looks because of that. */
+	if (ret > 0 && !(c.flags & CLONE_THREAD))
+		procs_changed();
+	return ret;
+}

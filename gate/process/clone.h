@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * clone.h - what clone.c, fork.c and thread.c share
+ */
+#ifndef GATE_CLONE_H
+#define GATE_CLONE_H
+
+#include "internal.h"
+#include <linux/sched.h>
+
+#ifndef CLONE_CLEAR_SIGHAND
+#define CLONE_CLEAR_SIGHAND	0x100000000ULL
+#endif
+
+/* struct clone_args with room for what later kernels add. */
+struct clone_request {
+	struct clone_args args;
+	u64 more[4];
+};
+
+/* A call that makes a thread or process, on its way. */
+struct clone {
+	struct gate_regs *r;		/* as the program made it */
+	u64 flags;
+	u64 stack;			/* the child's, or 0: that of its parent */
+	struct ring3_thread *thread;	/* the child's block, which the image has made */
+	long nr;			/* as the host gets it: clone or clone3 ... */
+	long a[5];
+	struct clone_request req;	/* ... whose argument this is, */
+	size_t size;			/* so long */
+	s32 number;			/* in virtual time: the child's, see sim_clone_number() */
+	u64 wanted;			/* where the program wants the child's number, or 0: see own_parent_tid() */
+	u64 numbers;			/* gate_life.numbers() and .stamp() before the image made the task */
+	u32 stamp;
+};
+
+/* To the host: the child starts at gate_child_start(child), or returns 0 from here where that is NULL. */
+static inline long clone_raw(struct clone *c, void *child)
+{
+	long ret;
+
+	do
+		ret = gate_clone_raw(c->nr, c->a[0], c->a[1], c->a[2], c->a[3], c->a[4], child, c->thread);
+	while (unlikely(ret < 0) && c->nr == __NR_clone3 && sim_clone_again(&c->req.args, ret));
+	return ret;
+}
+
+/* fork.c */
+long clone_fork(struct clone *c);	/* a child with memory of its own */
+
+/* thread.c */
+static inline struct ring3_proc *proc_of(struct ring3_thread *t)
+{
+	return (struct ring3_proc *)t->proc;
+}
+void thread_words(struct ring3_thread *t, struct gate_tcb *tcb);
+void procs_changed(void);
+bool proc_started(struct ring3_thread *t);
+void proc_number(void);
+void clear_sighand(struct gate_sighand *sh);
+void task_undo(struct ring3_thread *t);
+void number_child(struct ring3_thread *t);
+
+#endif /* GATE_CLONE_H */

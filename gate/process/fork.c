@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * fork.c - a child with memory of its own
+ *
+ * It has a copy of everything and returns from the same call. All locks are held meanwhile, so that the copy is
+ * consistent; the image has made the child's task before.
+ */
+#include "process/clone.h"
+#include "tuning.h"
+#include <linux/futex.h>
+#include <linux/wait.h>
+
+static void fork_hook(enum gate_fork_phase phase)
+{
+	struct gate_mutex *sighand = &gate_tcb()->sighand->lock;
+
+	if (phase == GATE_FORK_PREPARE) {
+		gate_life.fork(phase);
+		seccomp_fork(phase);
+		gate_lock(sighand);	/* others deliver signals by it */
+		areas_fork(phase);
+		gate_lock(&gate_patch_lock);
+		gate_lock(&gate_heap_lock);
+		return;
+	}
+	gate_unlock(&gate_heap_lock);
+	gate_unlock(&gate_patch_lock);
+	areas_fork(phase);
+	gate_unlock(sighand);
+	seccomp_fork(phase);
+	gate_life.fork(phase);
+}
+
+/*
+ * CLONE_VFORK of a child with memory of its own. The host would hold this thread, with all the locks that a fork takes,
+ * for as long as the child neither executes a program nor ends; so it is not asked to. The child's gate takes our number
+ * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. Who is killed
+ * can't, and is looked after.
+ */
+
+static bool child_gone(s32 pid)
+{
+	siginfo_t info = { 0 };
+	long ret;
+
+	ret = host_syscall5(__NR_waitid, 1 /* P_PID */, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
+	if (ret == -ECHILD)	/* another's (CLONE_PARENT), or nobody is asked for it */
+		return host_syscall2(__NR_kill, pid, 0) == -ESRCH;
+	return !ret && info.si_pid;
+}
+
+static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
+{
+	const struct timespec look = { .tv_nsec = VFORK_LOOK_NS };
+	u64 *word = &t->gate[WORD_VFORK];
+
+	/* All signals that can be are blocked, as Linux does not look at them here. */
+	while (READ_ONCE(*word) == own) {
+		if (host_syscall4(__NR_futex, (long)word, FUTEX_WAIT, own, (long)&look) == -ETIMEDOUT &&
+		    child_gone(pid))
+			break;
+	}
+}
+
+/* The child, which has the parent's words still. */
+static void child_begins(struct clone *c)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	bool late;
+
+	tcb->thread = c->thread;
+	tcb->forced_pending = 0;	/* its parent's; none is noted, see gate_clone_raw() */
+	stop_forked();
+	thread_adopt(c->thread, tcb, tcb_call_altstack(tcb));
+	sim_turn();
+	signal_block_all();		/* those that have been put off come now: signal_newborn() */
+	late = proc_started(c->thread);
+	limits_forked();
+	areas_forget(tcb);
+	tcb->lent = 0;
+	tcb->borrowed = 0;	/* the memory is its own */
+	tcb->traceme = 0;
+	fork_hook(GATE_FORK_CHILD);
+	if (!(c->flags & CLONE_FILES))
+		gate_life.inherit(c->numbers);
+	if (c->flags & CLONE_CLEAR_SIGHAND)
+		clear_sighand(tcb->sighand);
+	if (c->stack)
+		c->r->uctx->uc_mcontext.rsp = c->stack;
+	if (late)
+		proc_number();
+	sud_arm();
+}
+
+long clone_fork(struct clone *c)
+{
+	u64 mask, waits = gate.region && (c->flags & CLONE_VFORK) ? gate_thread()->tid : 0;
+	struct ring3_thread *t = c->thread;
+	long ret;
+
+	memset(t->gate, 0, sizeof(t->gate));
+	thread_words(t, gate_tcb());
+	WRITE_ONCE(t->gate[WORD_VFORK], waits);
+	fork_hook(GATE_FORK_PREPARE);
+	if (unlikely(gate_life.stamp() != c->stamp)) {
+		/* Another thread has mapped something since the image made the child's task: once more. */
+		fork_hook(GATE_FORK_PARENT);
+		task_undo(t);
+		return -ERESTARTNOINTR;
+	}
+	mask = signal_block_all();
+	ret = clone_raw(c, NULL);
+	if (ret) {
+		fork_hook(GATE_FORK_PARENT);
+		if (ret < 0)
+			task_undo(t);
+		else
+			number_child(t);
+		if (ret > 0 && gate.sim) {
+			sim_begin(t, ret);
+			if (waits)
+				sim_vfork_wait(t, ret, waits);
+			waits = 0;
+		}
+		if (ret > 0 && waits) {
+			procs_changed();
+			vfork_wait(ret, t, waits);
+		}
+		signal_set_mask(mask);
+		return ret;
+	}
+	child_begins(c);
+	return 0;
+}

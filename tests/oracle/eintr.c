@@ -26,6 +26,9 @@ static void *disturb(void *arg)
 	pthread_kill(target, SIGUSR1);
 	if (!restart)
 		return NULL;
+	/* It may have no CPU for long, and be seen asleep before the signal has woken it. */
+	while (!handled)
+		sleep_ms(1);
 	wait_until_asleep(target_tid);
 	if (!strcmp(what, "tcp"))
 		must(write(tcp[1], "data", 4));

@@ -20,19 +20,19 @@ int main(void)
 	add(e, pipes[0], EPOLLIN, 1);
 	waited("empty", e, 0);
 	t = spawn(late, &pipes[1]);
-	waited("blocking", e, 5000);
+	waited("blocking", e, 60000);
 	join(t);
 	u = bound(AF_INET, SOCK_DGRAM);
 	add(e, u, EPOLLIN | EPOLLOUT, 2);
-	waited("a socket joins", e, 1000);
+	waited("a socket joins", e, 60000);
 	T(control(e, EPOLL_CTL_DEL, u, 0, 0));
 	must(read(pipes[0], b, 4));
 	waited("and leaves", e, 20);
 	t = spawn(late, &pipes[1]);
-	waited("blocking", e, 5000);
+	waited("blocking", e, 60000);
 	join(t);
 	close(pipes[1]);
-	T(epoll_wait(e, &ev, 1, 1000));
+	T(epoll_wait(e, &ev, 1, 60000));
 	say("%s", events(ev.events));
 	return 0;
 }

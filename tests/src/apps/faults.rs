@@ -304,7 +304,8 @@ for pid in pids:
 ";
     let said = node.output(&["python3", "-c", script])?;
     let most: u32 = said.trim().parse().map_err(|e| format!("{said}: {e}"))?;
-    ensure(most < 100, || {
+    // Woken at each tick it would be some 3,000 times. A new watcher wakes now and then, the more the busier the host is.
+    ensure(most < 1000, || {
         format!("one that was asleep for 3 s was woken {most} times")
     })?;
     Ok(Verdict::Passed)
@@ -425,14 +426,16 @@ fn no_waitv_keeper() -> Checked {
 /// The keeper is killed; a program that does no more than wait for 300 ms again and again, which takes no help, learns it.
 fn keeper_killed_timers() -> Checked {
     let node = Node::up(&[])?;
-    let keeper = process(&stat(&node)?["pid"])?;
+    let keeper = stat(&node)?["pid"].to_string();
     let script = "
-import select, signal, socket, time
+import os, select, signal, socket, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(('127.0.0.1', 0))
 poll = select.poll()
 poll.register(s, select.POLLIN)
+poll.poll(300)
+os.kill(int(sys.argv[1]), signal.SIGKILL)
 end = time.monotonic() + 10
 try:
     while time.monotonic() < end:
@@ -441,13 +444,8 @@ try:
 except OSError as error:
     print(error.errno)
 ";
-    let mut program = node.command(["python3", "-c", script]);
-    let killer = std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(1));
-        signal_all(&[keeper], Signal::KILL)
-    });
+    let mut program = node.command(["python3", "-c", script, &keeper]);
     let outcome = exec::run(&mut program, SHORT)?;
-    killer.join().map_err(|_| "the killer died")??;
     ensure(outcome.stdout == "5\n", || outcome.report())?;
     Ok(Verdict::Passed)
 }

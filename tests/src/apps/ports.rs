@@ -17,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("passt_names".into(), passt_names),
         trial("pcap_link".into(), pcap_link),
         trial("pcap_tap".into(), pcap_tap),
+        trial("pcap_host".into(), pcap_host),
         trial("tap_sigio".into(), tap_sigio),
     ]
 }
@@ -187,6 +188,26 @@ fn pcap_link() -> Checked {
     drop(b);
     drop(a);
     has_echoes(&file, 3)?;
+    Ok(Verdict::Passed)
+}
+
+/// ... and through a host port: a connection that its gateway refuses, and the refusal.
+fn pcap_host() -> Checked {
+    if let Some(why) = missing(&["tcpdump", "bash"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let folder = Scratch::new()?;
+    let file = folder.file("capture.pcap");
+    let script = "set -- $(ip -4 route show default) && ! (exec 3<>/dev/tcp/$3/9) 2>/dev/null";
+    let node = Node::up(&[format!("host,pcap={}", file.display())])?;
+    node.output(&["bash", "-c", script])?;
+    drop(node);
+    let outcome = captured(&file, "ip")?;
+    ensure(
+        outcome.stdout.contains("10.0.2.2.9: Flags [S]")
+            && outcome.stdout.contains("IP 10.0.2.2 > 10.0.2.15: ICMP"),
+        || outcome.report(),
+    )?;
     Ok(Verdict::Passed)
 }
 

@@ -175,19 +175,14 @@ fn is_alone(port: &Port) -> bool {
 }
 
 /// Complains of a link of a new node whose name another node's seems to mean.
-pub fn look_for_mistyped_links(name: &str) {
-    let Ok(all) = client::list() else { return };
-    let statuses = || all.iter().filter_map(|(_, status)| status.as_ref().ok());
+pub fn look_for_mistyped_links(new: &Status, all: &[&Status]) {
     let alone = |node: &Status| -> Vec<String> {
         let ports = node.ports.iter().filter(|port| is_alone(port));
         let links = ports.filter(|port| port.kind == "link");
         links.filter_map(|port| port.name.clone()).collect()
     };
-    let own: Vec<String> = statuses()
-        .filter(|it| it.name == name)
-        .flat_map(alone)
-        .collect();
-    for other in statuses().filter(|it| it.name != name) {
+    let own = alone(new);
+    for other in all.iter().filter(|it| it.name != new.name) {
         for link in &own {
             if let Some(theirs) = alone(other).iter().find(|it| looks_like(it, link)) {
                 say::complain(format_args!(

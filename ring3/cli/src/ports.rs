@@ -10,7 +10,7 @@ use ring3_node::Folder;
 use crate::args::{self, PortVerb};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
-use crate::{say, up};
+use crate::{names, say, up};
 
 /// How long another's switch may take to come up.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -24,6 +24,7 @@ pub fn port(args: &args::Port) -> Result<()> {
             let node = Client::open(&args.name)?;
             need(std::slice::from_ref(&spec), &Interrupt::hold_back()?)?;
             let port = node.port_add(&spec.to_string())?;
+            names::introduce(&args.name);
             say::print(format!("{}\n", port.ifname))
         }
         PortVerb::Del(args) => {

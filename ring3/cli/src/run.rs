@@ -11,6 +11,7 @@ use ring3_node::{raise_descriptor_limit, NodeHandle};
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
+use crate::names;
 use crate::node_args;
 use crate::ports;
 use crate::program::Program;
@@ -36,12 +37,16 @@ pub fn run(args: &args::Run) -> Result<u8> {
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
     raise_descriptor_limit();
+    let has_neighbours = names::has_neighbours(&config);
     let node = NodeHandle::start_unless(config, &[watch.ending()]);
     // Also where the start failed: what is typed may have ended what it waited for.
     if let Some(status) = watch.is_to_end() {
         return Ok(status);
     }
     let node = node?;
+    if has_neighbours {
+        names::introduce(node.name());
+    }
     let mut child = program.spawn(node.join_path(), watch.mask_before(), descriptors)?;
     let status = watch.wait(&mut child)?;
     let status = shell_status(status);

@@ -28,7 +28,7 @@ use ring3_node::{raise_descriptor_limit, NodeHandle};
 use crate::error::{Failure, Result};
 use crate::program::Program;
 use crate::up::Caller;
-use crate::{leaf, say};
+use crate::{leaf, names, notify, say};
 
 /// What takes a node down.
 const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
@@ -170,6 +170,12 @@ impl Job {
         }
         if let Some(caller) = caller.take() {
             caller.ready();
+        }
+        if self.is_foreground {
+            if names::has_neighbours(&self.config) {
+                names::introduce(&self.config.name);
+            }
+            notify::ready();
         }
         *was_up = true;
         loop {

@@ -23,7 +23,7 @@ use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
 use crate::supervise::Job;
-use crate::{args, node_args, nodes, ports, sandbox, say};
+use crate::{args, names, node_args, nodes, ports, sandbox, say};
 
 /// A start that takes longer than this says that it goes on.
 const SILENCE_MS: u16 = 2000;
@@ -133,8 +133,8 @@ fn start_life(
 
 /// Returns when what a new node is to be waited for is there.
 pub fn wait(config: &NodeConfig, interrupt: &Interrupt) -> Result<()> {
-    if config.ports.iter().any(|it| it.kind.kind() == "link") {
-        nodes::look_for_mistyped_links(&config.name);
+    if names::has_neighbours(config) {
+        names::introduce(&config.name);
     }
     let mut waits = config.waits.iter();
     waits.try_for_each(|it| wait_for(&config.name, it, interrupt))?;

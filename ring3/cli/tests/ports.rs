@@ -48,6 +48,15 @@ fn three_nodes_at_a_switch() {
     for (node, address) in [("a", "10.0.0.2"), ("b", "10.0.0.3"), ("c", "10.0.0.1")] {
         assert!(reaches(&place, node, address), "{node} to {address}");
     }
+    // By name, whichever came first; beside what the host's own file says.
+    for (node, name) in [("a", "b"), ("b", "a"), ("c", "a"), ("a", "c")] {
+        assert!(reaches(&place, node, name), "{node} to {name}");
+    }
+    let hosts = place.ok(&["exec", "a", "cat", "/etc/hosts"]);
+    assert!(hosts.contains("10.0.0.3 c\n"), "{hosts}");
+    let of_the_host = std::fs::read_to_string("/etc/hosts").unwrap_or_default();
+    assert!(hosts.starts_with(of_the_host.trim_end()), "{hosts}");
+    assert!(!of_the_host.contains("10.0.0.3 c\n"), "{of_the_host}");
     assert_eq!(place.stat("b")["ports"][0]["kind"], "switch");
     assert_eq!(place.stat("b")["ports"][0]["peer"], "lan");
     let interfaces = |node: &str| -> Vec<String> {
@@ -117,6 +126,8 @@ fn ports_of_a_node_that_is_up() {
     place.ok(&["port", "add", "a", "link:ac,addr=10.1.0.1/24"]);
     up(&place, "c", "link:ac,addr=10.1.0.2/24");
     assert!(reaches(&place, "c", "10.1.0.1"));
+    assert!(reaches(&place, "c", "a"));
+    assert!(reaches(&place, "a", "c"));
     place.fails(
         &["port", "add", "a", "link:more"],
         1,
@@ -139,4 +150,26 @@ fn ports_of_a_node_that_is_up() {
     place.ok(&["down", "a", "b", "c", "d"]);
     eventually("all are gone", || names(&place).is_empty());
     is_empty_but_logs(&place);
+}
+
+/// A service manager hears when programs may join, not before.
+#[test]
+fn readiness() {
+    let place = Place::new();
+    let path = place.dir.path().join("notify");
+    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
+    socket
+        .set_read_timeout(Some(place::PATIENCE))
+        .expect("a time limit");
+    let mut node = place
+        .command(&["up", "a", "--foreground"])
+        .env("NOTIFY_SOCKET", &path)
+        .spawn()
+        .expect("ring3");
+    let mut said = [0; 64];
+    let len = socket.recv(&mut said).expect("a word");
+    assert_eq!(&said[..len], b"READY=1\n");
+    place.ok(&["exec", "a", "true"]);
+    place.ok(&["down", "a"]);
+    assert!(node.wait().expect("the node is ours").success());
 }

@@ -93,6 +93,14 @@ impl Thread {
         self.close(fd).and(done)
     }
 
+    /// One file takes another's place.
+    pub fn rename(&mut self, from: &CStr, to: &CStr) -> Result<()> {
+        let dir = libc::AT_FDCWD as i64 as u64;
+        let (from, to) = (from.as_ptr() as u64, to.as_ptr() as u64);
+        self.linux(libc::SYS_renameat, [dir, from, dir, to, 0, 0])
+            .map(drop)
+    }
+
     /// A folder there, unless there is one.
     pub fn make_folder(&mut self, path: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;

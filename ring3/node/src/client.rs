@@ -151,6 +151,15 @@ impl Client {
         self.port(&Request::PortDel { ifname })
     }
 
+    /// Tells the node another's name and addresses.
+    pub fn know(&self, name: &str, addresses: Vec<String>) -> Result<()> {
+        let name = name.to_owned();
+        match self.ask(&Request::Know { name, addresses })? {
+            Reply::Known => Ok(()),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
     fn port(&self, request: &Request) -> Result<Port> {
         match self.ask(request)? {
             Reply::Port(port) => Ok(*port),

@@ -2,6 +2,7 @@
 //! What `ip` and `sysctl` would do on a fresh host, done on a fresh node.
 
 use std::ffi::CString;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use ring3_config::names::Route;
@@ -18,6 +19,9 @@ const LOOPBACK: u32 = 1;
 /// A carrier comes within a millisecond of the interface's going up, on an idle host.
 const CARRIER_PATIENCE: Duration = Duration::from_millis(100);
 const CARRIER_TURN: Duration = Duration::from_micros(200);
+
+/// Of the host.
+const HOSTS: &str = "/etc/hosts";
 
 /// Sets the loopback device up.
 pub(crate) fn loopback(init: &mut Thread) -> Result<()> {
@@ -171,6 +175,33 @@ pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> R
             .map_err(fail("/etc/resolv.conf"))?;
     }
     Ok(())
+}
+
+/// Writes /etc/hosts again, with the names of other nodes below what it had: of the node's own, or the host's.
+pub(crate) fn known_names(
+    init: &mut Thread,
+    config: &NodeConfig,
+    known: &[(String, Vec<IpAddr>)],
+) -> Result<()> {
+    let mut text = match config.hosts.is_empty() {
+        true => std::fs::read_to_string(HOSTS).unwrap_or_default(),
+        false => hosts(config),
+    };
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    for (name, addresses) in known {
+        for address in addresses {
+            text += &format!("{address} {name}\n");
+        }
+    }
+    let fail = || Error::node("write its /etc/hosts");
+    init.make_folder(c"/etc").map_err(fail())?;
+    // Whoever reads it meanwhile sees all of the old one or of the new one.
+    init.write_file(c"/etc/hosts.new", text.as_bytes())
+        .map_err(fail())?;
+    init.rename(c"/etc/hosts.new", c"/etc/hosts")
+        .map_err(fail())
 }
 
 fn hosts(config: &NodeConfig) -> String {

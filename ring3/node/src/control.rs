@@ -34,6 +34,11 @@ pub enum Request {
     PortAdd {
         spec: String,
     },
+    /// Another node's name and addresses, for /etc/hosts.
+    Know {
+        name: String,
+        addresses: Vec<String>,
+    },
     /// Away with the port whose interface this is.
     PortDel {
         ifname: String,
@@ -47,6 +52,8 @@ pub enum Reply {
     Status(Box<Status>),
     Log(Log),
     Counters(Box<Counters>),
+    /// `Know`: written down.
+    Known,
     /// `PortAdd`, `PortDel`, `Plug`: the port that came or went.
     Port(Box<Port>),
     /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.

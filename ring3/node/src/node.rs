@@ -37,6 +37,7 @@ mod serve;
 pub(crate) use live::Spare;
 pub(crate) use serve::Guests;
 
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -95,6 +96,8 @@ pub(crate) struct Node {
     port_statuses: Arc<Mutex<Vec<control::Port>>>,
     /// Places for ports to come, see live.rs.
     spares: Vec<live::Spare>,
+    /// Other nodes' names, as they were told.
+    known: Vec<(String, Vec<IpAddr>)>,
     /// Of a switch: since when it has no port.
     alone_since: Option<Instant>,
     /// Of a confined node: opened outside, not added yet.
@@ -162,6 +165,7 @@ impl Node {
             ports: Vec::new(),
             port_statuses: Arc::default(),
             spares: Vec::new(),
+            known: Vec::new(),
             alone_since: None,
             given,
             flows,

@@ -55,6 +55,7 @@ pub(super) enum Question {
     Plug(String),
     PortAdd(String),
     PortDel(String),
+    Know(String, Vec<String>),
 }
 
 /// A question to the node's thread.
@@ -178,6 +179,9 @@ impl Context {
             }
             Request::PortAdd { spec } => {
                 control::write_line(stream, &self.ask_kernel(Question::PortAdd(spec)))
+            }
+            Request::Know { name, addresses } => {
+                control::write_line(stream, &self.ask_kernel(Question::Know(name, addresses)))
             }
             Request::PortDel { ifname } => {
                 control::write_line(stream, &self.ask_kernel(Question::PortDel(ifname)))

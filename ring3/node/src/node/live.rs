@@ -169,6 +169,23 @@ impl Node {
         }
     }
 
+    /// Writes another node's name into /etc/hosts. What the node was given by its user says more.
+    pub(super) fn know(&mut self, name: &str, addresses: &[String]) -> Result<()> {
+        let is_given = self.config.hosts.iter().any(|(host, _)| host == name);
+        if is_given || name == self.config.name || self.config.switch.is_some() {
+            return Ok(());
+        }
+        let wrong = |why| Error::PortSpec { why };
+        let mut lines = Vec::new();
+        for address in addresses {
+            let host = ring3_config::names::host(&format!("{name}={address}"));
+            lines.push(host.map_err(wrong)?.1);
+        }
+        self.known.retain(|(known, _)| known != name);
+        self.known.push((name.to_owned(), lines));
+        configure::known_names(&mut self.init, &self.config, &self.known)
+    }
+
     /// Of a switch: takes ports away whose far end is gone. True: nobody needs the switch any more.
     pub(super) fn sweep(&mut self) -> Result<bool> {
         let Some(folder) = self.runtime.clone() else {

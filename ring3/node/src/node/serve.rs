@@ -250,6 +250,9 @@ impl Node {
                     Question::Counters => self.counters().map(Box::new).map(Reply::Counters),
                     Question::Plug(link) => self.plug(&link).map(Box::new).map(Reply::Port),
                     Question::PortAdd(spec) => self.port_add(&spec).map(Box::new).map(Reply::Port),
+                    Question::Know(name, addresses) => {
+                        self.know(&name, &addresses).map(|()| Reply::Known)
+                    }
                     Question::PortDel(name) => self.port_del(&name).map(Box::new).map(Reply::Port),
                 };
                 let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_string()));

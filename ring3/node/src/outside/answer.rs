@@ -124,9 +124,12 @@ impl Facts {
                 Reply::Down { grace_ms }
             }
             Request::Log { from } if self.flows.is_some() => self.log(from),
-            Request::Plug { .. } | Request::PortAdd { .. } | Request::PortDel { .. } => {
-                Reply::Error("it is sandboxed, and has the ports that it was made with".into())
-            }
+            Request::Plug { .. }
+            | Request::PortAdd { .. }
+            | Request::PortDel { .. }
+            | Request::Know { .. } => Reply::Error(
+                "it is sandboxed, and has the ports and names that it was made with".into(),
+            ),
             Request::Log { .. } | Request::Counters => Reply::Error(
                 "it is sandboxed, and what its kernel says is its programs' word; its gateway has its own log, if it has one: `ring3 log NAME.gw`".into(),
             ),

@@ -23,7 +23,7 @@ while True:
 ASK = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-s.bind(("", 5000)); s.settimeout(0.5)
+s.bind(("", 5000)); s.settimeout(20)
 for word in sys.argv[1:]:
     host, port = word.split(":")
     s.sendto(b"?", (host, int(port)))
@@ -32,8 +32,13 @@ for word in sys.argv[1:]:
 """
 
 
-def ping(host, target, count=1, *more):
-    return host.run("ping", "-c", str(count), "-i", "0.02", "-W", "1", *more, target, check=False)
+#: Seconds that a busy machine may take for what has to come.
+PATIENCE = 20
+
+
+def ping(host, target, count=1, wait=PATIENCE):
+    """`wait`: seconds for a reply; little where none is to come."""
+    return host.run("ping", "-c", str(count), "-i", "0.02", "-W", str(wait), target, check=False)
 
 
 def mapped_ports(net):
@@ -67,7 +72,7 @@ s.bind(("", 5000))
 s.sendto(b"?", (sys.argv[1], 7001))
 print("up", flush=True)
 sys.stdin.readline()
-s.settimeout(0.5)
+s.settimeout(float(sys.argv[2]))
 try: print(s.recv(100).decode())
 except OSError: print("nothing")
 """
@@ -79,7 +84,8 @@ def test_filtering(kind, comes):
     with presets.network(f"nat-{kind}") as net:
         client, server = net["client"], net["server"]
         gateway = net["gateway"].ends[1][0].networks[0][1]
-        with client.start("python3", "-c", LISTEN, server.address, stdin=subprocess.PIPE) as listening:
+        patience = str(0.5 if comes == "nothing" else PATIENCE)
+        with client.start("python3", "-c", LISTEN, server.address, patience, stdin=subprocess.PIPE) as listening:
             assert listening.readline() == "up"
             server.run("python3", "-c", f"""
 import socket
@@ -95,7 +101,7 @@ PUNCH = """
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 s.bind(("", 5000)); s.settimeout(0.2)
-for turn in range(10):
+for turn in range(int(sys.argv[2])):
     s.sendto(b"punch", (sys.argv[1], 5000))
     try:
         s.recv(100); s.sendto(b"punch", (sys.argv[1], 5000)); print("through"); break
@@ -108,31 +114,36 @@ else: print("blocked")
 def test_hole_punching(kind, word):
     with presets.network(f"peers-{kind}") as net:
         outside = {name: str(net[name].ends[1][0].networks[0][1]) for name in ("gateway", "gateway2")}
-        with net["client"].start("python3", "-c", PUNCH, outside["gateway2"]) as one:
-            with net["peer"].start("python3", "-c", PUNCH, outside["gateway"]) as two:
+        # A fifth of a second each: the other may not have started yet.
+        turns = str(10 if word == "blocked" else 5 * PATIENCE)
+        with net["client"].start("python3", "-c", PUNCH, outside["gateway2"], turns) as one:
+            with net["peer"].start("python3", "-c", PUNCH, outside["gateway"], turns) as two:
                 assert (one.readline(), two.readline()) == (word, word)
 
 
 def test_nobody_outside_comes_in():
     with presets.network("nat-port-restricted") as net:
         assert ping(net["client"], "server").ok
-        assert not ping(net["server"], net["client"].address).ok
+        assert not ping(net["server"], net["client"].address, wait=1).ok
 
 
 def test_delay_loss_and_change(net):
     a, b = net.hosts("a", "b")
     link = net.link(a, b, delay="30ms")
-    reply = ping(a, "b", 3)
-    times = [float(it) for it in re.findall(r"time=([\d.]+)", reply.stdout)]
-    assert len(times) == 3 and min(times) >= 60
+
+    def times():
+        return [float(it) for it in re.findall(r"time=([\d.]+)", ping(a, "b", 3).stdout)]
+
+    slow = times()
+    assert len(slow) == 3 and min(slow) >= 60
     link.change(loss="50%")
     # ping's figure has decimals where it is not a whole number.
-    lost = float(re.search(r"([\d.]+)% packet loss", ping(a, "b", 60).stdout)[1])
+    lost = float(re.search(r"([\d.]+)% packet loss", ping(a, "b", 60, wait=1).stdout)[1])
     assert 40 <= lost <= 98
     link.change()
-    assert "time=0." in ping(a, "b").stdout
+    assert min(times()) < 60
     link.cut()
-    assert not ping(a, "b").ok
+    assert not ping(a, "b", wait=1).ok
     link.heal()
     assert ping(a, "b").ok
 
@@ -142,19 +153,19 @@ def test_partition(net):
     client, server, third = net["client"], net["server"], net["third"]
     assert ping(client, "server").ok and ping(third, "server").ok
     net.partition("client")
-    assert not ping(client, "server").ok and not ping(client, "third").ok
+    assert not ping(client, "server", wait=1).ok and not ping(client, "third", wait=1).ok
     assert ping(third, "server").ok
     net.heal()
     assert ping(client, "server").ok
 
 
-def fetch(net):
-    """Some 100 KB from server to client over TCP; whether they came within 3 s."""
+def fetch(net, patience):
+    """Some 30 KB from server to client over TCP; whether they came within so many seconds."""
     serve = "import http.server; print('up', flush=True); http.server.test(http.server.SimpleHTTPRequestHandler, port=8000)"
     with net["server"].start("python3", "-c", serve, cwd="/usr/share/common-licenses") as server:
         assert server.readline() == "up"
         net["server"].wait("tcp", 8000)
-        got = net["client"].run("curl", "-s", "-m", "3", f"http://{net['server'].address}:8000/GPL-3", check=False)
+        got = net["client"].run("curl", "-s", "-m", str(patience), f"http://{net['server'].address}:8000/GPL-3", check=False)
         return got.ok and len(got.stdout) > 30_000
 
 
@@ -163,7 +174,7 @@ def test_path_mtu(name, comes):
     with presets.network(name) as net:
         # The server finds out by itself where no message tells it: not for this test.
         net["server"].sysctls["net.ipv4.tcp_mtu_probing"] = 0
-        assert fetch(net) == comes
+        assert fetch(net, PATIENCE if comes else 3) == comes
 
 
 @pytest.mark.parametrize("name", sorted(presets.PRESETS))
@@ -179,7 +190,7 @@ def test_two_networks_do_not_meet():
     with presets.network("pair") as one, presets.network("pair") as two:
         two["server"].run("ip", "link", "set", "eth0", "down")
         assert ping(one["client"], "server").ok
-        assert not ping(two["client"], "server").ok
+        assert not ping(two["client"], "server", wait=1).ok
 
 
 def test_mistakes(net):

@@ -8,6 +8,7 @@ A block that is not run says why in a comment in front of it: ``<!-- not run: wh
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import tempfile
 
@@ -21,6 +22,17 @@ WHOLE = ["docs/reach-a-node.md"]
 #: Pages whose blocks other tests run.
 ELSEWHERE = ["docs/testing.md"]
 END = "pasted-to-the-end"
+
+
+#: Ports of the host's that a page names: another run of these tests may have them.
+PORTS_OF_THE_HOST = ["8080", "1080"]
+
+
+def with_free_ports(text):
+    for port in PORTS_OF_THE_HOST:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            text = text.replace(f":{port}", f":{free.getsockname()[1]}")
+    return text
 
 
 def cases():
@@ -47,7 +59,7 @@ def test_block(text, mark, tmp_path):
             shell = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-s"], cwd=where, env=env, stdin=subprocess.PIPE,
                                      stdout=said, stderr=said, text=True, start_new_session=True)
             try:
-                shell.communicate(f"{text}\necho {END}\n", timeout=150)
+                shell.communicate(f"{with_free_ports(text)}\necho {END}\n", timeout=150)
             finally:
                 # A reader ends these by closing the terminal. A listener that stayed would keep its port from the next run.
                 with contextlib.suppress(ProcessLookupError):

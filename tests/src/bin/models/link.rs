@@ -135,7 +135,7 @@ fn consumer(cpu: &mut Cpu, plant: Plant) {
                 false => 10,
             });
         }
-        // link_rx_publish(), link_take_flag(waiting), link_ring_doorbell()
+        // link_rx_publish(), link_take_waiting(), link_ring_doorbell()
         4 => {
             cpu.store(TAIL, at + 1);
             cpu.set(AT, at + 1);

@@ -55,6 +55,12 @@ pub enum Verb {
     Log(Log),
     /// Show a node's particulars: memory, ports, processes, where to attach a debugger
     Stat(Stat),
+    /// Show what all nodes do, on a screen that renews itself
+    #[command(after_help = help::TOP)]
+    Top(Top),
+    /// Look around in a node's /proc/net, /proc/sys/net and /sys/class/net, and write to them
+    #[command(after_help = help::CONSOLE)]
+    Console(Console),
     /// Print what the nodes count, for Prometheus
     #[command(after_help = help::METRICS)]
     Metrics(Metrics),
@@ -67,7 +73,7 @@ pub enum Verb {
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
-    /// What `connect`, `socks` and `wait` do on the node
+    /// What `connect`, `socks`, `wait` and `console` do on the node
     #[command(hide = true, subcommand)]
     OnNode(OnNode),
     /// The process of a `host` port; its keeper starts it
@@ -373,6 +379,9 @@ pub enum OnNode {
     Socks {
         node: String,
     },
+    Console {
+        node: String,
+    },
     LayOut,
     Wait {
         node: String,
@@ -404,6 +413,22 @@ pub struct Stat {
     /// Show rates, sockets and memory, a line each so many seconds [default: 1], until the node goes down
     #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = help::seconds)]
     pub watch: Option<f64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    /// How often to look
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 1.0, value_parser = help::seconds)]
+    pub every: f64,
+    /// Print so many tables instead, and end; without a terminal there are tables until a signal comes
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub count: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub struct Console {
+    /// Name of the node
+    pub name: String,
 }
 
 #[derive(Debug, Args)]

@@ -172,6 +172,23 @@ Example:
 Whoever can connect to the host's loopback can use it: all users of this host. It ends with
 the node.";
 
+pub const TOP: &str = "\
+CPU is that of the node's keeper, its ports' processes and its programs, in per cent of one CPU. Rates are of all
+interfaces but loopback. Keys: q ends, up and down choose a node, s sorts by name, CPU, traffic or memory, p pauses.
+
+Examples:
+  ring3 top
+  ring3 top -n 1 | sort -k4nr";
+
+pub const CONSOLE: &str = "\
+Commands: ls, cat, echo WORDS > PATH, cd, pwd, help, exit. On a terminal there are history and completion; else commands are
+read from standard input, and the exit status is 1 if one of them failed.
+
+Examples:
+  ring3 console web
+  echo 'cat /proc/net/snmp' | ring3 console web
+  echo 'echo 0 > /proc/sys/net/ipv4/tcp_sack' | ring3 console web";
+
 pub const METRICS: &str = "\
 Each sample has the label node. Names are those of node_exporter where it has them: node_network_*, node_netstat_*,
 node_sockstat_*, of the node's first network namespace. ring3_node_* is what the keeper knows. A node whose kernel does

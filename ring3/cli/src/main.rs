@@ -11,10 +11,11 @@
 //! | [`compose`] | the nodes of one file |
 //! | [`interrupt`] | a start that is interrupted |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
-//! | [`reach`] | from the host into a node: connect, socks, wait |
+//! | [`reach`] | from the host into a node: connect, socks, wait, console |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
 //! | [`graph`] | nodes and links as a picture |
 //! | [`completion`] | scripts for shells |
+//! | [`top`] | what all nodes do, on a screen |
 //! | [`watch`] | what a node does, as it does it |
 //! | [`metrics`] | what the nodes count, for Prometheus |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
@@ -54,6 +55,7 @@ mod sim_progress;
 mod sim_search;
 mod supervise;
 mod table;
+mod top;
 mod up;
 mod users;
 mod watch;
@@ -112,6 +114,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Compose(_) => "compose",
         Verb::Connect(_) => "connect",
         Verb::Socks(_) => "socks",
+        Verb::Console(_) => "console",
         Verb::Wait(_) => "wait",
         Verb::Port(_) => "port",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
@@ -142,6 +145,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Compose(args) => compose::compose(&args),
         Verb::Connect(args) => return reach::connect(&args),
         Verb::Socks(args) => return reach::socks(&args),
+        Verb::Console(args) => return reach::console(&args),
         Verb::Wait(args) => return reach::wait(&args),
         Verb::OnNode(args) => return reach::inside(&args),
         Verb::Port(args) => ports::port(&args),
@@ -149,6 +153,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Ls(args) => nodes::ls(&args),
         Verb::Graph(args) => graph::graph(&args),
         Verb::Stat(args) => nodes::stat(&args),
+        Verb::Top(args) => top::top(&args),
         Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
         Verb::HostPort => host_port(),

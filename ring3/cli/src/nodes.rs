@@ -206,7 +206,7 @@ fn looks_like(one: &str, other: &str) -> bool {
 }
 
 /// `3s`, `4m05s`, `2h03m`, `5d02h`.
-fn duration(ns: u64) -> String {
+pub fn duration(ns: u64) -> String {
     let s = ns / 1_000_000_000;
     match s {
         0..=59 => format!("{s}s"),

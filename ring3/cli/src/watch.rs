@@ -15,7 +15,7 @@ const LINES_PER_HEAD: usize = 20;
 
 /// Sums since the node's start, and how things are now.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Reading {
+pub struct Reading {
     received: [u64; 2],
     sent: [u64; 2],
     dropped: u64,
@@ -26,8 +26,8 @@ struct Reading {
 }
 
 /// What is shown: rates are per second, of all interfaces but loopback.
-#[derive(Debug, PartialEq, Serialize)]
-struct Line {
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Line {
     received_bytes: f64,
     received_packets: f64,
     sent_bytes: f64,
@@ -78,7 +78,7 @@ fn read(node: &Client) -> Result<Reading, Error> {
 }
 
 impl Reading {
-    fn of(status: &Status, counters: &Counters) -> Reading {
+    pub fn of(status: &Status, counters: &Counters) -> Reading {
         let dev = interfaces(&counters.dev);
         Reading {
             received: [dev[0], dev[1]],
@@ -93,7 +93,7 @@ impl Reading {
 }
 
 impl Line {
-    fn between(before: Reading, now: Reading, time: Duration) -> Line {
+    pub fn between(before: Reading, now: Reading, time: Duration) -> Line {
         // A thread tells of its calls by dozens, an interface that was removed takes its counts along.
         let rate = |before: u64, now: u64| now.saturating_sub(before) as f64 / time.as_secs_f64();
         Line {
@@ -109,21 +109,39 @@ impl Line {
         }
     }
 
+    /// As the head of `stat --watch` has them.
+    pub fn figures(&self) -> [String; 9] {
+        [
+            format!("{:.2}", self.received_bytes * 8.0 / 1e6),
+            format!("{:.0}", self.received_packets),
+            format!("{:.2}", self.sent_bytes * 8.0 / 1e6),
+            format!("{:.0}", self.sent_packets),
+            format!("{:.0}", self.dropped_packets),
+            format!("{:.0}", self.tcp_retransmitted),
+            format!("{:.0}", self.calls),
+            self.sockets.to_string(),
+            (self.memory >> 20).to_string(),
+        ]
+    }
+
+    /// Of both ways, a second.
+    pub fn bits(&self) -> f64 {
+        (self.received_bytes + self.sent_bytes) * 8.0
+    }
+
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
     fn text(&self) -> String {
-        format!(
-            "{:>10.2} {:>10.0} {:>10.2} {:>10.0} {:>8.0} {:>8.0} {:>10.0} {:>8} {:>8}",
-            self.received_bytes * 8.0 / 1e6,
-            self.received_packets,
-            self.sent_bytes * 8.0 / 1e6,
-            self.sent_packets,
-            self.dropped_packets,
-            self.tcp_retransmitted,
-            self.calls,
-            self.sockets,
-            self.memory >> 20,
-        )
+        let figures = self.figures().into_iter().zip(WIDTHS);
+        let columns = figures.map(|(figure, width)| format!("{figure:>width$}"));
+        columns.collect::<Vec<_>>().join(" ")
     }
 }
+
+/// Of the columns.
+const WIDTHS: [usize; 9] = [10, 10, 10, 10, 8, 8, 10, 8, 8];
 
 fn head() -> String {
     format!(

@@ -22,6 +22,71 @@ fn graph_of_two_nodes() {
     assert_eq!(picture.matches("class='link'").count(), 1, "{picture}");
 }
 
+/// A table for each look where there is no terminal.
+#[test]
+fn top_without_a_terminal() {
+    let place = Place::new();
+    place.ok(&["up", "a", "--mem", "64M"]);
+    place.ok(&["up", "b", "--mem", "64M"]);
+    let text = place.ok(&["top", "-n", "2", "--every", "0.3"]);
+    assert_eq!(text.matches("NODE").count(), 2, "{text}");
+    let rows = text.lines().filter(|line| line.starts_with(['a', 'b']));
+    let rows: Vec<Vec<&str>> = rows.map(|row| row.split_whitespace().collect()).collect();
+    assert_eq!(rows.len(), 4, "{text}");
+    for (row, name) in rows.iter().zip(["a", "b", "a", "b"]) {
+        assert_eq!((row[0], row[1], row.len()), (name, "up", 13), "{text}");
+        assert!(row[12].parse::<u64>().is_ok_and(|mib| mib > 0), "{text}");
+    }
+    assert_eq!(place.run(&["top", "-n", "0"]).status.code(), Some(2));
+}
+
+/// A script of commands: the node's files are read and written, the host's are not there.
+#[test]
+fn console_by_a_script() {
+    let place = Place::new();
+    place.ok(&["up", "a", "--mem", "64M"]);
+    let script = "cd /proc/sys/net/ipv4\necho 42 > ip_default_ttl\ncat ip_default_ttl\npwd\nls /sys/class/net\n\
+        cat /proc/net/dev\nexit\ncat nothing\n";
+    let (status, said, _) = typed(&place, script);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(
+        said.starts_with("42\n/proc/sys/net/ipv4\n") && said.contains("\nlo/\n"),
+        "{said}"
+    );
+    assert!(said.contains("Receive") && said.contains("lo:"), "{said}");
+    // The node's own, and not the host's.
+    let program = [
+        "exec",
+        "a",
+        "--",
+        "cat",
+        "/proc/sys/net/ipv4/ip_default_ttl",
+    ];
+    assert_eq!(place.ok(&program), "42\n");
+    let (status, said, complaints) = typed(&place, "cat /etc/passwd\nfrobnicate\npwd\n");
+    assert_eq!((status, said.as_str()), (Some(1), "/\n"), "{complaints}");
+    assert!(complaints.contains("not the node's"), "{complaints}");
+    assert!(
+        complaints.contains("no command `frobnicate`"),
+        "{complaints}"
+    );
+}
+
+/// Status, output and complaints of a console that reads this.
+fn typed(place: &Place, script: &str) -> (Option<i32>, String, String) {
+    let path = place.dir.path().join("script");
+    std::fs::write(&path, script).expect("a file");
+    let mut command = place.command(&["console", "a"]);
+    command.stdin(std::fs::File::open(path).expect("a file"));
+    let output = finish(spawn(&mut command));
+    let text = |bytes| String::from_utf8(bytes).expect("UTF-8");
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
+}
+
 /// What bash offers for the last of these words.
 fn offered(place: &Place, words: &[&str]) -> Vec<String> {
     let exe = env!("CARGO_BIN_EXE_ring3");

@@ -52,7 +52,7 @@ fn unknown_port_key() {
     fails(
         &["run", "--port", "link:ab,adr=10.0.0.1/24", "--", "true"],
         2,
-        "unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, tcp, udp, allow, deny, pcap",
+        "unknown key `adr`; the keys are addr, gw, host, mtu, mac, loopback, tcp, udp, allow, deny, log, pcap",
     );
 }
 

@@ -8,10 +8,12 @@
 //! ```text
 //! ring3 connect   standard input and output are the caller's; the connection is the node's
 //! ring3 socks     the listener is made on the host before, and inherited as standard input
+//! ring3 console   reads and writes the node's files
 //! ring3 wait      reads the node's /proc/net until somebody listens
 //! lay-out         makes a network of hosts on the node, for the Python package (layout.rs)
 //! ```
 
+mod console;
 mod copy;
 mod inside;
 mod layout;
@@ -77,6 +79,15 @@ pub fn socks(args: &args::Socks) -> Result<u8> {
     say::print(format!("{address}\n"))?;
     let words = ["socks", &args.name];
     become_inside(&args.name, &node, &words, Some(listener.into()))
+}
+
+/// `ring3 console`: returns only if it fails.
+pub fn console(args: &args::Console) -> Result<u8> {
+    let node = open(&args.name)?;
+    if node.is_sandboxed() {
+        return Err(Failure::NotIntoSandbox { verb: "console" });
+    }
+    become_inside(&args.name, &node, &["console", &args.name], None)
 }
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {

@@ -272,6 +272,9 @@ fn attend(talk: &OwnedFd, words: &mut Words) {
         }
         drop(fds);
         words.hear();
+        if words.is_flooded() {
+            std::thread::sleep(FLOOD_PAUSE);
+        }
         if looked.elapsed() < RESOLVER_PAUSE {
             continue;
         }
@@ -295,6 +298,8 @@ const RESOLVER_TURN: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
 };
+/// How long a gateway that says too much is not heard.
+const FLOOD_PAUSE: Duration = Duration::from_millis(50);
 /// The same for a gateway that speaks in between.
 const RESOLVER_PAUSE: Duration = Duration::from_secs(4);
 /// How long a gateway may take to take its node down.

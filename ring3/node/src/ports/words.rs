@@ -66,6 +66,11 @@ impl Words {
         }
     }
 
+    /// More is said than a log can bear: who hears may rest, and the pipe fills.
+    pub fn is_flooded(&self) -> bool {
+        self.unsaid > 0
+    }
+
     /// The process has ended, or is about to.
     pub fn last(&mut self) {
         while let Some(pipe) = &self.pipe {

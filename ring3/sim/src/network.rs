@@ -131,6 +131,9 @@ pub fn wires(
                 address::link_mac(i, side),
                 address::link_mac(i, 2 + side),
             ));
+            // The default comes too late for one that is there. It would report its groups after random delays.
+            let key = format!("net.ipv6.conf.{port}.disable_ipv6");
+            wires.early.push((key, "1".into()));
             wires.ip.push(format!("link set {port} up gso_max_segs 1"));
             wires.tc.extend(qdisc::patch(&port, &other));
             // What leaves by this end has come from the other host.

@@ -44,7 +44,7 @@ pub const LINK: &[&str] = &[
 /// IFNAMSIZ of linux/if.h, without its zero.
 const INTERFACE_BYTES: usize = 15;
 
-pub const SETTINGS: &[&str] = &["sample", "ipv6", "faults"];
+pub const SETTINGS: &[&str] = &["sample", "ipv6", "routes", "faults"];
 pub const FAULTS: &[&str] = &["hosts", "from", "to", "most"];
 
 /// `sim:` of the file. What it returns is read when hosts are known.
@@ -54,6 +54,7 @@ pub fn settings<'a>(node: &'a Node, general: &mut General) -> Result<Option<&'a 
         general.sample = sample;
     }
     general.ipv6 = opt(&mut map, "ipv6", |n, p| n.bool(p))?.unwrap_or(false);
+    general.routes = opt(&mut map, "routes", |n, p| n.bool(p))?.unwrap_or(true);
     let faults = map.take("faults");
     map.finish(SETTINGS)?;
     Ok(faults)

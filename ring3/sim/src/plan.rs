@@ -175,7 +175,11 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
         made.timeline.extend(late);
     }
     network::wires(scenario, &addresses, &mut spaces, &mut made.links);
-    for (name, lines) in route::routes(scenario, &addresses) {
+    let routes = match scenario.general.routes {
+        true => route::routes(scenario, &addresses),
+        false => BTreeMap::new(),
+    };
+    for (name, lines) in routes {
         if let Some(space) = spaces.get_mut(&name) {
             space.ip.extend(lines);
         }

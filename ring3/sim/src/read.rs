@@ -174,6 +174,7 @@ impl Reader {
             template_directory: opt(&mut map, "template_directory", |n, p| n.text(p).map(home))?,
             sample: opt(&mut map, "heartbeat_interval", time_of)?.unwrap_or(HEARTBEAT),
             ipv6: false,
+            routes: true,
             bootstrap_end: opt(&mut map, "bootstrap_end_time", time_of)?.unwrap_or_default(),
             schedule: Duration::ZERO,
             faults: Default::default(),

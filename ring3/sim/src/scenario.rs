@@ -36,6 +36,8 @@ pub struct General {
     pub sample: Duration,
     /// Whether hosts and links get IPv6 addresses by themselves.
     pub ipv6: bool,
+    /// Whether hosts that are joined by links get routes; false: a program on them finds its own.
+    pub routes: bool,
     /// Until then hosts have no limit of rate and nothing is lost.
     pub bootstrap_end: Duration,
     /// Some calls cost up to so much more, at random by the seed; zero: none does.

@@ -39,7 +39,7 @@
 //! | [`sim_nat`] | simulated hosts behind another's address |
 //! | [`sim_search`] | planted bugs, found by seed |
 //! | [`sim_time`] | nodes in virtual time |
-//! | [`sim_transports`] | MPTCP, SCTP and DCCP in simulated networks |
+//! | [`sim_transports`] | MPTCP, SCTP, DCCP and OSPF in simulated networks |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;

@@ -13,7 +13,6 @@ use std::time::Duration;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("sim_search_lost_update".into(), lost_update),
-        trial("sim_search_lost_ack".into(), lost_ack),
         trial("sim_search_lease".into(), lease),
     ]
 }
@@ -95,13 +94,6 @@ fn lost_update() -> Checked {
         "schedule",
         "another order of wake-ups",
     )
-}
-
-fn lost_ack() -> Checked {
-    if let Some(why) = missing(&["python3", "memcached", "nft"])? {
-        return Ok(Verdict::Ignored(why));
-    }
-    finds("lost-ack", "1..4", "loss", " % of what comes")
 }
 
 fn lease() -> Checked {

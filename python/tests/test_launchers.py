@@ -79,6 +79,18 @@ def test_cargo(tmp_path, way):
     assert status == 0 and "1 passed" in said, said
 
 
+def test_nextest(tmp_path):
+    """Two tests that could not share a node: nextest starts a process, and so a node, for each."""
+    needs("cargo-nextest")
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/lib.rs").write_text(RUST + RUST.replace("fn interface", "fn another"))
+    (tmp_path / "Cargo.toml").write_text('[package]\nname = "own"\nversion = "0.1.0"\nedition = "2021"\n[workspace]\n')
+    (tmp_path / ".cargo").mkdir()
+    (tmp_path / ".cargo/config.toml").write_text(block(PAGE, "toml", "Cargo"))
+    status, said = run("cargo nextest run", tmp_path)
+    assert status == 0 and "2 passed" in said, said
+
+
 C = """#include <stdlib.h>
 int main(void) { return system("ip link add own0 type dummy && ip link show own0 >/dev/null") != 0; }
 """

@@ -271,6 +271,9 @@ static inline void stat_call(u32 way)
 /* fds.c */
 void fds_start(u32 inherited_base);
 
+/* prctl.c */
+void thread_named(const char *name);
+
 /* end.c */
 void end_look(void);
 

@@ -9,12 +9,30 @@
 #define ARCH_SHSTK_ENABLE	0x5001
 #endif
 
+/* The host's name of this thread is that of its task too, which the node's kernel tells others (`nft monitor`). */
+void thread_named(const char *name)
+{
+	if (!gate.sim)
+		image_call2(__NR_prctl, PR_SET_NAME, name);
+}
+
+static long set_name(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (!ret)
+		thread_named((const char *)r->a[1]);
+	return ret;
+}
+
 long gate_prctl(struct gate_regs *r)
 {
 	if (r->a[0] == PR_SET_SYSCALL_USER_DISPATCH) {
 		gate_warn("the program asked for Syscall User Dispatch, which ring3 needs itself: refused");
 		return -EINVAL;
 	}
+	if (r->a[0] == PR_SET_NAME)
+		return set_name(r);
 	if (r->a[0] == PR_SET_SECCOMP)
 		return seccomp_prctl(r);
 	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)

@@ -116,7 +116,9 @@ static void name_thread(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
-	host_syscall2(__NR_prctl, PR_SET_NAME, (long)(slash ? slash + 1 : path));
+	path = slash ? slash + 1 : path;
+	host_syscall2(__NR_prctl, PR_SET_NAME, (long)path);
+	thread_named(path);
 }
 
 static void usage(void)

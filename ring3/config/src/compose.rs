@@ -68,6 +68,11 @@ pub fn from_toml(path: &Path, text: &str) -> Result<Vec<NodeConfig>, ConfigError
                 ends.0.len()
             )));
         }
+        if let Some(address) = at_both_ends(&ends.0) {
+            return Err(error(format!(
+                "link `{link}` has the address {address} at both ends: give each node one of its own"
+            )));
+        }
         for (name, addresses) in ends.0 {
             let node = nodes.iter_mut().find(|node| node.name == name);
             let node = node.ok_or_else(|| {
@@ -102,6 +107,17 @@ pub fn from_toml(path: &Path, text: &str) -> Result<Vec<NodeConfig>, ConfigError
         node.check().map_err(|e| error(e.to_string()))?;
     }
     Ok(nodes)
+}
+
+/// An address that both ends of a link have. What is none is found later.
+fn at_both_ends(ends: &[(String, Many)]) -> Option<IpAddr> {
+    let [(_, one), (_, other)] = ends else {
+        return None;
+    };
+    let address = |text: &String| text.parse::<IpNet>().ok().map(|net| net.addr());
+    let one: Vec<IpAddr> = one.0.iter().filter_map(address).collect();
+    let mut other = other.0.iter().filter_map(address);
+    other.find(|it| one.contains(it))
 }
 
 fn port(kind: &str, link: &str, addresses: &[String]) -> Result<PortSpec, ConfigError> {
@@ -234,6 +250,10 @@ mod tests {
             ("[node.a]\nmen = 1", "line 2: unknown field `men`"),
             ("[node.'a b']", "node name `a b`"),
             ("[nodes.a]", "unknown field `nodes`"),
+            (
+                "[node.a]\n[node.b]\n[link.ab]\na = ['10.0.0.9/24', 'fd00::1/64']\nb = 'fd00::1/48'",
+                "link `ab` has the address fd00::1 at both ends",
+            ),
             (
                 "[node.a]\n[node.b]\n[link.ab]\na = '10.0.0.1'\nb = '10.0.0.2/24'",
                 "its prefix length is missing",

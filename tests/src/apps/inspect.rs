@@ -3,8 +3,9 @@
 
 use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, missing, trial};
-use crate::exec;
-use crate::node::{Node, SHORT};
+use crate::exec::{self, Group, until};
+use crate::node::{Node, SHORT, ring3};
+use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::process::Stdio;
 use std::time::Duration;
@@ -271,7 +272,33 @@ fn tcpdump(pair: &Pair, node: &Node) -> Result<(), String> {
     )
 }
 
+/// `nft monitor` names the program that changes something.
+fn nft_monitor(node: &Node) -> Result<(), String> {
+    let folder = Scratch::in_memory()?;
+    let said = folder.file("said");
+    let file = std::fs::File::create(&said).map_err(|e| e.to_string())?;
+    let mut command = ring3(["exec", &node.name, "--", "nft", "monitor"]);
+    command
+        .stdin(Stdio::null())
+        .stdout(file)
+        .stderr(Stdio::null());
+    let _monitor = Group::spawn(&mut command)?;
+    let mut count = 0;
+    // It says nothing when it begins to listen.
+    let heard = until(SHORT, || {
+        count += 1;
+        let _ = node.output(&["nft", "add", "table", "inet", &format!("m{count}")]);
+        std::fs::read_to_string(&said).is_ok_and(|text| text.contains("add table"))
+    });
+    let named = || std::fs::read_to_string(&said).is_ok_and(|text| text.contains("(nft)"));
+    ensure(heard && until(SHORT, named), || {
+        std::fs::read_to_string(&said).unwrap_or_default()
+    })
+}
+
 fn nft(pair: &Pair, node: &Node) -> Result<(), String> {
+    nft_monitor(node)?;
+    node.output(&["nft", "flush", "ruleset"])?;
     node.output(&["nft", "add", "table", "inet", "t"])?;
     node.output(&[
         "nft",

@@ -18,10 +18,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -185,6 +188,34 @@ static long proc_of_victim(void)
 	return done(CALL(open, path, O_RDONLY));
 }
 
+/* The host has looked at the arguments: what comes first in its code has let the call through. */
+static long passed(long ret, int errno_of_host)
+{
+	return ret == -errno_of_host ? 0 : ret;
+}
+
+/* Known ways out of others' walls, as far as they are calls that a wall may refuse. */
+static long escape(const char *what)
+{
+	struct { unsigned int bytes; int type; } handle = { 0 };
+	char text[64];
+
+#define KNOWN(word, expression) if (!strcmp(what, word)) return (expression)
+	/* bubblewrap, CVE-2017-5226; flatpak, CVE-2023-28100: input for the terminal's next reader. Here no terminal is there to ask. */
+	KNOWN("bubblewrap-tiocsti", passed(CALL(ioctl, 0, TIOCSTI, "x"), ENOTTY));
+	KNOWN("flatpak-tioclinux", passed(CALL(ioctl, 0, 0x541c /* TIOCLINUX */, "x"), ENOTTY));
+	/* Docker's shocker (2014): files by their handles. */
+	KNOWN("docker-handle", passed(CALL(name_to_handle_at, AT_FDCWD, secret, &handle, text, 0), EOVERFLOW));
+	/* Containers, CVE-2022-0492: a helper of the host's kernel that others name. */
+	KNOWN("core-pattern", done(CALL(open, "/proc/sys/kernel/core_pattern", O_RDONLY)));
+	/* Namespaces of others: nsenter. */
+	KNOWN("setns", passed(CALL(setns, -1, 0), EBADF));
+	/* gVisor, CVE-2018-19333: a shared segment that is removed while another attaches it. */
+	KNOWN("gvisor-shmctl", passed(CALL(shmctl, -1, IPC_RMID, 0), EINVAL));
+	return 1;
+#undef KNOWN
+}
+
 static char path[512];
 
 static const char *in_folder(const char *file)
@@ -240,6 +271,8 @@ static long attack(const char *what)
 	TRY("lease", CALL(fcntl, CALL(open, "/usr/bin/env", O_RDONLY), F_SETLEASE, F_RDLCK));
 	TRY("privileges", prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) ? -EPERM : 0);
 	TRY("capabilities", caps());
+	if (escape(what) <= 0)
+		return escape(what);
 	return call(atol(what), 0, 0, 0, 0, 0, 0);
 }
 

@@ -107,7 +107,7 @@ fn attack(
     results(place.run(&args))
 }
 
-const ATTACKS: [&str; 37] = [
+const ATTACKS: [&str; 43] = [
     "read",
     "write",
     "truncate",
@@ -145,6 +145,13 @@ const ATTACKS: [&str; 37] = [
     "io-uring",
     "lease",
     "privileges",
+    // Of neighbours: attacker.c has the references.
+    "bubblewrap-tiocsti",
+    "flatpak-tioclinux",
+    "docker-handle",
+    "core-pattern",
+    "setns",
+    "gvisor-shmctl",
 ];
 
 /// The program has rewritten its gate and its node's kernel. The host refuses each all the same.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a sandbox sees of the host's files.
 
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use ring3_sandbox::Files;
@@ -22,7 +22,7 @@ const SYSTEM: [&str; 8] = [
     "/gnu/store",
 ];
 /// Of /etc, what libraries and interpreters ask for; nothing there is a secret.
-const SETTINGS: [&str; 31] = [
+const SETTINGS: [&str; 33] = [
     "/etc/alternatives",
     "/etc/bash.bashrc",
     "/etc/ca-certificates",
@@ -47,7 +47,9 @@ const SETTINGS: [&str; 31] = [
     "/etc/nsswitch.conf",
     "/etc/os-release",
     "/etc/passwd",
-    "/etc/pki/tls",
+    "/etc/pki/ca-trust",
+    "/etc/pki/tls/cert.pem",
+    "/etc/pki/tls/certs",
     "/etc/profile",
     "/etc/protocols",
     "/etc/resolv.conf",
@@ -100,11 +102,54 @@ impl View {
 
 impl Drop for Tmp {
     fn drop(&mut self) {
-        // Nobody of the sandbox is left to put links in the way, and removing follows none.
-        if let Err(why) = std::fs::remove_dir_all(&self.0) {
+        // Nobody of the sandbox is left to change it meanwhile.
+        if let Err(why) = clear(&self.0).and_then(|()| std::fs::remove_dir(&self.0)) {
             log::warn!("{} stays: {why}", self.0.display());
         }
     }
+}
+
+/// Removes all in a folder that a hostile program has filled: with folders that may not be read, and with chains of them that
+/// no recursion would survive. So each folder's folders are moved up before it goes. Links are removed, never followed.
+fn clear(top: &Path) -> std::io::Result<()> {
+    let mut count = 0u64;
+    loop {
+        let mut is_empty = true;
+        for entry in std::fs::read_dir(top)? {
+            let entry = entry?;
+            is_empty = false;
+            if !entry.file_type()?.is_dir() {
+                std::fs::remove_file(entry.path())?;
+                continue;
+            }
+            let folder = entry.path();
+            open_up(&folder)?;
+            for below in std::fs::read_dir(&folder)? {
+                let below = below?;
+                if !below.file_type()?.is_dir() {
+                    std::fs::remove_file(below.path())?;
+                    continue;
+                }
+                // To move a folder is to write to it: its parent is another.
+                open_up(&below.path())?;
+                count += 1;
+                let mut to = top.join(format!("{count}"));
+                while to.symlink_metadata().is_ok() {
+                    count += 1;
+                    to = top.join(format!("{count}"));
+                }
+                std::fs::rename(below.path(), to)?;
+            }
+            std::fs::remove_dir(&folder)?;
+        }
+        if is_empty {
+            return Ok(());
+        }
+    }
+}
+
+fn open_up(folder: &Path) -> std::io::Result<()> {
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 /// What each sandbox sees: the system's programs and libraries, and `programs`, of which there is one at least.
@@ -145,4 +190,37 @@ pub fn existing(path: &Path) -> Result<PathBuf> {
         path: path.to_owned(),
         why: why.into(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_goes_whatever_is_in_it() {
+        let outside = tempfile::tempdir().unwrap();
+        std::fs::write(outside.path().join("kept"), "x").unwrap();
+        let top = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(outside.path(), top.path().join("link")).unwrap();
+        let names = ["1", "2", "a"].map(|name| top.path().join(name));
+        for name in &names {
+            std::fs::create_dir(name).unwrap();
+            std::fs::create_dir(name.join("b")).unwrap();
+            std::os::unix::fs::symlink(outside.path(), name.join("b/link")).unwrap();
+            std::fs::write(name.join("b/file"), "x").unwrap();
+        }
+        // Deeper than there are descriptors, and than a path is long.
+        let mut deep = std::process::Command::new("/usr/bin/python3");
+        let chain = "import os\nfor n in range(1500):\n os.mkdir('d' * 9); os.chdir('d' * 9)";
+        let done = deep.args(["-c", chain]).current_dir(&names[2]).status();
+        assert!(done.unwrap().success());
+        for name in &names {
+            let none = std::fs::Permissions::from_mode(0);
+            std::fs::set_permissions(name.join("b"), none.clone()).unwrap();
+            std::fs::set_permissions(name, none).unwrap();
+        }
+        clear(top.path()).unwrap();
+        assert_eq!(std::fs::read_dir(top.path()).unwrap().count(), 0);
+        assert!(outside.path().join("kept").exists());
+    }
 }

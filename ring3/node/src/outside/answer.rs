@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control socket of a sandboxed node, served by its warden: what can be said without asking anybody inside.
 
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
@@ -22,8 +23,6 @@ use crate::runtime::Folder;
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 /// What one answer of a gateway's log holds at most, in bytes: thousands of lines.
 const LOG_PIECE: usize = 1 << 20;
-/// A chain of parents longer than this is none: the table changed under us.
-const DEPTH_MAX: usize = 4096;
 
 /// The processes that a sandbox begins with; all others of it are below.
 #[derive(Debug, Clone, Copy)]
@@ -204,26 +203,35 @@ fn programs(first: First) -> Vec<Proc> {
     let all: Vec<Process> = entries
         .filter_map(|entry| Process::of(entry.file_name().to_str()?.parse().ok()?))
         .collect();
-    let parent = |pid: i32| all.iter().find(|it| it.pid == pid).map(|it| it.parent);
-    let is_below = |process: &Process| {
-        let mut above = Some(process.parent);
-        for _ in 0..DEPTH_MAX {
-            match above {
-                Some(pid) if pid == first.reaper => return true,
-                Some(pid) => above = parent(pid),
-                None => return false,
-            }
-        }
-        false
-    };
+    let below = below(first.reaper, &all);
     all.iter()
-        .filter(|it| it.pid != first.keeper && it.command != "ring3-undertake" && is_below(it))
+        .filter(|it| below.contains(&it.pid))
+        .filter(|it| it.pid != first.keeper && it.command != "ring3-undertake")
         .map(|it| Proc {
             pid: it.pid,
             threads: it.threads,
             command: it.command.clone(),
         })
         .collect()
+}
+
+/// The numbers of all below `top`. Each process is looked at once, however long a chain of forks is.
+fn below(top: i32, all: &[Process]) -> HashSet<i32> {
+    let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
+    for process in all {
+        children
+            .entry(process.parent)
+            .or_default()
+            .push(process.pid);
+    }
+    let mut found = HashSet::new();
+    let mut next = vec![top];
+    while let Some(pid) = next.pop() {
+        // The table may have changed under us: a number may be there twice.
+        let new = children.remove(&pid).unwrap_or_default();
+        next.extend(new.into_iter().filter(|pid| found.insert(*pid)));
+    }
+    found
 }
 
 struct Process {
@@ -256,6 +264,22 @@ impl Process {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_chain_of_forks_takes_no_longer_than_a_crowd() {
+        const COUNT: i32 = 200_000;
+        let process = |pid, parent| Process {
+            pid,
+            parent,
+            threads: 1,
+            command: String::new(),
+        };
+        let chain: Vec<_> = (2..COUNT).map(|pid| process(pid, pid - 1)).collect();
+        assert_eq!(below(1, &chain).len() as i32, COUNT - 2);
+        // A loop, which no table has at one instant.
+        let turn = [process(2, 3), process(3, 2), process(4, 1)];
+        assert_eq!(below(1, &turn), HashSet::from([4]));
+    }
 
     #[test]
     fn who_is_below() {

@@ -788,7 +788,7 @@ fn stands_still(pid: Pid) -> bool {
 /// When the node goes on, it tells.
 fn link_suspended() -> Checked {
     /// LINK_DEPTH and LINK_MARK of the driver, and a few that were under way.
-    const QUEUED: u64 = 64 + 8 + 8;
+    const QUEUED: u64 = 128 + 8 + 8;
     let pair = Pair::new(Topology::Link)?;
     let Place::Node(node) = &pair.server else {
         return Err("not a node".into());

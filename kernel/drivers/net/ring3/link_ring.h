@@ -80,7 +80,7 @@
 #define LINK_RECORD_MAX		(LINK_FRAME_MAX + LINK_ALIGN)
 /* The producer remembers where each LINK_MARKth record began, of the last LINK_MARKS of these. */
 #define LINK_MARK		8u
-#define LINK_MARKS		16u
+#define LINK_MARKS		32u
 #define LINK_DEPTH_MAX		(LINK_MARK * (LINK_MARKS - 1))
 
 enum link_status {

@@ -296,8 +296,22 @@ fn nft_monitor(node: &Node) -> Result<(), String> {
     })
 }
 
+/// The node's flows are in its /proc/net/nf_conntrack.
+fn conntrack(node: &Node) -> Result<(), String> {
+    let rules = "add table inet c; add chain inet c in { type filter hook input priority 0 ; }; \
+                 add rule inet c in ct state new accept";
+    node.output(&["nft", rules])?;
+    node.output(&["ping", "-c", "1", "127.0.0.1"])?;
+    let flows = node.output(&["cat", "/proc/net/nf_conntrack"])?;
+    ensure(
+        flows.contains("icmp") && flows.contains("src=127.0.0.1"),
+        || flows.clone(),
+    )
+}
+
 fn nft(pair: &Pair, node: &Node) -> Result<(), String> {
     nft_monitor(node)?;
+    conntrack(node)?;
     node.output(&["nft", "flush", "ruleset"])?;
     node.output(&["nft", "add", "table", "inet", "t"])?;
     node.output(&[

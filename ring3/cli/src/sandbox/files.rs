@@ -215,7 +215,7 @@ mod tests {
         let done = deep.args(["-c", chain]).current_dir(&names[2]).status();
         assert!(done.unwrap().success());
         for name in &names {
-            let none = std::fs::Permissions::from_mode(0);
+            let none = std::fs::Permissions::from_mode(0o0);
             std::fs::set_permissions(name.join("b"), none.clone()).unwrap();
             std::fs::set_permissions(name, none).unwrap();
         }

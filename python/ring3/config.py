@@ -34,7 +34,7 @@ class Port:
     mac: Optional[str] = None
     #: ``tap``: address of the host's end.
     host: Optional[str] = None
-    #: ``passt``: the gateway's address leads to 127.0.0.1 of the host.
+    #: ``host``, ``passt``: the gateway's address leads to 127.0.0.1 of the host.
     loopback: bool = False
 
     def __str__(self) -> str:

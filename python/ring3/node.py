@@ -248,7 +248,7 @@ def nodes() -> list[Status]:
 
 def run(*program: Word, check: bool = True, input: Optional[str] = None, timeout: Optional[float] = None,
         ports: Sequence[Any] = (), **options: Any) -> Result:
-    """Runs a program on a node of its own, which ends with it: ``ring3.run("curl", URL, ports=["passt"])``."""
+    """Runs a program on a node of its own, which ends with it: ``ring3.run("curl", URL, ports=["host"])``."""
     config = Config("", ports=ports, **options)
     # All but `up` and the empty name.
     line = [_command.command(), "run", *config.line()[2:], "--", *words(program)]

@@ -38,7 +38,7 @@ class Calls:
 
 @dataclass(frozen=True)
 class PortStatus:
-    #: ``link``, ``tap``, ``host``, ``passt``, ``packet`` or ``xdp``.
+    #: ``link``, ``switch``, ``tap``, ``host``, ``passt``, ``packet`` or ``xdp``.
     kind: str
     #: Interface on the node.
     ifname: str

@@ -12,7 +12,8 @@ Kinds:
   switch:NAME       a switch that joins up to 16 nodes; it is a node itself, which the first that
                     names it starts, and which ends when the last has left
   tap:INTERFACE     a TAP of the host: made if not there and permitted, else used
-  host              what the host's own sockets reach, without any privilege: TCP and UDP
+  host              what the host's own sockets reach, without any privilege: TCP, UDP,
+                    and ping where the host permits it (ping_group_range)
                     (what --net adds)
   passt             the internet without privilege, by the program passt
   packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
@@ -126,6 +127,8 @@ pub const EXEC: &str = "\
 Example:
   ring3 exec web -- ip addr
 
+On a node in a sandbox CMD is started in the same confinement.
+
 Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
 was not found.";
 
@@ -134,8 +137,8 @@ Examples:
   ring3 port add a switch:lan,addr=10.0.0.1/24
   ring3 port del a lan
 
-A node that is up can be given two ports, of kind switch or link; a link's far end must not be up yet. Programs that run
-see the interface come and go.";
+In its life a node can be given two ports while it is up, of kind switch or link, without pcap=. Taking one away gives its
+place not back. A link's far end must not be up yet. A sandbox takes none. Programs that run see the interface come and go.";
 
 pub const COMPOSE: &str = "\
 Example of a file:

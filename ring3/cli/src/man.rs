@@ -47,14 +47,10 @@ fn page() -> std::io::Result<Vec<u8>> {
     Roff::new()
         .control("SH", ["COMMANDS"])
         .to_writer(&mut out)?;
-    for sub in command
-        .get_subcommands()
-        .filter(|sub| sub.get_name() != "help" && !sub.is_hide_set())
-    {
-        subcommand(&mut out, sub)?;
-    }
+    subcommands(&mut out, &command)?;
     verbatim(&mut out, "PORTS", help::PORTS)?;
     verbatim(&mut out, "NODE FILE", NODE_FILE)?;
+    verbatim(&mut out, "COMPOSE FILE", help::COMPOSE)?;
     verbatim(&mut out, "EXAMPLES", help::TOUR)?;
     verbatim(&mut out, "EXIT STATUS", EXIT_STATUS)?;
     verbatim(&mut out, "ENVIRONMENT", ENVIRONMENT)?;
@@ -65,6 +61,18 @@ fn page() -> std::io::Result<Vec<u8>> {
         "passt(1), ip(8), tcpdump(8), ss(8), sysctl(8)",
     )?;
     Ok(out)
+}
+
+/// The verbs of a command, and the verbs of these (`compose up`).
+fn subcommands(out: &mut Vec<u8>, command: &clap::Command) -> std::io::Result<()> {
+    for sub in command
+        .get_subcommands()
+        .filter(|sub| sub.get_name() != "help" && !sub.is_hide_set())
+    {
+        subcommand(out, sub)?;
+        subcommands(out, sub)?;
+    }
+    Ok(())
 }
 
 fn subcommand(out: &mut Vec<u8>, sub: &clap::Command) -> std::io::Result<()> {

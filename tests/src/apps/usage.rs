@@ -20,7 +20,7 @@ const CASES: &[Case] = &[
         "port_kind",
         &["run", "--port", "foo:x", "--", "true"],
         2,
-        &["foo", "link, tap"],
+        &["foo", "link, switch, tap"],
     ),
     (
         "port_key",

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::route::Refusal;
-use crate::tuning::{REFUSALS_FILED, REFUSALS_SAID};
+use crate::tuning::{REFUSALS_BYTES, REFUSALS_FILED, REFUSALS_SAID};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -22,10 +22,14 @@ pub struct Refusals {
     filed: u32,
     /// Gets a line of JSON about each.
     file: Option<File>,
+    /// Its bytes, what was there at the start included.
+    written: u64,
 }
 
 impl Refusals {
     pub fn new(node: &str, file: Option<File>) -> Refusals {
+        // The wall has no call for it later.
+        let metadata = file.as_ref().and_then(|file| file.metadata().ok());
         Refusals {
             node: node.to_owned(),
             count: 0,
@@ -34,6 +38,7 @@ impl Refusals {
             unsaid: 0,
             filed: 0,
             file,
+            written: metadata.map_or(0, |it| it.len()),
         }
     }
 
@@ -72,10 +77,45 @@ impl Refusals {
             "why": why.to_string(),
             "number": self.count,
         });
-        // One write for each line, so that several gateways can share a file.
-        if let Err(why) = file.write_all(format!("{line}\n").as_bytes()) {
+        let mut text = format!("{line}\n");
+        self.written += text.len() as u64;
+        let is_full = self.written > REFUSALS_BYTES;
+        if is_full {
+            let why = "nothing more is written here";
+            let last = serde_json::json!({"node": self.node, "event": "full", "why": why});
+            text = format!("{last}\n");
+        }
+        // One write for each line, so that several gateways can share a file. Each counts what it writes itself.
+        let written = file.write_all(text.as_bytes());
+        if let Err(why) = &written {
             log::warn!("node {}: the log of refusals ends: {why}", self.node);
+        }
+        if is_full || written.is_err() {
             self.file = None;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::{memfd_create, MemfdFlags};
+    use std::os::unix::fs::FileExt;
+
+    #[test]
+    fn the_file_has_a_bound() {
+        let file = File::from(memfd_create("refusals", MemfdFlags::empty()).unwrap());
+        file.set_len(REFUSALS_BYTES - 300).unwrap();
+        let mut refusals = Refusals::new("a", Some(file.try_clone().unwrap()));
+        for _ in 0..9 {
+            refusals.say("tcp to", "192.0.2.1:80", Refusal::Rule);
+        }
+        let mut text = vec![0; 2000];
+        let len = file.read_at(&mut text, 0).unwrap();
+        let text = String::from_utf8_lossy(&text[..len]);
+        let lines: Vec<_> = text.trim_end_matches('\0').lines().collect();
+        assert!((2..5).contains(&lines.len()), "{text}");
+        assert!(lines[0].contains("\"refused\""), "{text}");
+        assert!(lines[lines.len() - 1].contains("\"full\""), "{text}");
     }
 }

@@ -51,3 +51,5 @@ pub const UNCLAIMED: Duration = Duration::from_secs(30);
 pub const REFUSALS_SAID: u32 = 10;
 /// The same in a file of their own: 200 KB a second. Their numbers tell how many were left out.
 pub const REFUSALS_FILED: u32 = 1000;
+/// Bytes of that file; what comes then is not written, as of a gateway's flows.jsonl (ring3-node's flows.rs).
+pub const REFUSALS_BYTES: u64 = 64 << 20;

@@ -271,15 +271,16 @@ def inspect(pid):
 
 
 def resolve():
-    """The host's resolver: a.example.org is 192.0.2.1, all other names 192.0.2.77."""
+    """The host's resolver: a.example.org is 203.0.113.7, own.example.net 192.0.2.1, all other names 192.0.2.77."""
+    places = {b"\1a\7example\3org\0": "203.0.113.7", b"\3own\7example\3net\0": "192.0.2.1"}
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.53", 53))
     while True:
         query, peer = sock.recvfrom(2000)
         end = query.index(b"\0", 12) + 5
         is_a = query[end - 4 : end] == b"\0\1\0\1"
-        last = 1 if query[12:].lower().startswith(b"\1a\7example\3org\0") else 77
-        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4\xc0\0\2" + bytes([last]) if is_a else b""
+        place = places.get(query[12 : end - 4].lower(), "192.0.2.77")
+        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(place) if is_a else b""
         head = query[:2] + b"\x81\x80\0\1" + bytes([0, is_a]) + b"\0" * 4
         sock.sendto(head + query[12:end] + record, peer)
 

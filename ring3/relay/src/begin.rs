@@ -398,7 +398,7 @@ pub fn ask_for_life(host: &OwnedFd) -> rustix::io::Result<()> {
 }
 
 /// A socket of the host; whether it is connected already.
-fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
+pub fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,

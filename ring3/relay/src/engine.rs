@@ -21,7 +21,7 @@ use crate::guests::Guests;
 use crate::hold::{self, Queue};
 use crate::icmp::{Icmp, Ping, PingKey};
 use crate::refusals::Refusals;
-use crate::route::{Refusal, Routes};
+use crate::route::Routes;
 use crate::slab::{Key, Side, Slab};
 use crate::stream::{Next, Stream};
 use crate::tuning::{
@@ -300,10 +300,10 @@ impl Engine {
         }
     }
 
-    /// Names that programs asked for in vain.
+    /// Names that programs asked for in vain, and addresses that names do not open.
     pub fn say_names(&mut self) {
-        for name in self.routes.names.refused.drain(..) {
-            self.refusals.say("the name", name, Refusal::Name);
+        for (what, whom, why) in self.routes.names.refused.drain(..) {
+            self.refusals.say(what, whom, why);
         }
     }
 

@@ -111,7 +111,7 @@ impl Flow {
         if !self.asks_names {
             return self.send_out(out, data);
         }
-        match out.names.asked(data) {
+        match out.names.asked(self.ends, data) {
             Asked::Pass(question) => self.send_out(out, &question),
             Asked::Answer(refusal) => self.send_in(out.task, &refusal),
             Asked::Drop => {}
@@ -166,10 +166,12 @@ impl Flow {
                     };
                     match rustix::net::recv(socket, &mut *chunk, RecvFlags::DONTWAIT) {
                         Ok((len, _)) => {
-                            if self.asks_names {
-                                out.names.answered(&chunk[..len], Instant::now());
+                            let data = &mut chunk[..len];
+                            let is_wanted = !self.asks_names
+                                || out.names.answered(self.ends, data, Instant::now());
+                            if is_wanted {
+                                self.send_in(out.task, data);
                             }
-                            self.send_in(out.task, &chunk[..len]);
                         }
                         Err(rustix::io::Errno::AGAIN) => return Next::Wait,
                         Err(why) => self.fail(out, why.into()),

@@ -23,6 +23,8 @@
 //! | [`flow`] | one flow of datagrams |
 //! | [`guests`] | how many streams from outside there may be |
 //! | [`names`] | what may be asked of the resolver, and the addresses of names in rules |
+//! | [`questions`] | which answer is which question's |
+//! | [`inward`] | addresses that a name alone does not open |
 //! | [`icmp`] | errors of datagrams, and echoes |
 //! | [`slab`] | who an event is for |
 //! | [`refusals`] | what was refused, counted and said |
@@ -39,8 +41,10 @@ mod flow;
 mod guests;
 mod hold;
 mod icmp;
+mod inward;
 mod names;
 mod publish;
+mod questions;
 mod refusals;
 mod route;
 mod slab;

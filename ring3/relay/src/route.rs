@@ -32,6 +32,8 @@ pub enum Refusal {
     Rule,
     /// A name that the rules leave out.
     Name,
+    /// A name leads into the host's own networks.
+    Inward,
     /// Names are asked for by UDP where rules name some.
     NamesByTcp,
     /// Too many connections from outside.
@@ -45,6 +47,9 @@ impl std::fmt::Display for Refusal {
             Refusal::Address => "no address of another host",
             Refusal::Rule => "allow= and deny=",
             Refusal::Name => "no name of allow=, or one of deny=",
+            Refusal::Inward => {
+                "of this host or a private network, which only an address in allow= opens"
+            }
             Refusal::NamesByTcp => "names are asked for by UDP alone where rules name some",
             Refusal::Full => "too many connections from there, or in all",
         })

@@ -36,6 +36,8 @@ pub const ALIVE_TURNS: u32 = 9;
 pub const ACCEPTS: usize = 64;
 /// Addresses of names in rules at one time; beyond it a name's new addresses are not allowed.
 pub const NAMED_MAX: usize = 16384;
+/// Questions that wait for an answer at one time, each of up to 0.4 KB; beyond it the oldest gets none.
+pub const QUESTIONS_MAX: usize = 4096;
 /// An address holds at least so long (a resolver's 0 s would be over before the connection begins) and at most so long
 /// (BIND's max-cache-ttl is a week).
 pub const NAME_LEAST: Duration = Duration::from_secs(10);

@@ -26,8 +26,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// Addresses of the host that stand for others'.
-const SET_UP: &str = "ip addr add 192.0.2.1/32 dev lo; ip addr add 2001:db8::1/128 dev lo nodad; ip addr add fe80::99/64 dev lo nodad";
+/// Addresses of the host that stand for others'. It takes 203.0.113.7 without being it.
+const SET_UP: &str = "ip addr add 192.0.2.1/32 dev lo; ip route add local 203.0.113.7 dev lo src 192.0.2.1; ip addr add 2001:db8::1/128 dev lo nodad; ip addr add fe80::99/64 dev lo nodad";
 
 /// $1: ring3, $2: the folder of helpers, $3: this test's folder; `ordinary` starts a program as a user who may nothing.
 const PRELUDE: &str = "
@@ -201,15 +201,16 @@ fn confined() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// The resolver of the host's loopback, where a.example.org is 192.0.2.1 and all else 192.0.2.77, and a server on
-/// port 8000. $1 in the script: ring3.
+/// The resolver of the host's loopback, where a.example.org is 203.0.113.7, own.example.net the host itself, and all else
+/// 192.0.2.77, and a server on port 8000. $1 in the script: ring3.
 fn with_resolver(script: &str) -> Result<Outcome, String> {
     let wrapped = format!(
         "
         printf 'nameserver 127.0.0.53\noptions timeout:2\n' >resolv.conf
-        python3 -m http.server -b 192.0.2.1 8000 >/dev/null 2>&1 &
+        python3 -m http.server -b 0.0.0.0 8000 >/dev/null 2>&1 &
         server=$!
         trap 'kill $helper $server' EXIT
+        for i in $(seq 300); do curl -s -o /dev/null http://192.0.2.1:8000 && break; sleep 0.1; done
         unshare -m sh -c 'mount --bind resolv.conf /etc/resolv.conf && exec \"$@\"' sh sh -c '
             ring3=$1 ordinary=$2
             python3 gateway.py resolve & trap \"kill $!\" EXIT
@@ -220,7 +221,8 @@ fn with_resolver(script: &str) -> Result<Outcome, String> {
     on_host(&wrapped, &[])
 }
 
-/// A rule names a name: that one alone resolves, and its addresses can be reached at the rule's port.
+/// A rule names a name: that one alone resolves, and its addresses can be reached at the rule's port. No name opens the
+/// host itself.
 fn named() -> Checked {
     if let Some(why) = missing(&["python3", "curl", "getent", "unshare", "setpriv"])? {
         return Ok(Verdict::Ignored(why));
@@ -228,19 +230,21 @@ fn named() -> Checked {
     let script = r#"
             on_node="
                 get() { curl -sS -m 9 -o got -w \"%{exitcode} \" \"\$@\" 2>/dev/null; }
-                get http://192.0.2.1:8000/
+                get http://203.0.113.7:8000/
                 get http://b.example.net:8000/
                 get http://a.example.org:8000/
-                get http://192.0.2.1:8000/
-                get http://192.0.2.1:7001/
+                get http://203.0.113.7:8000/
+                get http://203.0.113.7:7001/
+                get http://own.example.net:8000/
                 python3 gateway.py asks 10.0.2.2"
-            $ordinary "$ring3" run --port host,allow=A.example.org:8000,log=refused.json -- sh -c "$on_node" 2>said
+            $ordinary "$ring3" run --port host,allow=A.example.org:8000,allow=own.example.net:8000,log=refused.json -- sh -c "$on_node" 2>said
             grep -q "refused the name b.example.net" said && echo said
             python3 gateway.py read refused.json
             $ordinary "$ring3" run --port host,deny=*.example.org -- sh -c "getent ahostsv4 a.example.org | wc -l; getent ahostsv4 b.example.net | head -1" 2>/dev/null"#;
     let outcome = with_resolver(script)?;
-    let wanted = "7 6 0 0 7 refused refused by TCP\nsaid\n\
-        tcp to 192.0.2.1:8000\nthe name b.example.net\ntcp to 192.0.2.1:7001\nthe name c.example.org\ntcp to 10.0.2.2:53\n\
+    let wanted = "7 6 0 0 7 7 refused refused by TCP\nsaid\n\
+        tcp to 203.0.113.7:8000\nthe name b.example.net\ntcp to 203.0.113.7:7001\n\
+        the address 192.0.2.1 of own.example.net\ntcp to 192.0.2.1:8000\nthe name c.example.org\ntcp to 10.0.2.2:53\n\
         0\n192.0.2.77      STREAM b.example.net\n";
     ensure(outcome.stdout == wanted, || outcome.report())?;
     Ok(Verdict::Passed)

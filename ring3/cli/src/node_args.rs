@@ -69,11 +69,8 @@ impl SandboxArgs {
     /// A node that stays leaves this folder.
     pub fn make_absolute(&mut self) -> Result<()> {
         let paths = self.ro.iter_mut().chain(&mut self.rw);
-        for path in paths.chain(&mut self.policy).chain(&mut self.record) {
-            *path = std::path::absolute(&*path)
-                .map_err(Failure::host(format!("find {}", path.display())))?;
-        }
-        Ok(())
+        let mut paths = paths.chain(&mut self.policy).chain(&mut self.record);
+        paths.try_for_each(absolute)
     }
 }
 
@@ -94,19 +91,39 @@ pub fn text(path: &Path) -> Result<String> {
 
 /// A node that stays leaves this folder: what it opens later must not depend on it.
 pub fn make_absolute(node: &mut NodeConfig) -> Result<()> {
-    let absolute = |path: &mut PathBuf| {
-        *path = std::path::absolute(&*path)
-            .map_err(Failure::host(format!("find {}", path.display())))?;
-        Ok::<_, Failure>(())
-    };
     let flavour = |image: &&mut PathBuf| !matches!(image.to_str(), Some("up" | "smp" | "sim"));
     node.image
         .as_mut()
         .filter(flavour)
         .map(absolute)
         .transpose()?;
-    for port in &mut node.ports {
-        port.pcap.as_mut().map(absolute).transpose()?;
-    }
+    node.ports.iter_mut().try_for_each(make_port_absolute)
+}
+
+/// The same, of a port's files.
+pub fn make_port_absolute(port: &mut PortSpec) -> Result<()> {
+    let mut paths = port.pcap.iter_mut().chain(&mut port.log);
+    paths.try_for_each(absolute)
+}
+
+fn absolute(path: &mut PathBuf) -> Result<()> {
+    *path =
+        std::path::absolute(&*path).map_err(Failure::host(format!("find {}", path.display())))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_s_files_do_not_depend_on_the_folder() {
+        let mut node = NodeConfig::new("a");
+        let spec = "host,allow=192.0.2.1,log=refused.json,pcap=a.pcap";
+        node.ports.push(spec.parse().unwrap());
+        make_absolute(&mut node).unwrap();
+        let here = std::env::current_dir().unwrap();
+        assert_eq!(node.ports[0].log, Some(here.join("refused.json")));
+        assert_eq!(node.ports[0].pcap, Some(here.join("a.pcap")));
+    }
 }

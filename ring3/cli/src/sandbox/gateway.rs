@@ -34,6 +34,7 @@ use super::limits::Limits;
 use super::{files, rules};
 use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
+use crate::node_args::make_port_absolute;
 use crate::program::Program;
 use crate::signals::Watch;
 
@@ -100,6 +101,7 @@ pub fn served(specs: &[String]) -> Result<Vec<PortSpec>> {
         if port.addrs.is_empty() || !matches!(port.kind, PortKind::Link { .. }) {
             return Err(Failure::ServeWhat { spec: spec.clone() });
         }
+        make_port_absolute(&mut port)?;
         port.ifname = Some(format!("sandbox{n}"));
         Ok(port)
     };

@@ -98,8 +98,8 @@ pub(crate) struct Node {
     spares: Vec<live::Spare>,
     /// Other nodes' names, as they were told.
     known: Vec<(String, Vec<IpAddr>)>,
-    /// Of a switch: since when it has no port.
-    alone_since: Option<Instant>,
+    /// Of a switch.
+    alone: live::Alone,
     /// Of a confined node: opened outside, not added yet.
     given: Vec<OpenPort>,
     flows: Option<std::fs::File>,
@@ -166,7 +166,7 @@ impl Node {
             port_statuses: Arc::default(),
             spares: Vec::new(),
             known: Vec::new(),
-            alone_since: None,
+            alone: live::Alone::default(),
             given,
             flows,
             guests,

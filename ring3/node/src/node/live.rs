@@ -36,6 +36,8 @@ const SPARES: usize = 2;
 pub(super) const SWEEP_TURN: Duration = Duration::from_millis(250);
 /// How long a switch that nobody asked for by name stays without ports: nodes of one start come one after the other.
 const LINGER: Duration = Duration::from_secs(2);
+/// The same before its first node has come, which may have much to do before it asks for a port.
+const LINGER_UNUSED: Duration = Duration::from_secs(60);
 
 /// A place for a port, and memory that every program of the node has mapped there.
 #[derive(Debug)]
@@ -192,17 +194,71 @@ impl Node {
             return Ok(false);
         };
         let name = self.config.name.clone();
-        while let Some(at) = self.ports.iter().position(|port| {
+        let is_gone = |port: &&Port| {
             let link = port.spec.kind.name().unwrap_or_default();
             port.is_live() && far_end(&folder, link, &name).is_none()
-        }) {
-            self.remove(at)?;
+        };
+        self.alone.was_used |= !self.ports.is_empty();
+        let gone = self.ports.iter().filter(is_gone);
+        let gone: Vec<_> = gone.map(|port| port.ifname.clone()).collect();
+        for ifname in gone {
+            // One that can't be taken away must not take the others' switch from them: said once, and left alone.
+            if self.alone.is_stuck(&ifname) {
+                continue;
+            }
+            if let Err(error) = self.port_del(&ifname) {
+                log::warn!("node {name}: {error}");
+                self.alone.stuck.push(ifname);
+            }
         }
-        if !self.ports.is_empty() {
-            self.alone_since = None;
-            return Ok(false);
+        let used = self.ports.iter();
+        let used = used.filter(|port| !self.alone.is_stuck(&port.ifname));
+        let is_over = self.alone.is_over(used.count(), Instant::now());
+        Ok(self.config.switch == Some(Switch::WhileUsed) && is_over)
+    }
+}
+
+/// Whether a switch is without nodes, and how long it stays so.
+#[derive(Debug, Default)]
+pub(super) struct Alone {
+    since: Option<Instant>,
+    was_used: bool,
+    /// Interfaces whose far end is gone and that could not be removed.
+    stuck: Vec<String>,
+}
+
+impl Alone {
+    fn is_stuck(&self, ifname: &str) -> bool {
+        self.stuck.iter().any(|stuck| stuck == ifname)
+    }
+
+    fn is_over(&mut self, ports: usize, now: Instant) -> bool {
+        if ports > 0 {
+            self.since = None;
+            return false;
         }
-        let since = *self.alone_since.get_or_insert_with(Instant::now);
-        Ok(self.config.switch == Some(Switch::WhileUsed) && since.elapsed() > LINGER)
+        let linger = match self.was_used {
+            true => LINGER,
+            false => LINGER_UNUSED,
+        };
+        let since = *self.since.get_or_insert(now);
+        now.duration_since(since) > linger
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_switch_waits_for_its_first_node() {
+        let start = Instant::now();
+        let after = |seconds| start + Duration::from_secs(seconds);
+        let mut alone = Alone::default();
+        assert!(!alone.is_over(0, start) && !alone.is_over(0, after(50)));
+        assert!(alone.is_over(0, after(61)));
+        alone.was_used = true;
+        assert!(!alone.is_over(1, after(70)) && !alone.is_over(0, after(80)));
+        assert!(!alone.is_over(0, after(81)) && alone.is_over(0, after(83)));
     }
 }

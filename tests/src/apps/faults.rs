@@ -841,7 +841,7 @@ fn link_suspended() -> Checked {
         ensure(queued <= QUEUED, || {
             format!("{queued} packets wait in the ring, {QUEUED} may")
         })?;
-        let tells = until(Duration::from_secs(2), || {
+        let tells = until(SHORT, || {
             count(&pair.server, "rx_doorbells_rung").is_ok_and(|now| now > told)
         });
         if tells {

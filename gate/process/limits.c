@@ -42,6 +42,7 @@
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
 #define GATE_GROW_BYTES	(1ULL << 20)		/* of further threads: some 250 KiB each */
 #define GATE_DATA_BYTES	(16ULL << 20)		/* of that what RLIMIT_DATA counts, with some 50 threads */
+#define LIMIT_TRIES		16		/* others that change a limit at the same time, one after another */
 #define DATA_RAISED	(1U << 31)		/* in AS_PAGES: the host's RLIMIT_DATA is above the program's */
 
 /* In the order of struct sigevent. */
@@ -230,22 +231,30 @@ static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
 	return *more / GATE_PAGE < DATA_RAISED;
 }
 
-/* Whether the host's limit of this process could be raised; without a limit there is nothing to raise. */
+/*
+ * Whether the host's limit of this process could be raised; without a limit there is nothing to raise. The host exchanges
+ * limits and adds nothing to them: what another thread has written meanwhile is undone by then, and we write ours above it. Of
+ * three at the same time one may be lost; it is asked for again when the host refuses.
+ */
 static bool raise(u32 what, u64 more)
 {
-	struct rlimit64 lim, seen, wide;
+	struct rlimit64 lim, expect, seen, wide;
+	int i;
 
 	if (host_syscall4(__NR_prlimit64, 0, what, 0, (long)&lim) || lim.rlim_cur == ~0ULL)
 		return false;
-	for (;;) {
+	expect = lim;
+	for (i = 0; i < LIMIT_TRIES; i++) {
 		wide = (struct rlimit64){ plus(lim.rlim_cur, more), plus(lim.rlim_max, more) };
 		/* Only root raises the hard one. */
 		if (host_syscall4(__NR_prlimit64, 0, what, (long)&wide, (long)&seen))
 			return false;
-		if (seen.rlim_cur == lim.rlim_cur && seen.rlim_max == lim.rlim_max)
-			return true;
-		lim = seen;	/* another thread has raised it meanwhile, which is undone by now */
+		if (seen.rlim_cur == expect.rlim_cur && seen.rlim_max == expect.rlim_max)
+			break;
+		lim = seen;
+		expect = wide;
 	}
+	return true;	/* what we wrote last has ours in it */
 }
 
 /* Before the node is mapped. */

@@ -75,7 +75,6 @@ struct gate_tcb {
 	u64 clear_tid;		/* in virtual time: what set_tid_address() names, or 0 */
 	u64 child_set_tid;	/* ... and CLONE_CHILD_SETTID and _CLEARTID, of the thread that this one makes, or that begins */
 	u64 child_clear_tid;
-	u64 clone_number;	/* ... where the number of the thread that this one makes is, if it is ours to choose */
 	u64 process;		/* of those that have had this memory; a thread has its creator's */
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;

@@ -334,11 +334,6 @@ long do_fchdir(struct gate_regs *r);
 /* sim_call.c: calls in virtual time */
 long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the host's */
 
-/* sim_wait.c */
-long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);
-long sim_lock(struct gate_regs *r, gate_handler handler);	/* flock, fcntl */
-long sim_open(struct gate_regs *r, gate_handler handler);	/* open, openat */
-
 /* xfer.c */
 long do_sendfile(struct gate_regs *r);
 long do_splice(struct gate_regs *r);

@@ -64,10 +64,8 @@ long sim_tid_address(u64 address)
 /* Its number, so that two runs have the same: the host's next one depends on what else has begun there. */
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number)
 {
-	gate_tcb()->clone_number = 0;
 	if (args->set_tid_size || !t->ret)
 		return;
-	gate_tcb()->clone_number = (u64)number;
 	*number = t->ret;
 	args->set_tid = (u64)number;
 	args->set_tid_size = 1;
@@ -78,7 +76,7 @@ void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_
 /* The host has refused with `error': once more without, where it was for the number (no namespace of our own, or in use)? */
 bool sim_clone_again(struct clone_args *args, long error)
 {
-	if (!gate.sim || !args->set_tid_size || args->set_tid != gate_tcb()->clone_number || (error != -EPERM && error != -EEXIST))
+	if (!gate.sim || !args->set_tid_size || (error != -EPERM && error != -EEXIST))
 		return false;
 	args->set_tid = args->set_tid_size = 0;
 	return true;

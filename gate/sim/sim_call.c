@@ -5,8 +5,10 @@
  * Theory of operation
  * -------------------
  * Time, sleeps, randomness, signals between programs and ends of children are the node's kernel's: such calls are
- * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Futexes are looked at: 10 us of virtual time apart at first and
- * 1 ms at most (sim_nap()). Unix sockets, FIFOs, file locks and terminals are the host's, see sim_wait.c.
+ * passed to it, and pipes, eventfds and timerfds are its descriptors. Futexes, unix sockets, FIFOs and terminals are the host's still. A thread that waited for one of them on the host would
+ * keep the turn, and no other program could make it ready. So the gate makes such a call when it does not wait. Until then the
+ * thread sleeps in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). A descriptor becomes ready by what
+ * programs of the node do, so two runs agree.
  */
 #include "internal.h"
 #include "policy.h"
@@ -20,9 +22,33 @@
 #define NR_FUTEX_REQUEUE	456
 #define MSEC		1000000ull
 
+/* Would the call wait for this descriptor of the host? */
+static bool would_wait(s32 fd, u16 events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
+
+	return flags >= 0 && !(flags & (O_NONBLOCK | O_PATH)) &&
+	       !host_syscall3(__NR_poll, (long)&p, 1, 0);
+}
+
 static bool interrupted(void)
 {
 	return READ_ONCE(gate_thread()->sigpending);
+}
+
+static long by_host(struct gate_regs *r, gate_handler handler, u16 events)
+{
+	u64 nap = 0;
+
+	if (fd_is_node(r->a[0]))
+		return handler(r);
+	while (would_wait(r->a[0], events)) {
+		sim_nap(&nap);
+		if (interrupted())
+			return -ERESTARTSYS;
+	}
+	return handler(r);
 }
 
 #define SET_WORDS	(1024 / 64)	/* of a set of select(); larger ones are refused */
@@ -272,8 +298,10 @@ static long on_host(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-static long serve(struct gate_regs *r, gate_handler handler)
+long sim_syscall(struct gate_regs *r, gate_handler handler)
 {
+	if (!handler)
+		handler = on_host;
 	switch (r->nr) {
 	case __NR_clock_gettime:
 	case __NR_gettimeofday:
@@ -326,29 +354,14 @@ static long serve(struct gate_regs *r, gate_handler handler)
 	case __NR_readv:
 	case __NR_recvfrom:
 	case __NR_recvmsg:
-	case __NR_recvmmsg:
 	case __NR_accept:
 	case __NR_accept4:
-		return sim_by_host(r, handler, POLLIN);
+		return by_host(r, handler, POLLIN);
 	case __NR_write:
 	case __NR_writev:
 	case __NR_sendto:
 	case __NR_sendmsg:
-	case __NR_sendmmsg:
-	case __NR_connect:
-		return sim_by_host(r, handler, POLLOUT);
-	case __NR_open:
-	case __NR_openat:
-		return sim_open(r, handler);
-	case __NR_flock:
-	case __NR_fcntl:
-		return sim_lock(r, handler);
-	case __NR_signalfd:
-	case __NR_signalfd4:
-		if ((s32)r->a[0] != -1)
-			return handler(r);
-		return fd_create(r->nr == __NR_signalfd4 && (r->a[3] & O_CLOEXEC), __NR_signalfd4, -1, r->a[1], r->a[2],
-				 r->nr == __NR_signalfd4 ? r->a[3] : 0);
+		return by_host(r, handler, POLLOUT);
 	case __NR_poll:
 	case __NR_ppoll:
 		if (!r->a[1])
@@ -373,9 +386,4 @@ static long serve(struct gate_regs *r, gate_handler handler)
 		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
 	}
 	return handler(r);
-}
-
-long sim_syscall(struct gate_regs *r, gate_handler handler)
-{
-	return serve(r, handler ? : on_host);
 }

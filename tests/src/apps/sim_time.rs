@@ -2,13 +2,11 @@
 //! Nodes in virtual time: the image `sim`.
 
 use super::{Checked, Verdict, ensure, helper, trial};
-use crate::compile::compile;
-use crate::exec;
 use crate::node::Node;
 use crate::paths;
+use crate::scratch::Scratch;
 use libtest_mimic::Trial;
-use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -18,7 +16,6 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_stop".into(), stop),
         trial("sim_time_threads".into(), threads),
         trial("sim_time_exact".into(), exact),
-        trial("sim_time_oracle".into(), oracle),
         trial("sim_time_machine".into(), machine),
         trial("sim_time_loop".into(), endless),
         trial("sim_time_seed".into(), seed),
@@ -168,23 +165,6 @@ os.close(w); assert os.read(r, 1) == b''";
     Ok(Verdict::Passed)
 }
 
-/// Linux is the oracle for waits that virtual time has of its own: unix sockets, FIFOs, file locks, signalfds.
-fn oracle() -> Checked {
-    if !is_built() {
-        return Ok(absent());
-    }
-    const LIMIT: Duration = Duration::from_secs(60);
-    let program = compile(&paths::oracle().join("host_objects.c"))?;
-    let host = exec::run(&mut Command::new(&program), LIMIT)?;
-    let node = up("1")?;
-    let there = exec::run(&mut node.command([&program]), LIMIT)?;
-    ensure(
-        host.ok() && there.ok() && host.stdout == there.stdout,
-        || format!("host {}\nnode {}", host.report(), there.report()),
-    )?;
-    Ok(Verdict::Passed)
-}
-
 /// Of the machine a program sees one CPU, whose cycle counter and use are virtual, and which was started just now.
 fn machine() -> Checked {
     if !is_built() {
@@ -217,16 +197,15 @@ fn endless() -> Checked {
         return Ok(absent());
     }
     let options = ["--image", "sim", "--cmdline", "ring3_sim_patience=2"];
+    let scratch = Scratch::new()?;
+    let fifo = scratch.file("fifo");
     let words = [
         (
             "import time; time.sleep(5)\nwhile True: pass".to_string(),
             "a program that computes",
         ),
         (
-            // io_getevents() of a context that has nothing under way
-            "import ctypes as c, time; time.sleep(5); s = c.CDLL(None).syscall; n = c.c_ulong(0)
-assert s(206, 1, c.byref(n)) == 0; s(208, n, c.c_long(1), c.c_long(1), c.create_string_buffer(64), None)"
-                .to_string(),
+            format!("import os, time; time.sleep(5); os.mkfifo({fifo:?}); open({fifo:?})"),
             "a call of the host that waits",
         ),
     ];

@@ -68,7 +68,7 @@ struct gate_regs {
 /* Runs one call; returns its result, -errno or an -ERESTART* code. */
 long gate_syscall(struct gate_regs *r);
 
-/* What the stub of a site that does call nr may do by itself: CLASS_*. */
+/* CLASS_*: how much the stub of a rewritten site that makes call nr may do without the gate's handlers. */
 u32 gate_class(u64 nr);
 
 /* ---- the tables (tables.c): the only way from a file to one above it ---- */
@@ -101,7 +101,7 @@ struct gate_life {
 	void (*shared)(void);			/* another process is about to have our descriptors */
 	bool (*refuses_ns)(u64 flags);		/* CLONE_NEW*: has said why */
 	void (*exec)(bool begins);		/* all other threads are stopped; false: it has failed */
-	/* What to follow in place of (dirfd, path), which is the exe of a process of a node; NULL: it is none. */
+	/* The path that stands for (dirfd, path) where that is the exe of a node's process; NULL where it is not. */
 	const char *(*exe)(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
 	bool (*grow)(u64 size);			/* the host refuses the gate memory: may it be asked again? */
 	u32 (*others)(void);			/* threads of the program's own beside the caller */
@@ -110,7 +110,7 @@ struct gate_life {
 };
 extern const struct gate_life gate_life;
 
-/* What happens to descriptors: closed and dup() are told of the node's, proxy_closed() of one of the host's with a proxy. */
+/* The table's owner is told: closed() and dup() of the node's descriptors, proxy_closed() of a host's one that has a proxy. */
 struct gate_fd_life {
 	void (*closed)(u32 fd);
 	void (*dup)(u32 from, u32 to);

@@ -38,7 +38,7 @@ static void go_inside(void)
 }
 
 /*
- * What the gate does may take several calls. The node asks once for each signal that its task stops to wait; one that came
+ * The gate's work may take several calls. The node asks once for each signal that its task stops to wait; one that came
  * in a call which does not wait has been asked for in vain, but is noted still.
  */
 static void ask_again(struct ring3_thread *t)

@@ -64,7 +64,7 @@ void gate_child_start(void *arg)
 	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
 	sim_turn();
 	signal_block_all();		/* those that have been put off come now: signal_newborn() */
-	/* Who ends the process sends a signal to the tid that it sees; or else we see that it does. */
+	/* A thread that ends the process signals each tid that it sees. Where it has not seen this thread's, this thread sees its mark. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_park();
 	if (!(child->flags & CLONE_THREAD)) {

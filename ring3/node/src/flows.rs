@@ -26,6 +26,7 @@ use crate::calls::SockAddr;
 use crate::drivers::Driver;
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
+use crate::pcap::word;
 
 /// Of nfnetlink_log: high, so that a policy's own `log group` does not meet it.
 pub const GROUP: u16 = 21043;
@@ -286,15 +287,6 @@ fn config(body: &[u8]) -> Vec<u8> {
     bytes.extend(GROUP.to_be_bytes());
     bytes.extend(body);
     bytes
-}
-
-/// Four bytes in this machine's order.
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes
-        .get(at..)?
-        .first_chunk()
-        .copied()
-        .map(u32::from_ne_bytes)
 }
 
 /// The messages of a batch.

@@ -23,7 +23,7 @@
 //! | [`adopter`] | the process that goes on with what is killed in kernel code |
 //! | [`tickets`] | descriptors on their way between programs |
 //! | [`fuzz`] | what strangers may say to a node, for the fuzzers of tests/fuzz |
-//! | [`clock`], [`fault`], [`sys`] | TSC, SIGSEGV, and host calls that no crate wraps |
+//! | [`clock`], [`fault`], [`sys`], [`unix`] | TSC, SIGSEGV, host calls that no crate wraps, sockets that pass descriptors |
 //!
 //! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
 //! region, sys, task, vcpu, window, xsk. Locks: there are none in this process but the host's on files (see
@@ -64,6 +64,7 @@ mod sys;
 pub mod task;
 mod tickets;
 mod undertaker;
+mod unix;
 mod vcpu;
 mod window;
 mod xsk;

@@ -210,7 +210,7 @@ fn messages(mut control: &[u8]) -> impl Iterator<Item = (i32, i32, &[u8])> {
 }
 
 /// Four bytes in this machine's order.
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+pub fn word(bytes: &[u8], at: usize) -> Option<u32> {
     bytes
         .get(at..)?
         .first_chunk()

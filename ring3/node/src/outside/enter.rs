@@ -22,13 +22,14 @@ use std::time::Duration;
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags,
 };
 use rustix::process::geteuid;
 
 use crate::error::{Error, Result};
 use crate::runtime::Folder;
+use crate::unix::{address, socket};
 
 const FDS: usize = 5;
 const BACKLOG: i32 = 16;
@@ -119,17 +120,6 @@ fn receive_at_once(caller: &OwnedFd) -> Option<Vec<OwnedFd>> {
     use rustix::net::sockopt::{set_socket_timeout, Timeout};
     set_socket_timeout(caller, Timeout::Recv, Some(Duration::from_secs(1))).ok()?;
     receive(caller).ok()
-}
-
-fn socket() -> rustix::io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-}
-
-fn address(path: &Path) -> Result<SocketAddrUnix> {
-    SocketAddrUnix::new(path).map_err(|_| Error::PathTooLong {
-        path: path.to_owned(),
-    })
 }
 
 fn send(to: &OwnedFd, entry: &Entry) -> rustix::io::Result<()> {

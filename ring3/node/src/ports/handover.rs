@@ -20,12 +20,13 @@ use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
 };
 
 use crate::drivers::Driver;
 use crate::error::{Error, Result};
+use crate::unix::{address, socket};
 
 /// An end answers as soon as its thread runs.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -103,17 +104,6 @@ impl Drop for Handover {
         let _ = rustix::net::shutdown(&self.listener, Shutdown::Both);
         self.thread.take().map(Driver::end);
     }
-}
-
-fn socket() -> rustix::io::Result<OwnedFd> {
-    let flags = SocketFlags::CLOEXEC;
-    rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
-}
-
-fn address(path: &Path) -> Result<SocketAddrUnix> {
-    SocketAddrUnix::new(path).map_err(|_| Error::PathTooLong {
-        path: path.to_owned(),
-    })
 }
 
 fn serve(listener: &OwnedFd, memory: &File) {

@@ -3,38 +3,9 @@
  * RLIMIT_AS: what the program set is what it reads, and what it can map; what the node has mapped does not count. A
  * process that can map nothing more makes any call of the network, those that patch the kernel's code among them.
  */
-#include "oracle.h"
-#include <sys/prctl.h>
-
-#define MIB	(1ul << 20)
-
-static void show(const char *what)
-{
-	struct rlimit r = { 0 }, p = { 0 };
-
-	must(getrlimit(RLIMIT_AS, &r));
-	must(prlimit(getpid(), RLIMIT_AS, NULL, &p));
-	say("%s: %ld %ld, the same by prlimit: %d", what, (long)r.rlim_cur, (long)r.rlim_max,
-	    r.rlim_cur == p.rlim_cur && r.rlim_max == p.rlim_max);
-}
-
-/* MiB, rounded to what libraries take. */
-static long can_map(void)
-{
-	long n = 0;
-
-	while (n < 4096 && mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
-		n++;
-	return n;
-}
-
-static void end(const char *what, pid_t pid)
-{
-	int s;
-
-	must(waitpid(pid, &s, 0));
-	say("%s: %s %d", what, WIFEXITED(s) ? "exit" : "signal", WIFEXITED(s) ? WEXITSTATUS(s) : WTERMSIG(s));
-}
+#define LIMIT	RLIMIT_AS
+#define PROT	PROT_NONE
+#include "limit.h"
 
 static void all_calls(void)
 {

@@ -3,40 +3,12 @@
  * RLIMIT_DATA: what the program set is what it reads, and what it can have; what node and gate have does not count. A
  * process under a small one starts threads, waits for sockets and pipes, and starts programs.
  */
-#include "oracle.h"
-#include <sys/prctl.h>
+#define LIMIT	RLIMIT_DATA
+#define PROT	(PROT_READ | PROT_WRITE)	/* what counts */
+#include "limit.h"
 
-#define MIB	(1ul << 20)
 #define STACK	(64ul << 10)
 #define THREADS	40	/* at most */
-
-static void show(const char *what)
-{
-	struct rlimit r = { 0 }, p = { 0 };
-
-	must(getrlimit(RLIMIT_DATA, &r));
-	must(prlimit(getpid(), RLIMIT_DATA, NULL, &p));
-	say("%s: %ld %ld, the same by prlimit: %d", what, (long)r.rlim_cur, (long)r.rlim_max,
-	    r.rlim_cur == p.rlim_cur && r.rlim_max == p.rlim_max);
-}
-
-/* MiB, of those that count. */
-static long can_map(void)
-{
-	long n = 0;
-
-	while (n < 4096 && mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
-		n++;
-	return n;
-}
-
-static void end(const char *what, pid_t pid)
-{
-	int s;
-
-	must(waitpid(pid, &s, 0));
-	say("%s: %s %d", what, WIFEXITED(s) ? "exit" : "signal", WIFEXITED(s) ? WEXITSTATUS(s) : WTERMSIG(s));
-}
 
 static void *reads(void *arg)
 {

@@ -18,6 +18,7 @@ mod oracle;
 mod page;
 mod paths;
 mod scratch;
+mod served;
 
 use libtest_mimic::Arguments;
 use std::process::ExitCode;

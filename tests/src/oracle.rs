@@ -5,12 +5,13 @@
 //! each with `lo` up and nothing else. What the program prints on its standard output, and
 //! how it ends, must agree. A program that ends with 77 on the host says that
 //! the host's kernel lacks something; then NAME.expected, where it exists, is
-//! the oracle, else the test is ignored with the program's reason.
+//! the oracle, else the test is ignored with the program's reason. `served.rs` shows that the node's run was the node's.
 
 use crate::Options;
 use crate::compile::compile;
 use crate::exec::{self, End, Outcome};
 use crate::known::{self, Known, User};
+use crate::served::{self, Proof};
 use crate::{node, paths};
 use libtest_mimic::{Completion, Failed, Trial};
 use similar::{ChangeTag, TextDiff};
@@ -28,6 +29,7 @@ const LACKING: End = End::Exit(77);
 pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
     let folder = paths::oracle();
     let known = known::read(&folder.join("known.toml"))?;
+    let listed = served::listed()?;
     let mut sources: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map_err(|e| format!("{}: {e}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -45,6 +47,12 @@ pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
     {
         return Err(format!("known.toml: no program '{}'", stray.test));
     }
+    if let Some(stray) = listed
+        .keys()
+        .find(|test| !sources.iter().any(|s| name_of(s) == **test))
+    {
+        return Err(format!("hostonly.toml: no program '{stray}'"));
+    }
     Ok(sources
         .into_iter()
         .map(|source| {
@@ -53,8 +61,9 @@ pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
                 .iter()
                 .find(|k| k.test == name && k.user.is_none_or(|user| user == User::current()))
                 .cloned();
+            let proof = listed.get(&name).copied().unwrap_or(Proof::Network);
             Trial::ignorable_test(format!("oracle::{name}"), move || {
-                check(&name, &source, known.as_ref(), options)
+                check(&name, &source, known.as_ref(), proof, options)
             })
         })
         .collect())
@@ -70,6 +79,7 @@ fn check(
     name: &str,
     source: &Path,
     known: Option<&Known>,
+    proof: Proof,
     options: Options,
 ) -> Result<Completion, Failed> {
     let program = compile(source)?;
@@ -87,12 +97,13 @@ fn check(
             let again = on_host(&program)?;
             compare(&host, &again, None).map_err(|e| format!("not deterministic: {e}"))?;
         } else {
-            let node = on_node(&program)?;
+            let node = on_node(&program, proof)?;
             let result = compare(&host, &node, known);
             if options.bless && result.is_err() {
                 print!("{}", blessing(name, &host, &node));
             }
             result?;
+            served::check(&program, &host, proof, LIMIT)?;
         }
     }
     Ok(Completion::Completed)
@@ -126,10 +137,10 @@ fn on_host(program: &Path) -> Result<Outcome, String> {
     )
 }
 
-fn on_node(program: &Path) -> Result<Outcome, String> {
+fn on_node(program: &Path, proof: Proof) -> Result<Outcome, String> {
     let mut command = Command::new(paths::ring3());
     command.args(["run", "--"]).arg(program);
-    let mut outcome = exec::run(&mut command, LIMIT)?;
+    let mut outcome = exec::run(&mut served::without_host(command, proof)?, LIMIT)?;
     // As a shell does, `ring3 run` reports a signal as 128 + its number.
     if let End::Exit(code @ 129..=192) = outcome.end {
         outcome.end = End::Signal(code - 128);

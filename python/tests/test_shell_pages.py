@@ -29,8 +29,10 @@ PORTS_OF_THE_HOST = ["8080", "1080"]
 
 
 def with_free_ports(text):
-    for port in PORTS_OF_THE_HOST:
-        with socket.create_server(("127.0.0.1", 0)) as free:
+    with contextlib.ExitStack() as held:
+        # All at once, so that they differ.
+        frees = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in PORTS_OF_THE_HOST]
+        for port, free in zip(PORTS_OF_THE_HOST, frees):
             text = text.replace(f":{port}", f":{free.getsockname()[1]}")
     return text
 

@@ -175,11 +175,17 @@ fn no_file_behind_the_fence() {
 #[test]
 #[ignore = "no_file_behind_the_fence runs it"]
 fn fenced() {
-    let held = std::fs::read_to_string("/sys/kernel/security/lsm").unwrap_or_default();
+    // Its list of system modules may name what a container's filter refuses: the call itself is asked for its version.
+    const VERSION: libc::c_ulong = 1;
+    // SAFETY: with this flag the call takes no memory and makes nothing.
+    let version = unsafe {
+        let none = std::ptr::null::<u8>();
+        libc::syscall(libc::SYS_landlock_create_ruleset, none, 0usize, VERSION)
+    };
     std::fs::read("/etc/passwd").unwrap();
     TcpListener::bind("127.0.0.1:0").unwrap();
     if !ring3_sandbox::fence().unwrap() {
-        assert!(!held.contains("landlock"), "{held}");
+        assert!(version < 1, "Landlock's version is {version}");
         return;
     }
     for path in ["/etc/passwd", "/proc/self/maps", "/dev/null"] {

@@ -52,8 +52,26 @@ pub enum Failure {
     #[error("a sandbox is not started again, and has no switch: leave out --restart and --switch")]
     NotInSandbox,
 
-    #[error("the sandbox of node `{name}` has ended")]
+    #[error(
+        "the sandbox of node `{name}` has ended, or has no descriptors left for another program"
+    )]
     SandboxOver { name: String },
+
+    /// With the signal that ended the wait.
+    #[error("the sandbox of node `{name}` does not answer: it is stopped, or its programs have taken it over; `ring3 down {name}` ends it")]
+    SandboxSilent { name: String, signal: Option<u8> },
+
+    #[error("{} is in reach of the sandbox's programs, which may write to {}: name another place for it, or a smaller folder for --rw", path.display(), folder.display())]
+    InReach { path: PathBuf, folder: PathBuf },
+
+    #[error("{} has a second name (a hard link), which the sandbox's programs may reach: name a copy of it", path.display())]
+    SecondName { path: PathBuf },
+
+    #[error("{}: a policy is a file of at most {} MiB", path.display(), max >> 20)]
+    NoPolicy { path: PathBuf, max: u64 },
+
+    #[error("what a port publishes (tcp=, udp=) would end at the gateway, where nothing listens: leave it out, or leave out --policy and --record")]
+    GatewayPublishes,
 
     #[error(
         "`ring3 {verb}` does not go into a sandbox: it would give that a socket of the host's"
@@ -167,8 +185,15 @@ impl Failure {
             | Failure::ProgramsForRun
             | Failure::ServeWhat { .. }
             | Failure::NotInSandbox
+            | Failure::InReach { .. }
+            | Failure::SecondName { .. }
+            | Failure::GatewayPublishes
             | Failure::GatewayWithoutExit => USAGE,
             Failure::Interrupted { status } => *status,
+            Failure::SandboxSilent {
+                signal: Some(signal),
+                ..
+            } => 128 + signal,
             Failure::CommandNotFound { .. } | Failure::FileNotFound { .. } => NOT_FOUND,
             Failure::CommandNotExecutable { .. } => CANNOT_EXECUTE,
             _ if manner == Manner::Program => OWN_FAILURE,

@@ -97,7 +97,7 @@ pub fn exec(args: &args::Exec) -> Result<u8> {
     ring3_config::name::node(&args.name)?;
     let node = Client::open(&args.name)?;
     if node.is_sandboxed() {
-        return sandbox::enter(&args.name, &args.command);
+        return sandbox::enter(&args.name, &args.command, None);
     }
     node.is_up()?;
     let program = Program::find(&args.command)?;

@@ -11,6 +11,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ExitStatus};
+use std::time::{Duration, Instant};
 
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use nix::sys::signal::{kill, killpg, SigSet, SigmaskHow, Signal};
@@ -31,6 +32,9 @@ const FORWARDED: [Signal; 6] = [
     Signal::SIGUSR2,
 ];
 
+/// poll(2) counts in these.
+const TICK: Duration = Duration::from_millis(1);
+
 /// What ends the start of a node, before there is a program to pass it on to.
 pub const ENDING: [Signal; 4] = [
     Signal::SIGHUP,
@@ -38,6 +42,17 @@ pub const ENDING: [Signal; 4] = [
     Signal::SIGQUIT,
     Signal::SIGTERM,
 ];
+
+/// What [`Watch::next`] waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event {
+    /// There is something to read, or the far end is gone.
+    Readable,
+    /// One of those that are passed on.
+    Signal(Signal),
+    /// The deadline has passed.
+    Late,
+}
 
 /// Holds the signals back until [`Watch::wait`] looks at them.
 #[derive(Debug)]
@@ -103,25 +118,30 @@ impl Watch {
         self.wait_until(ended, pass_on)
     }
 
-    /// Until `end` is readable or broken, passing on all signals: nobody else has them.
-    pub fn wait_readable(&self, end: BorrowedFd<'_>, pass_on: impl Fn(Signal)) -> Result<()> {
+    /// What comes next; a signal is the caller's to pass on: nobody else has it.
+    pub fn next(&self, end: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Event> {
         loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let limit = left.map_or(PollTimeout::NONE, |left| {
+                PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
+            });
             let mut fds = [
                 PollFd::new(end, PollFlags::POLLIN),
                 PollFd::new(self.fd.as_fd(), PollFlags::POLLIN),
             ];
-            match poll(&mut fds, PollTimeout::NONE) {
-                Ok(_) if fds[0].any() == Some(true) => return Ok(()),
+            match poll(&mut fds, limit) {
+                Ok(_) if fds[0].any() == Some(true) => return Ok(Event::Readable),
+                Ok(0) if left.is_some_and(|left| left < TICK) => return Ok(Event::Late),
+                Ok(0) => continue,
                 Ok(_) => {}
                 Err(nix::Error::EINTR) => continue,
                 Err(why) => return Err(Failure::host("wait for signals")(why.into())),
             }
             let signal = self.fd.read_signal().ok().flatten();
             let signal = signal.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok());
-            signal
-                .filter(|signal| FORWARDED.contains(signal))
-                .into_iter()
-                .for_each(&pass_on);
+            if let Some(signal) = signal.filter(|signal| FORWARDED.contains(signal)) {
+                return Ok(Event::Signal(signal));
+            }
         }
     }
 

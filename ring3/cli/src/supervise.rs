@@ -169,7 +169,10 @@ impl Job {
             running.push(Running::new(program, child));
         }
         if let Some(caller) = caller.take() {
-            caller.ready();
+            // Whoever has gone meanwhile was interrupted: nobody wants the node.
+            if !caller.ready() {
+                return node.down().map_err(Failure::from);
+            }
         }
         if self.is_foreground {
             if names::has_neighbours(&self.config) {

@@ -5,15 +5,17 @@
 //! pipe: `+` when programs may join, `-` and a message when it could not be, nothing when
 //! it died. What it has to say later goes to a file in the runtime folder. What it does then is in supervise.rs.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
-use nix::poll::PollTimeout;
+use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use ring3_config::names::WaitFor;
 use ring3_config::{NodeConfig, Restart, Switch};
 use ring3_node::client::Client;
@@ -22,6 +24,7 @@ use ring3_node::Folder;
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
+use crate::program::Program;
 use crate::supervise::Job;
 use crate::{args, names, node_args, nodes, ports, sandbox, say};
 
@@ -37,7 +40,7 @@ pub fn up(args: &args::Up) -> Result<()> {
         config.waits.push(text.parse()?);
     }
     if !args.command.is_empty() {
-        config.programs.push(args.command.clone());
+        config.programs.push(absolute(&args.command)?);
     }
     if let Some(word) = &args.restart {
         config.restart = word.parse()?;
@@ -71,6 +74,18 @@ pub fn up(args: &args::Up) -> Result<()> {
     }
 }
 
+/// A node that stays leaves this folder: a program that was found in it is found later.
+fn absolute(command: &[OsString]) -> Result<Vec<OsString>> {
+    let mut command = command.to_vec();
+    // Else PATH says where it is.
+    if command[0].as_bytes().contains(&b'/') {
+        let path = std::path::absolute(&command[0]);
+        let fail = Failure::host(format!("find {}", command[0].to_string_lossy()));
+        command[0] = path.map_err(fail)?.into();
+    }
+    Ok(command)
+}
+
 /// The same in a sandbox, or as a gateway for others.
 fn up_sandboxed(args: &args::Up, config: NodeConfig) -> Result<()> {
     if config.restart != Restart::No || config.switch.is_some() {
@@ -81,6 +96,9 @@ fn up_sandboxed(args: &args::Up, config: NodeConfig) -> Result<()> {
     bounds.make_absolute()?;
     let node = config.clone();
     let serve = sandbox::served(&args.serve)?;
+    // Mistakes are reported before anything is made for it.
+    let mut programs = config.programs.iter();
+    programs.try_for_each(|command| Program::find(command).map(drop))?;
     let life = move |caller| sandbox::stay(&bounds, &serve, node, caller);
     if args.foreground {
         ports::need_switches(&config, &Interrupt::hold_back()?)?;
@@ -125,7 +143,13 @@ fn start_life(
         }
         Side::Caller => {
             drop(writer);
-            wait_ready(reader, name, &log, interrupt)?;
+            if let Err(failure) = wait_ready(&reader, name, &log, interrupt) {
+                // It may have come up just when that was interrupted.
+                if matches!(failure, Failure::Interrupted { .. }) && has_said_ready(&reader) {
+                    let _ = Client::open(name).map(|node| node.down());
+                }
+                return Err(failure);
+            }
         }
     }
     Ok(Client::open(name)?)
@@ -169,7 +193,7 @@ fn keep(life: impl FnOnce(Option<Caller>) -> i32, writer: PipeWriter, log: &Path
             status
         }
         Err(failure) => {
-            Caller(writer).say(FAILED, &failure.to_string());
+            Caller(writer).failed(&failure);
             1
         }
     };
@@ -185,18 +209,19 @@ impl Caller {
         self.0.as_fd()
     }
 
-    pub fn ready(self) {
-        self.say(READY, "");
-    }
-
-    pub fn failed(self, failure: &Failure) {
-        self.say(FAILED, &failure.to_string());
+    /// False: the caller has gone.
+    pub fn ready(self) -> bool {
+        self.say(READY, "").is_ok()
     }
 
     /// If the caller is not there to hear it any more, so be it.
-    fn say(mut self, byte: u8, text: &str) {
-        let _ = self.0.write_all(&[byte]);
-        let _ = self.0.write_all(text.as_bytes());
+    pub fn failed(self, failure: &Failure) {
+        let _ = self.say(FAILED, &failure.to_string());
+    }
+
+    fn say(mut self, byte: u8, text: &str) -> std::io::Result<()> {
+        self.0.write_all(&[byte])?;
+        self.0.write_all(text.as_bytes())
     }
 }
 
@@ -249,8 +274,20 @@ fn leave(log: &Path) -> Result<Flock<File>> {
     open().map_err(Failure::host(format!("write {}", log.display())))
 }
 
+fn has_said_ready(mut reader: &PipeReader) -> bool {
+    let mut fds = [PollFd::new(reader.as_fd(), PollFlags::POLLIN)];
+    let is_there = poll(&mut fds, PollTimeout::ZERO) == Ok(1);
+    let mut first = [0];
+    is_there && matches!(reader.read(&mut first), Ok(1)) && first[0] == READY
+}
+
 /// The caller: waits for the word. Where that is interrupted, the node finds nobody there to tell, and goes.
-fn wait_ready(mut reader: PipeReader, name: &str, log: &Path, interrupt: &Interrupt) -> Result<()> {
+fn wait_ready(
+    mut reader: &PipeReader,
+    name: &str,
+    log: &Path,
+    interrupt: &Interrupt,
+) -> Result<()> {
     if !interrupt.wait_for(reader.as_fd(), PollTimeout::from(SILENCE_MS))? {
         say::complain(format_args!(
             "node `{name}` takes its time to start; still waiting"

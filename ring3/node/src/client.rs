@@ -105,7 +105,7 @@ impl Client {
         Err(self.absent(Absent::Starting))
     }
 
-    /// Whether programs can't join, but are started within: [`crate::outside::Entry`].
+    /// Whether programs can't join, but are started within: [`crate::outside::ask`].
     pub fn is_sandboxed(&self) -> bool {
         self.folder.enter_path(&self.name).exists()
     }

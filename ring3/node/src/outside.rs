@@ -19,7 +19,7 @@ mod answer;
 mod enter;
 
 pub use answer::First;
-pub use enter::Entry;
+pub use enter::{ask, next_talk};
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

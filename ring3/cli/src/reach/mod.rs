@@ -38,12 +38,19 @@ pub use inside::inside;
 const TURN: Duration = Duration::from_millis(10);
 
 /// Becomes `ring3 on-node WORDS` on the node. Returns only if that fails, or its status where it runs in a sandbox.
-fn become_inside(name: &str, node: &Client, words: &[&str], input: Option<OwnedFd>) -> Result<u8> {
+/// With a limit, it ends by itself in that time.
+fn become_inside(
+    name: &str,
+    node: &Client,
+    words: &[&str],
+    input: Option<OwnedFd>,
+    limit: Option<Duration>,
+) -> Result<u8> {
     let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
     let mut command = vec![exe.into_os_string(), "on-node".into()];
     command.extend(words.iter().map(Into::into));
     if node.is_sandboxed() {
-        return sandbox::enter(name, &command);
+        return sandbox::enter(name, &command, limit);
     }
     let program = Program::find(&command)?;
     Err(program.exec_with(&node.join_path(), input))
@@ -61,7 +68,7 @@ pub fn connect(args: &args::Connect) -> Result<u8> {
     let node = open(&args.name)?;
     let port = args.port.to_string();
     let words = ["connect", &args.name, &args.host, &port];
-    become_inside(&args.name, &node, &words, None)
+    become_inside(&args.name, &node, &words, None, None)
 }
 
 /// `ring3 socks`: returns only if it fails.
@@ -78,7 +85,7 @@ pub fn socks(args: &args::Socks) -> Result<u8> {
     let (listener, address) = listen(args.listen)?;
     say::print(format!("{address}\n"))?;
     let words = ["socks", &args.name];
-    become_inside(&args.name, &node, &words, Some(listener.into()))
+    become_inside(&args.name, &node, &words, Some(listener.into()), None)
 }
 
 /// `ring3 console`: returns only if it fails.
@@ -87,7 +94,7 @@ pub fn console(args: &args::Console) -> Result<u8> {
     if node.is_sandboxed() {
         return Err(Failure::NotIntoSandbox { verb: "console" });
     }
-    become_inside(&args.name, &node, &["console", &args.name], None)
+    become_inside(&args.name, &node, &["console", &args.name], None, None)
 }
 
 fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
@@ -115,11 +122,8 @@ pub fn wait(args: &args::Wait) -> Result<u8> {
     let (Some(protocol), Some(port)) = (args.protocol, args.port) else {
         return Ok(0);
     };
-    let left = limit
-        .saturating_sub(start.elapsed())
-        .as_millis()
-        .to_string();
-    let port = port.to_string();
-    let words = ["wait", &args.name, protocol.word(), &port, &left];
-    become_inside(&args.name, &node, &words, None)
+    let left = limit.saturating_sub(start.elapsed());
+    let (port, ms) = (port.to_string(), left.as_millis().to_string());
+    let words = ["wait", &args.name, protocol.word(), &port, &ms];
+    become_inside(&args.name, &node, &words, None, Some(left))
 }

@@ -17,6 +17,7 @@ use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 use super::reaper;
 use crate::error::{Failure, Result};
 use crate::signals::Watch;
+use crate::up::Caller;
 use crate::{leaf, say};
 
 /// The byte by which a node that stays says that it is up, and a gateway's rules hold.
@@ -126,14 +127,20 @@ impl Begun {
         }
     }
 
-    /// Waits until it says that it is up. False: a signal came, or it has ended and has said why.
-    pub fn wait_ready(&self, watch: &Watch) -> Result<bool> {
-        let mut fds = [
+    /// Waits until it says that it is up. False: a signal came, or it has ended and has said why. `Err(GivenUp)`: `caller` has
+    /// gone, so nobody wants it.
+    pub fn wait_ready(&self, watch: &Watch, caller: Option<&Caller>) -> Result<bool> {
+        let mut fds = vec![
             PollFd::new(self.talk.as_fd(), PollFlags::POLLIN),
             PollFd::new(watch.ending(), PollFlags::POLLIN),
         ];
+        // Nothing to read comes from there: it breaks.
+        fds.extend(caller.map(|it| PollFd::new(it.fd(), PollFlags::empty())));
         let ready = poll(&mut fds, PollTimeout::NONE);
         ready.map_err(|why| Failure::host("wait for the sandbox")(why.into()))?;
+        if fds.get(2).and_then(PollFd::any).unwrap_or(false) {
+            return Err(ring3_node::Error::GivenUp.into());
+        }
         Ok(self.is_ready())
     }
 

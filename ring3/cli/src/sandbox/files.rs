@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a sandbox sees of the host's files.
 
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ring3_sandbox::Files;
 
+use super::apart::Writable;
 use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
 use crate::program::Program;
@@ -70,6 +71,7 @@ const DEVICES: [&str; 5] = [
 #[derive(Debug)]
 pub struct View {
     pub files: Files,
+    pub writable: Writable,
     pub tmp: Option<Tmp>,
 }
 
@@ -79,12 +81,11 @@ pub struct Tmp(PathBuf);
 
 impl Tmp {
     fn make() -> Result<Tmp> {
-        let path = std::env::temp_dir().join(format!("ring3-sandbox-{}", std::process::id()));
-        std::fs::DirBuilder::new()
-            .mode(0o700)
-            .create(&path)
-            .map_err(Failure::host(format!("make {}", path.display())))?;
-        Ok(Tmp(path))
+        // For this user only, and with a name that nobody else has.
+        let path = std::env::temp_dir().join("ring3-sandbox-XXXXXX");
+        let made = nix::unistd::mkdtemp(&path);
+        let fail = Failure::host(format!("make {}", path.display()));
+        Ok(Tmp(made.map_err(|why| fail(why.into()))?))
     }
 
     pub fn path(&self) -> &Path {
@@ -175,17 +176,20 @@ pub fn view(args: &SandboxArgs, programs: &[&Program]) -> Result<View> {
     for path in &args.ro {
         files.read.push(existing(path)?);
     }
-    for path in &args.rw {
-        files.write.push(existing(path)?);
-    }
+    let writable = Writable::find(&args.rw)?;
+    files.write.extend(writable.paths());
     let tmp = args.tmp.then(Tmp::make).transpose()?;
     files
         .write
         .extend(tmp.iter().map(|tmp| tmp.path().to_owned()));
-    Ok(View { files, tmp })
+    Ok(View {
+        files,
+        writable,
+        tmp,
+    })
 }
 
-pub fn existing(path: &Path) -> Result<PathBuf> {
+fn existing(path: &Path) -> Result<PathBuf> {
     path.canonicalize().map_err(|why| Failure::SandboxPath {
         path: path.to_owned(),
         why: why.into(),
@@ -195,6 +199,17 @@ pub fn existing(path: &Path) -> Result<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_folders_of_one_process() {
+        let (one, other) = (Tmp::make().unwrap(), Tmp::make().unwrap());
+        assert_ne!(one.path(), other.path());
+        let mode = one.path().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o700);
+        let path = one.path().to_owned();
+        drop(one);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn a_folder_goes_whatever_is_in_it() {

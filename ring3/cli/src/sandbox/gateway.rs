@@ -17,9 +17,10 @@
 //! The sandbox starts after that byte. If the gateway ends, the sandbox's link loses its carrier.
 
 use std::fs::File;
+use std::io::{Read, Seek};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -28,6 +29,7 @@ use ring3_config::{name, NodeConfig, PortKind, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
 
+use super::apart::Writable;
 use super::begun::{Begun, Heard};
 use super::keeper::{self, Work};
 use super::limits::Limits;
@@ -37,7 +39,10 @@ use crate::error::{Failure, Result};
 use crate::node_args::make_port_absolute;
 use crate::program::Program;
 use crate::signals::Watch;
+use crate::up::Caller;
 
+/// A large list of addresses has a few MiB.
+const POLICY_MAX: u64 = 64 << 20;
 /// Tables of connection tracking and packets on their way.
 const MEM: u64 = 256 << 20;
 /// What the interface towards the sandbox is called, and the sandbox's own.
@@ -54,7 +59,8 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 pub struct Plan {
     config: NodeConfig,
     load: Program,
-    policy: Option<PathBuf>,
+    /// What its program reads.
+    policy: File,
     /// Its flows, which the warden reads for `ring3 log`.
     flows: File,
 }
@@ -66,7 +72,11 @@ pub struct Gateway {
 }
 
 /// If `args` ask for one: takes the ports from `node`, which gets the link with the gateway instead.
-pub fn plan(args: &SandboxArgs, node: &mut NodeConfig) -> Result<Option<Plan>> {
+pub fn plan(
+    args: &SandboxArgs,
+    writable: &Writable,
+    node: &mut NodeConfig,
+) -> Result<Option<Plan>> {
     if args.policy.is_none() && args.record.is_none() {
         return Ok(None);
     }
@@ -91,7 +101,7 @@ pub fn plan(args: &SandboxArgs, node: &mut NodeConfig) -> Result<Option<Plan>> {
     node.ports.push(eth);
     config.ports.push(inside);
     config.ports.extend(exits);
-    finish(config, 1, args).map(Some)
+    finish(config, 1, args, writable).map(Some)
 }
 
 /// A gateway's links to sandboxes that others start.
@@ -114,14 +124,28 @@ pub fn plan_for(args: &SandboxArgs, serve: &[PortSpec], mut config: NodeConfig) 
         return Err(Failure::GatewayWithoutExit);
     }
     config.ports.splice(0..0, serve.iter().cloned());
-    finish(config, serve.len(), args)
+    finish(config, serve.len(), args, &Writable::find(&args.rw)?)
 }
 
 /// The first `count` ports lead to sandboxes.
-fn finish(mut config: NodeConfig, count: usize, args: &SandboxArgs) -> Result<Plan> {
+fn finish(
+    mut config: NodeConfig,
+    count: usize,
+    args: &SandboxArgs,
+    writable: &Writable,
+) -> Result<Plan> {
+    let published = |port: &PortSpec| !port.tcp.is_empty() || !port.udp.is_empty();
+    if config.ports.iter().any(published) {
+        return Err(Failure::GatewayPublishes);
+    }
+    writable.keep_apart(&mut config)?;
+    let policy = match &args.policy {
+        Some(path) => rules_of(writable, path)?,
+        None => in_memory(c"ring3-policy")?,
+    };
     let flows = match &args.record {
-        Some(folder) => record(folder, &mut config, count)?,
-        None => in_memory()?,
+        Some(folder) => record(writable, folder, &mut config, count)?,
+        None => in_memory(c"ring3-flows")?,
     };
     let mut sandboxes = Vec::new();
     for port in &config.ports[..count] {
@@ -134,8 +158,7 @@ fn finish(mut config: NodeConfig, count: usize, args: &SandboxArgs) -> Result<Pl
         sandboxes.push((name, port.addrs.clone()));
     }
     config.check()?;
-    let policy = args.policy.as_deref().map(files::existing).transpose()?;
-    let load = load(policy.as_deref(), &rules::around(&sandboxes))?;
+    let load = load(args.policy.as_deref(), &rules::around(&sandboxes))?;
     Ok(Plan {
         config,
         load,
@@ -181,17 +204,13 @@ fn name_servers(exits: &[PortSpec]) -> Vec<IpAddr> {
 }
 
 /// The files of `--record`; the one for flows is open.
-fn record(folder: &Path, config: &mut NodeConfig, count: usize) -> Result<File> {
-    let make = |path: &Path| {
-        let open = File::options()
-            .append(true)
-            .read(true)
-            .create(true)
-            .open(path);
-        open.map_err(Failure::host(format!("write {}", path.display())))
-    };
-    std::fs::create_dir_all(folder).map_err(Failure::host(format!("make {}", folder.display())))?;
-    let folder = files::existing(folder)?;
+fn record(
+    writable: &Writable,
+    folder: &Path,
+    config: &mut NodeConfig,
+    count: usize,
+) -> Result<File> {
+    let folder = writable.folder(folder)?;
     for (n, port) in config.ports.iter_mut().enumerate() {
         // The first of a kind has no number.
         let (kind, n) = match n.checked_sub(count) {
@@ -203,19 +222,35 @@ fn record(folder: &Path, config: &mut NodeConfig, count: usize) -> Result<File> 
             n => format!("{kind}{n}.pcap"),
         };
         if port.pcap.is_none() {
-            port.pcap = Some(folder.join(name));
+            port.pcap = Some(folder.append(&name)?.1);
         }
     }
-    make(&folder.join("flows.jsonl"))
+    folder.append("flows.jsonl").map(|it| it.0)
 }
 
-fn in_memory() -> Result<File> {
-    let file = memfd_create(c"ring3-flows", MFdFlags::MFD_CLOEXEC);
+/// The rules as they are now: a file that nobody can change, which nft reads from its beginning.
+fn rules_of(writable: &Writable, path: &Path) -> Result<File> {
+    let fail = |why: std::io::Error| Failure::host(format!("read {}", path.display()))(why);
+    let file = writable.read(path)?;
+    let max = POLICY_MAX;
+    let meta = file.metadata().map_err(fail)?;
+    if !meta.is_file() || meta.len() > max {
+        let path = path.to_owned();
+        return Err(Failure::NoPolicy { path, max });
+    }
+    let mut rules = in_memory(c"ring3-policy")?;
+    std::io::copy(&mut file.take(max), &mut rules).map_err(fail)?;
+    rules.rewind().map_err(fail)?;
+    Ok(rules)
+}
+
+fn in_memory(name: &std::ffi::CStr) -> Result<File> {
+    let file = memfd_create(name, MFdFlags::MFD_CLOEXEC);
     let file = file.map_err(|why| Failure::host("make a file in memory")(why.into()))?;
     Ok(file.into())
 }
 
-/// The one program of a gateway.
+/// The one program of a gateway, which reads the policy, if there is one.
 fn load(policy: Option<&Path>, around: &str) -> Result<Program> {
     let policy = policy.map(|path| path.as_os_str().to_owned());
     let words = ["/bin/sh", "-c", rules::LOAD, "ring3-gateway"];
@@ -226,36 +261,40 @@ fn load(policy: Option<&Path>, around: &str) -> Result<Program> {
 }
 
 impl Plan {
+    pub fn config(&self) -> &NodeConfig {
+        &self.config
+    }
+
     /// Starts its processes. While this one has one thread.
     pub fn start(&self) -> Result<Begun> {
         let mut view = files::system(&[&self.load]);
-        view.read.extend(self.policy.clone());
-        for path in self
+        let captures = self
             .config
             .ports
             .iter()
-            .filter_map(|port| port.pcap.as_ref())
-        {
-            // The rule is for a file that is there.
-            let file = File::options().append(true).create(true).open(path);
-            file.map_err(Failure::host(format!("write {}", path.display())))?;
-            view.write.push(path.clone());
-        }
+            .filter_map(|port| port.pcap.clone());
+        view.write.extend(captures);
         let bounds = ((view, None), Limits::none());
-        Begun::start(&[self.flows.as_fd()], |warden| {
-            let work = Work::Gateway(&self.load, &self.flows);
+        Begun::start(&[self.flows.as_fd(), self.policy.as_fd()], |warden| {
+            let work = Work::Gateway(&self.load, &self.policy, &self.flows);
             keeper::run(self.config.clone(), work, bounds, warden)
         })
     }
 
     /// Opens its ports; returns once its rules hold. `Err(GivenUp)`: a signal came, or it has said why it does not.
-    pub fn serve(&self, mut begun: Begun, folder: &Folder, watch: &Watch) -> Result<Gateway> {
+    pub fn serve(
+        &self,
+        mut begun: Begun,
+        folder: &Folder,
+        watch: &Watch,
+        caller: Option<&Caller>,
+    ) -> Result<Gateway> {
         let mut outside = Outside::claim(&self.config, folder, Trust::Gateway)?;
         outside.open(&self.config, folder)?;
         if begun.hear(&outside)? == Heard::Nothing {
             return Err(ring3_node::Error::GivenUp.into());
         }
-        if !begun.wait_ready(watch)? {
+        if !begun.wait_ready(watch, caller)? {
             return Err(ring3_node::Error::GivenUp.into());
         }
         let flows = self.flows.try_clone();

@@ -30,8 +30,8 @@ const OWN_FAILURE: i32 = 125;
 pub enum Work<'a> {
     /// The program that nobody trusts.
     Program(&'a Program),
-    /// Loads a gateway's rules; what that decides goes into the file.
-    Gateway(&'a Program, &'a File),
+    /// Loads a gateway's rules, which it reads from the first file; what they decide goes into the second.
+    Gateway(&'a Program, &'a File, &'a File),
     /// A node that stays, and the programs that it starts with. The first is for its gate.
     Stays(&'a Program, &'a [Program]),
 }
@@ -64,7 +64,7 @@ fn keep(
     };
     prctl::set_pdeathsig(Signal::SIGKILL).map_err(fail("watch the reaper"))?;
     let mut given = Given::new(&config)?;
-    if let Work::Gateway(_, flows) = work {
+    if let Work::Gateway(_, _, flows) = work {
         let copy = flows.try_clone();
         given.flows = Some(copy.map_err(Failure::host("copy a descriptor"))?);
     }
@@ -112,16 +112,20 @@ struct Starter<'a> {
 }
 
 impl Starter<'_> {
-    /// All that is done on the node: the status.
-    fn live(self, work: &Work<'_>, watch: &Watch, warden: &OwnedFd) -> Result<u8> {
+    /// All that is done on the node: the status. The thread that lets others in is there before a program is, which may leave
+    /// room for none.
+    fn live(&self, work: &Work<'_>, watch: &Watch, warden: &OwnedFd) -> Result<u8> {
         match work {
             Work::Program(program) => {
-                let mut child = self.start(program, true)?;
                 self.let_others_in(program, warden)?;
+                let mut child = self.start(program, Stdio::inherit())?;
                 Ok(shell_status(watch.wait(&mut child)?))
             }
-            Work::Gateway(load, _) => {
-                let status = shell_status(watch.wait(&mut self.start(load, false)?)?);
+            Work::Gateway(load, policy, _) => {
+                let rules = policy.try_clone();
+                let rules = rules.map_err(Failure::host("copy a descriptor"))?;
+                let mut child = self.start(load, rules.into())?;
+                let status = shell_status(watch.wait(&mut child)?);
                 if status != 0 {
                     return Ok(status);
                 }
@@ -129,20 +133,19 @@ impl Starter<'_> {
                 serve(watch, warden, &mut [])
             }
             Work::Stays(any, programs) => {
-                let children = programs.iter().map(|program| self.start(program, false));
-                let mut children = children.collect::<Result<Vec<_>>>()?;
                 self.let_others_in(any, warden)?;
+                let start = |program| self.start(program, Stdio::null());
+                let children = programs.iter().map(start);
+                let mut children = children.collect::<Result<Vec<_>>>()?;
                 serve(watch, warden, &mut children)
             }
         }
     }
 
-    fn start(&self, program: &Program, reads: bool) -> Result<Child> {
+    fn start(&self, program: &Program, input: Stdio) -> Result<Child> {
         let (ours, theirs) = super::pair()?;
         let dress = |command: &mut Command| {
-            if !reads {
-                command.stdin(Stdio::null());
-            }
+            command.stdin(input);
             Ok(())
         };
         let child = program.spawn_within(&theirs, self.mask, self.descriptors, dress)?;
@@ -154,7 +157,7 @@ impl Starter<'_> {
     }
 
     /// `ring3 exec`, from now on.
-    fn let_others_in(self, any: &Program, warden: &OwnedFd) -> Result<()> {
+    fn let_others_in(&self, any: &Program, warden: &OwnedFd) -> Result<()> {
         let Some(door) = self.node.door() else {
             return Ok(());
         };
@@ -163,11 +166,10 @@ impl Starter<'_> {
             door,
             mask: self.mask,
             descriptors: self.descriptors,
-            tmp: self.tmp,
+            tmp: self.tmp.clone(),
         };
         let warden = warden.try_clone();
-        exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?);
-        Ok(())
+        exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?)
     }
 }
 

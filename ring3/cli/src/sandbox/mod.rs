@@ -29,6 +29,7 @@ use nix::sys::socket::{socketpair, AddressFamily, SockFlag, SockType};
 
 use crate::error::{Failure, Result};
 
+mod apart;
 mod begun;
 mod exec;
 mod files;

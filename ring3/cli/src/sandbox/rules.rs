@@ -15,12 +15,18 @@ use ring3_node::FLOWS_GROUP;
 const FIRST: i32 = -450;
 const LAST: i32 = 2_147_483_000;
 
-/// Loads the policy, if there is one (the first argument), then the rules around it. Only then does the gateway forward: until the
-/// end of this nothing passes. A policy may begin with `flush ruleset`, so it comes first.
+/// Loads the policy, which it reads (the first argument is its name, for messages), then the rules around it. Only then does the gateway
+/// forward: until the end of this nothing passes. A policy may begin with `flush ruleset`, so it comes first.
 pub const LOAD: &str = "\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 command -v nft >/dev/null || { echo 'ring3: a gateway needs the program nft: install nftables' >&2; exit 1; }
-[ -z \"$1\" ] || nft -f \"$1\" || exit 1
+said=$(nft -f - 2>&1)
+status=$?
+[ -z \"$said\" ] || printf '%s\\n' \"$said\" | while IFS= read -r line; do
+    case $line in /dev/stdin*) line=$1${line#/dev/stdin} ;; esac
+    printf '%s\\n' \"$line\" >&2
+done
+[ $status = 0 ] || exit 1
 printf '%s' \"$2\" | nft -f - || exit 1
 echo 1 >/proc/sys/net/ipv4/ip_forward && echo 1 >/proc/sys/net/ipv6/conf/all/forwarding
 ";

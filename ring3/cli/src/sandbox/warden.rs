@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The process outside of a sandbox.
 
+use std::os::fd::AsFd;
+
 use ring3_config::{NodeConfig, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
@@ -13,7 +15,9 @@ use super::limits::{self, Limits};
 use crate::args::{self, SandboxArgs};
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
+use crate::names;
 use crate::node_args;
+use crate::notify;
 use crate::ports;
 use crate::program::Program;
 use crate::say;
@@ -57,11 +61,29 @@ pub fn stay(
             caller.failed(&failure);
             1
         }
+        // It has said why, or nobody is there to hear it.
+        (Err(Failure::Node(ring3_node::Error::GivenUp)), None) => 1,
         (Err(failure), None) => {
             say::complain(failure);
             1
         }
     }
+}
+
+/// Tells whoever waits for node `config`. `Err(GivenUp)`: the caller was interrupted, and nobody wants the node.
+fn say_ready(config: &NodeConfig, caller: &mut Option<Caller>) -> Result<()> {
+    match caller.take().map(Caller::ready) {
+        Some(true) => {}
+        Some(false) => return Err(ring3_node::Error::GivenUp.into()),
+        // In the foreground. Its neighbours are told its names, as by `ring3 up`.
+        None => {
+            if names::has_neighbours(config) {
+                names::introduce(&config.name);
+            }
+            notify::ready();
+        }
+    }
+    Ok(())
 }
 
 fn stay_as_sandbox(
@@ -88,11 +110,11 @@ fn stay_as_gateway(
     let folder = Folder::open()?;
     let begun = plan.start()?;
     let watch = Watch::start()?;
-    match plan.serve(begun, &folder, &watch) {
+    match plan.serve(begun, &folder, &watch, caller.as_ref()) {
         Err(Failure::Node(ring3_node::Error::GivenUp)) => Ok(OWN_FAILURE),
         gateway => {
             let gateway = gateway?;
-            caller.take().into_iter().for_each(Caller::ready);
+            say_ready(plan.config(), caller)?;
             gateway.stay(&watch)
         }
     }
@@ -109,10 +131,12 @@ struct Bounds {
 
 impl Bounds {
     fn of(args: &SandboxArgs, programs: &[&Program], mut config: NodeConfig) -> Result<Bounds> {
+        let view = files::view(args, programs)?;
+        view.writable.keep_apart(&mut config)?;
         Ok(Bounds {
-            view: files::view(args, programs)?,
+            plan: gateway::plan(args, &view.writable, &mut config)?,
             limits: limits::of(args)?,
-            plan: gateway::plan(args, &mut config)?,
+            view,
             folder: Folder::open()?,
             config,
         })
@@ -123,13 +147,14 @@ impl Bounds {
         let (plan, folder) = (self.plan.as_ref(), &self.folder);
         let gateway = plan.map(gateway::Plan::start).transpose()?;
         let stays = matches!(work, Work::Stays(..));
-        let mut sandbox = Begun::start(&[], |warden| {
+        let shown: Vec<_> = self.view.writable.fds().map(AsFd::as_fd).collect();
+        let mut sandbox = Begun::start(&shown, |warden| {
             let bounds = (self.view.lent(), self.limits);
             keeper::run(self.config.clone(), work, bounds, warden)
         })?;
         let watch = Watch::start()?;
         let gateway = match (plan, gateway) {
-            (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch) {
+            (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch, caller.as_ref()) {
                 // It has said why.
                 Err(Failure::Node(ring3_node::Error::GivenUp)) => {
                     return Ok(watch.is_to_end().unwrap_or(OWN_FAILURE))
@@ -143,8 +168,8 @@ impl Bounds {
         if sandbox.hear(&outside)? == Heard::Confined {
             let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
             outside.listen(&self.config, folder, first, None, keeper, sandbox.end())?;
-            if stays && sandbox.wait_ready(&watch)? {
-                caller.take().into_iter().for_each(Caller::ready);
+            if stays && sandbox.wait_ready(&watch, caller.as_ref())? {
+                say_ready(&self.config, caller)?;
             }
         }
         watch_over(sandbox, gateway, &watch)

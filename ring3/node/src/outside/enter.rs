@@ -5,18 +5,18 @@
 //! and the reaper could end neither. So the program is born within: the keeper starts it, as it started the first.
 //!
 //! ```text
-//! ring3 exec ── one message, five descriptors ──▶ warden ── the same ──▶ keeper ── starts it
-//!      ▲                                                                   │
-//!      └───────────── its end, over one of the five ──────────────────────┘
+//! ring3 exec ── one descriptor: an end of a talk ──▶ warden ── the same ──▶ keeper ── starts it
+//!      ▲                                                                      │
+//!      └───────────────────────────── the talk ──────────────────────────────┘
 //! ```
 //!
-//! The warden looks at who asks, and at nothing of what is asked. What the caller gives, it gives to the sandbox: whoever has taken
-//! the keeper over has these descriptors.
+//! The warden looks at who asks, and at nothing of what is asked. What is to be started, and with which descriptors, the caller tells
+//! the keeper in their talk, once that answers. So a keeper that is stopped has nothing of the caller's. What the caller
+//! gives, it gives to the sandbox: whoever has taken the keeper over has these descriptors.
 
-use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,58 +31,26 @@ use crate::error::{Error, Result};
 use crate::runtime::Folder;
 use crate::unix::{address, socket};
 
-const FDS: usize = 5;
 const BACKLOG: i32 = 16;
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
-/// What a program is started with.
-#[derive(Debug)]
-pub struct Entry {
-    /// Standard input, output and error.
-    pub standard: [OwnedFd; 3],
-    /// What to start, in the command's own words.
-    pub words: File,
-    /// SOCK_SEQPACKET: signals come in, its end goes out.
-    pub talk: OwnedFd,
+/// Asks the warden of sandboxed node `name` to pass this end of a talk on to the keeper.
+pub fn ask(folder: &Folder, name: &str, talk: &OwnedFd) -> Result<()> {
+    let fail = || Error::host(format!("ask for a program in the sandbox {name}"));
+    let socket = socket().map_err(fail())?;
+    rustix::net::connect(&socket, &address(&folder.enter_path(name))?).map_err(fail())?;
+    send(&socket, talk).map_err(fail())
 }
 
-impl Entry {
-    fn of(fds: Vec<OwnedFd>) -> Option<Entry> {
-        let [input, output, error, words, talk]: [OwnedFd; FDS] = fds.try_into().ok()?;
-        Some(Entry {
-            standard: [input, output, error],
-            words: words.into(),
-            talk,
-        })
-    }
-
-    fn fds(&self) -> [BorrowedFd<'_>; FDS] {
-        let [input, output, error] = &self.standard;
-        let (words, talk) = (self.words.as_fd(), self.talk.as_fd());
-        [input.as_fd(), output.as_fd(), error.as_fd(), words, talk]
-    }
-
-    /// Asks the warden of sandboxed node `name` to have this started.
-    pub fn send(&self, folder: &Folder, name: &str) -> Result<()> {
-        let fail = || Error::host(format!("ask for a program in the sandbox {name}"));
-        let socket = socket().map_err(fail())?;
-        rustix::net::connect(&socket, &address(&folder.enter_path(name))?).map_err(fail())?;
-        send(&socket, self).map_err(fail())
-    }
-
-    /// The next one, for a keeper. `None`: the warden has ended.
-    pub fn receive(from: &OwnedFd) -> Option<Entry> {
-        loop {
-            match receive(from) {
-                Ok(fds) if fds.is_empty() => return None,
-                // Others are closed: their caller sees its end of the talk broken.
-                Ok(fds) => match Entry::of(fds) {
-                    Some(entry) => return Some(entry),
-                    None => continue,
-                },
-                Err(rustix::io::Errno::INTR) => {}
-                Err(_) => return None,
-            }
+/// The next talk, for a keeper. `None`: the warden has ended.
+pub fn next_talk(from: &OwnedFd) -> Option<OwnedFd> {
+    loop {
+        match receive(from) {
+            Ok(Received::End) => return None,
+            Ok(Received::Talk(talk)) => return Some(talk),
+            // This process has no descriptor left. The caller sees its end of the talk broken.
+            Ok(Received::Nothing) | Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return None,
         }
     }
 }
@@ -103,10 +71,9 @@ pub(super) fn listen(path: &Path, keeper: OwnedFd) -> Result<()> {
             continue;
         }
         // A caller sends with its connect(); one that does not holds nobody else up.
-        let entry = receive_at_once(&caller).and_then(Entry::of);
-        if let Some(entry) = entry {
-            // A keeper that has ended is seen by the caller, whose talk breaks with `entry`.
-            let _ = send(&keeper, &entry);
+        if let Ok(Received::Talk(talk)) = receive_at_once(&caller) {
+            // A keeper that has ended, or does not read, is seen by the caller: its talk breaks with `talk`.
+            let _ = send(&keeper, &talk);
         }
     };
     std::thread::Builder::new()
@@ -116,36 +83,67 @@ pub(super) fn listen(path: &Path, keeper: OwnedFd) -> Result<()> {
     Ok(())
 }
 
-fn receive_at_once(caller: &OwnedFd) -> Option<Vec<OwnedFd>> {
+fn receive_at_once(caller: &OwnedFd) -> rustix::io::Result<Received> {
     use rustix::net::sockopt::{set_socket_timeout, Timeout};
-    set_socket_timeout(caller, Timeout::Recv, Some(Duration::from_secs(1))).ok()?;
-    receive(caller).ok()
+    set_socket_timeout(caller, Timeout::Recv, Some(Duration::from_secs(1)))?;
+    receive(caller)
 }
 
-fn send(to: &OwnedFd, entry: &Entry) -> rustix::io::Result<()> {
-    let fds = entry.fds();
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
+fn send(to: &OwnedFd, talk: &OwnedFd) -> rustix::io::Result<()> {
+    let fds = [talk.as_fd()];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    // A keeper that does not read is no reason to wait.
+    // Whoever does not read is no reason to wait.
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(to, &[IoSlice::new(b"e")], &mut ancillary, flags).map(drop)
 }
 
-/// The descriptors of one message; none: the far end is closed.
-fn receive(from: &OwnedFd) -> rustix::io::Result<Vec<OwnedFd>> {
-    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS))];
+#[derive(Debug)]
+enum Received {
+    Talk(OwnedFd),
+    /// A message without a descriptor.
+    Nothing,
+    /// The far end is closed.
+    End,
+}
+
+fn receive(from: &OwnedFd) -> rustix::io::Result<Received> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
     let mut parts = [IoSliceMut::new(&mut byte)];
     let flags = RecvFlags::CMSG_CLOEXEC;
     let got = rustix::net::recvmsg(from, &mut parts, &mut ancillary, flags)?;
     if got.bytes == 0 {
-        return Ok(Vec::new());
+        return Ok(Received::End);
     }
-    let rights = ancillary.drain().filter_map(|message| match message {
-        RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+    let mut rights = ancillary.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    Ok(rights.flatten().collect())
+    Ok(rights.next().map_or(Received::Nothing, Received::Talk))
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketType};
+
+    use super::*;
+
+    #[test]
+    fn a_message_whose_descriptor_is_missing_is_not_the_end() {
+        let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
+        let pair = || rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
+        let (ours, theirs) = pair();
+        // What arrives where no descriptor is free.
+        let mut none = SendAncillaryBuffer::new(&mut []);
+        let sent =
+            rustix::net::sendmsg(&ours, &[IoSlice::new(b"e")], &mut none, SendFlags::empty());
+        assert_eq!(sent, Ok(1));
+        send(&ours, &pair().0).unwrap();
+        assert!(next_talk(&theirs).is_some());
+        drop(ours);
+        assert!(next_talk(&theirs).is_none());
+    }
 }

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: files that a sandbox's programs must not reach
+//!
+//! A policy or a record that the sandbox's programs can write is worth nothing. They write below `--rw`: files there, links that
+//! lead elsewhere, folders in the place of others, and all of that while a path is looked up. So a path is walked by hand, by one
+//! descriptor for each folder. None of them may be one of `--rw` or lie below one; links are read where they lie, and walked in
+//! the same way. What is opened at the end is what was looked at, and is used by its descriptor, or by a path on which
+//! no folder can be changed from within.
+//!
+//! A file with a second name may have that below `--rw`. It is refused where that can be: on the same file system.
+
+use std::collections::VecDeque;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{open, openat, readlinkat, OFlag};
+use nix::sys::stat::{fstat, mkdirat, stat, FileStat, Mode, SFlag};
+
+use ring3_config::NodeConfig;
+
+use crate::error::{Failure, Result};
+
+/// As many links as Linux follows on one path (MAXSYMLINKS of <linux/namei.h>).
+const LINKS_MAX: u32 = 40;
+/// A path as such: nothing is read or written by it, and a link is not followed.
+const PLACE: OFlag = OFlag::O_PATH
+    .union(OFlag::O_NOFOLLOW)
+    .union(OFlag::O_CLOEXEC);
+
+/// What the programs may write to.
+#[derive(Debug, Default)]
+pub struct Writable(Vec<Given>);
+
+/// One path of `--rw`, looked up once.
+#[derive(Debug)]
+struct Given {
+    path: PathBuf,
+    fd: OwnedFd,
+    id: Id,
+}
+
+#[derive(Debug, PartialEq, Eq, Clone, Copy)]
+struct Id {
+    device: u64,
+    inode: u64,
+}
+
+impl Id {
+    fn of(stat: &FileStat) -> Id {
+        Id {
+            device: stat.st_dev,
+            inode: stat.st_ino,
+        }
+    }
+}
+
+/// Why a path is not used.
+enum Refusal<'a> {
+    Host(Errno),
+    Reach(&'a Given),
+    Names,
+}
+
+impl From<Errno> for Refusal<'_> {
+    fn from(why: Errno) -> Self {
+        Refusal::Host(why)
+    }
+}
+
+impl Writable {
+    pub fn find(paths: &[PathBuf]) -> Result<Writable> {
+        let find = |path: &PathBuf| -> nix::Result<Given> {
+            let fd = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
+            let id = Id::of(&fstat(&fd)?);
+            let path = path.clone();
+            Ok(Given { path, fd, id })
+        };
+        let find = |path: &PathBuf| {
+            find(path).map_err(|why| Failure::SandboxPath {
+                path: path.clone(),
+                why: std::io::Error::from(why).into(),
+            })
+        };
+        paths.iter().map(find).collect::<Result<_>>().map(Writable)
+    }
+
+    /// What is to stay open in a process that uses [`Writable::paths`].
+    pub fn fds(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.0.iter().map(|given| &given.fd)
+    }
+
+    /// Names for what was found, whatever is at the paths by now.
+    pub fn paths(&self) -> impl Iterator<Item = PathBuf> + '_ {
+        self.fds().map(by_descriptor)
+    }
+
+    /// A file to read.
+    pub fn read(&self, path: &Path) -> Result<File> {
+        let file = || {
+            let (at, name) = self.walk(path, false)?;
+            let file = self.file(&at, &name, OFlag::O_RDONLY | OFlag::O_NONBLOCK)?;
+            Ok(file.into())
+        };
+        file().map_err(|why| refused("read", path, why))
+    }
+
+    /// A file to append to, which is made if it is not there; and a path that leads to it.
+    pub fn append(&self, path: &Path) -> Result<(File, PathBuf)> {
+        let file = || {
+            let (at, name) = self.walk(path, false)?;
+            self.append_in(&at, &name)
+        };
+        file().map_err(|why| refused("write", path, why))
+    }
+
+    /// The files that a node's ports write.
+    pub fn keep_apart(&self, config: &mut NodeConfig) -> Result<()> {
+        let ports = config.ports.iter_mut();
+        let mut paths = ports.flat_map(|port| port.pcap.iter_mut().chain(&mut port.log));
+        paths.try_for_each(|path| {
+            *path = self.append(path)?.1;
+            Ok(())
+        })
+    }
+
+    /// A folder, which is made if it is not there.
+    pub fn folder(&self, path: &Path) -> Result<Folder<'_>> {
+        let folder = || {
+            let (at, name) = self.walk(path, true)?;
+            match name.as_bytes() {
+                b"." => Ok(at),
+                _ => Err(Refusal::Host(Errno::ENOTDIR)),
+            }
+        };
+        let (given, path) = (self, path.to_owned());
+        match folder() {
+            Ok(at) => Ok(Folder { given, path, at }),
+            Err(why) => Err(refused("make", &path, why)),
+        }
+    }
+
+    fn append_in(
+        &self,
+        at: &OwnedFd,
+        name: &OsStr,
+    ) -> std::result::Result<(File, PathBuf), Refusal<'_>> {
+        let flags = OFlag::O_RDWR | OFlag::O_APPEND | OFlag::O_CREAT | OFlag::O_NONBLOCK;
+        let file = self.file(at, name, flags)?;
+        let folder = std::fs::read_link(by_descriptor(at)).map_err(|_| Errno::ENOENT)?;
+        Ok((file.into(), folder.join(name)))
+    }
+
+    fn file(
+        &self,
+        at: &OwnedFd,
+        name: &OsStr,
+        flags: OFlag,
+    ) -> std::result::Result<OwnedFd, Refusal<'_>> {
+        let mode = Mode::from_bits_truncate(0o666);
+        let flags = flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let fd = openat(at, name, flags, mode)?;
+        let found = fstat(&fd)?;
+        let id = Id::of(&found);
+        if let Some(given) = self.0.iter().find(|given| given.id == id) {
+            return Err(Refusal::Reach(given));
+        }
+        if kind(&found) == SFlag::S_IFDIR {
+            return Err(Errno::EISDIR.into());
+        }
+        if kind(&found) == SFlag::S_IFREG
+            && found.st_nlink > 1
+            && self.0.iter().any(|given| given.id.device == id.device)
+        {
+            return Err(Refusal::Names);
+        }
+        Ok(fd)
+    }
+
+    /// The folder that a path ends in, and the name there; "." if the path is a folder itself. Folders on the way are made if `make`.
+    fn walk(
+        &self,
+        path: &Path,
+        make: bool,
+    ) -> std::result::Result<(OwnedFd, OsString), Refusal<'_>> {
+        let path = std::path::absolute(path).map_err(|_| Errno::ENOENT)?;
+        let mut at = open("/", PLACE, Mode::empty())?;
+        let mut rest = parts(&path);
+        let mut links = 0;
+        loop {
+            self.check(&at)?;
+            let Some(name) = rest.pop_front() else {
+                return Ok((at, ".".into()));
+            };
+            let found = match openat(&at, name.as_os_str(), PLACE, Mode::empty()) {
+                Err(Errno::ENOENT) if make => {
+                    match mkdirat(&at, name.as_os_str(), Mode::from_bits_truncate(0o777)) {
+                        Ok(()) | Err(Errno::EEXIST) => {}
+                        Err(why) => return Err(why.into()),
+                    }
+                    openat(&at, name.as_os_str(), PLACE, Mode::empty())?
+                }
+                Err(Errno::ENOENT) if rest.is_empty() => return Ok((at, name)),
+                found => found?,
+            };
+            match kind(&fstat(&found)?) {
+                SFlag::S_IFDIR => at = found,
+                SFlag::S_IFLNK => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(Errno::ELOOP.into());
+                    }
+                    let to = PathBuf::from(readlinkat(&found, c"")?);
+                    if to.is_absolute() {
+                        at = open("/", PLACE, Mode::empty())?;
+                    }
+                    let mut first = parts(&to);
+                    first.append(&mut rest);
+                    rest = first;
+                }
+                _ if rest.is_empty() => return Ok((at, name)),
+                _ => return Err(Errno::ENOTDIR.into()),
+            }
+        }
+    }
+
+    /// Whether this folder is neither one of the programs' nor below one.
+    fn check(&self, folder: &OwnedFd) -> std::result::Result<(), Refusal<'_>> {
+        let root = Id::of(&stat("/")?);
+        let mut id = Id::of(&fstat(folder)?);
+        let mut at = folder.try_clone().map_err(|_| Errno::EMFILE)?;
+        loop {
+            if let Some(given) = self.0.iter().find(|given| given.id == id) {
+                return Err(Refusal::Reach(given));
+            }
+            at = openat(&at, "..", PLACE, Mode::empty())?;
+            let above = Id::of(&fstat(&at)?);
+            // What is mounted within itself has itself above, too.
+            if above == id && id == root {
+                return Ok(());
+            }
+            id = above;
+        }
+    }
+}
+
+/// A folder of the user's own.
+pub struct Folder<'a> {
+    given: &'a Writable,
+    path: PathBuf,
+    at: OwnedFd,
+}
+
+impl Folder<'_> {
+    /// As [`Writable::append`], of a file in it. A link there is not followed.
+    pub fn append(&self, name: &str) -> Result<(File, PathBuf)> {
+        let file = self.given.append_in(&self.at, OsStr::new(name));
+        file.map_err(|why| refused("write", &self.path.join(name), why))
+    }
+}
+
+fn refused(what: &str, path: &Path, why: Refusal<'_>) -> Failure {
+    let path = path.to_owned();
+    match why {
+        Refusal::Host(why) => Failure::host(format!("{what} {}", path.display()))(why.into()),
+        Refusal::Names => Failure::SecondName { path },
+        Refusal::Reach(given) => Failure::InReach {
+            path,
+            folder: given.path.clone(),
+        },
+    }
+}
+
+fn kind(stat: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(stat.st_mode & SFlag::S_IFMT.bits())
+}
+
+/// The names of a path, without those that stay where they are.
+fn parts(path: &Path) -> VecDeque<OsString> {
+    use std::path::Component;
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        _ => None,
+    });
+    names.collect()
+}
+
+fn by_descriptor(fd: &impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    struct Top(tempfile::TempDir);
+
+    impl Top {
+        fn new() -> Top {
+            let top = Top(tempfile::tempdir().unwrap());
+            for folder in ["work/below", "kept", "other"] {
+                std::fs::create_dir_all(top.path(folder)).unwrap();
+            }
+            top
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.0.path().join(name)
+        }
+
+        fn work(&self) -> Writable {
+            Writable::find(&[self.path("work")]).unwrap()
+        }
+    }
+
+    #[test]
+    fn nothing_on_the_way_is_the_programs() {
+        let top = Top::new();
+        symlink(top.path("work"), top.path("way")).unwrap();
+        symlink("../kept", top.path("work/out")).unwrap();
+        symlink("work/out", top.path("other/through")).unwrap();
+        symlink(top.path("work/out"), top.path("through")).unwrap();
+        symlink("kept", top.path("near")).unwrap();
+        let work = top.work();
+        for name in ["kept", "kept/new/x", "worker", "near/y", "new/work", "."] {
+            work.folder(&top.path(name)).map(drop).unwrap();
+        }
+        for name in [
+            "work",
+            "work/new/x",
+            "work/below",
+            "way/new",
+            "work/out",
+            "work/out/x",
+            "through",
+            "through/x",
+            "kept/../work",
+        ] {
+            let folder = work.folder(&top.path(name)).map(drop);
+            assert!(matches!(folder, Err(Failure::InReach { .. })), "{name}");
+            let file = work.append(&top.path(name).join("f")).map(drop);
+            assert!(matches!(file, Err(Failure::InReach { .. })), "{name}");
+        }
+        assert!(!top.path("work/new").exists());
+    }
+
+    #[test]
+    fn a_second_name_is_refused() {
+        let top = Top::new();
+        let (file, other) = (top.path("kept/a"), top.path("work/a"));
+        std::fs::write(&file, "x").unwrap();
+        top.work().read(&file).unwrap();
+        std::fs::hard_link(&file, &other).unwrap();
+        let read = top.work().read(&file).map(drop);
+        assert!(matches!(read, Err(Failure::SecondName { .. })));
+        let append = top.work().append(&file).map(drop);
+        assert!(matches!(append, Err(Failure::SecondName { .. })));
+        // Nobody within writes anywhere: nobody is kept from it.
+        Writable::default().read(&file).unwrap();
+        let alone = Writable::find(std::slice::from_ref(&file)).unwrap();
+        let read = alone.read(&file).map(drop);
+        assert!(matches!(read, Err(Failure::InReach { .. })));
+    }
+
+    /// Another sandbox's program may have put that there.
+    #[test]
+    fn a_link_in_the_place_of_a_record_is_not_followed() {
+        let top = Top::new();
+        symlink("flows", top.path("kept/flows.jsonl")).unwrap();
+        let work = top.work();
+        let folder = work.folder(&top.path("kept")).unwrap();
+        assert!(folder.append("flows.jsonl").is_err());
+        assert!(!top.path("kept/flows").exists());
+    }
+
+    /// What was found is what is meant, whatever happens to the path.
+    #[test]
+    fn a_path_of_another_s_is_looked_up_once() {
+        let top = Top::new();
+        let work = top.work();
+        std::fs::rename(top.path("work"), top.path("moved")).unwrap();
+        symlink("kept", top.path("work")).unwrap();
+        let by_now = work.paths().next().unwrap().canonicalize().unwrap();
+        assert_eq!(by_now, top.path("moved").canonicalize().unwrap());
+        work.folder(&top.path("kept")).map(drop).unwrap();
+        let moved = work.folder(&top.path("moved/below")).map(drop);
+        assert!(matches!(moved, Err(Failure::InReach { .. })));
+    }
+
+    /// While somebody within swaps a folder on the way for a link, and back.
+    #[test]
+    fn a_race_is_lost_by_whoever_swaps() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let top = Top::new();
+        symlink(top.path("work/turn"), top.path("through")).unwrap();
+        std::fs::create_dir(top.path("work/turn")).unwrap();
+        symlink("../kept", top.path("work/spare")).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let [turn, spare, third] =
+                    ["turn", "spare", "x"].map(|it| top.path("work").join(it));
+                while !is_over.load(Ordering::Relaxed) {
+                    std::fs::rename(&turn, &third).unwrap();
+                    std::fs::rename(&spare, &turn).unwrap();
+                    std::fs::rename(&third, &spare).unwrap();
+                }
+            });
+            let work = top.work();
+            for _ in 0..2000 {
+                let file = work.append(&top.path("through/f")).map(drop);
+                assert!(file.is_err());
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(!top.path("kept/f").exists() && !top.path("work/turn/f").exists());
+    }
+}

@@ -341,7 +341,9 @@ fn an_interrupted_start_leaves_nothing() {
         let output = finish(child);
         assert_eq!(output.status.code(), Some(130), "{output:?}");
         let logs = |path: &PathBuf| path.extension().is_some_and(|it| it == "log");
-        place::eventually("nothing is left behind", || place.left().iter().all(logs));
+        place::eventually("nothing is left behind", || {
+            place.left().iter().all(logs) && loader(&place).is_none()
+        });
     }
 }
 

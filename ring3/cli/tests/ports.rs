@@ -72,8 +72,24 @@ fn three_nodes_at_a_switch() {
     eventually("the switch has given the port back", || {
         interfaces("lan") == ["a", "c"]
     });
+    // What a program has written into the file is there after the next introduction; what ring3 wrote of a node goes.
+    let own = "echo 192.0.2.7 mirror >>/etc/hosts";
+    place.ok(&["exec", "a", "sh", "-c", own]);
     up(&place, "d", "switch:lan,addr=10.0.0.4/24");
     assert!(reaches(&place, "d", "10.0.0.3"));
+    up(&place, "b", "switch:lan,addr=10.0.0.5/24");
+    assert!(reaches(&place, "a", "b"));
+    let hosts = place.ok(&["exec", "a", "cat", "/etc/hosts"]);
+    for (line, count) in [
+        ("192.0.2.7 mirror", 1),
+        ("10.0.0.4 d", 1),
+        ("10.0.0.5 b", 1),
+        ("10.0.0.2 b", 0),
+    ] {
+        let found = hosts.lines().filter(|it| *it == line).count();
+        assert_eq!(found, count, "{line} in:\n{hosts}");
+    }
+    place.ok(&["down", "b"]);
     place.ok(&["down", "a", "c", "d"]);
     eventually("the switch is gone", || names(&place).is_empty());
     is_empty_but_logs(&place);

@@ -93,6 +93,24 @@ impl Thread {
         self.close(fd).and(done)
     }
 
+    /// What a file in the node's root file system holds; EFBIG if that is more than `max` bytes.
+    pub fn read_file(&mut self, path: &CStr, max: usize) -> Result<Vec<u8>> {
+        let fd = self.open(path, libc::O_RDONLY)?;
+        let mut content = Vec::new();
+        let mut part = vec![0; 1 << 16];
+        let done = loop {
+            match self.read(fd, &mut part) {
+                Ok(0) => break Ok(()),
+                Ok(len) => content.extend_from_slice(&part[..len]),
+                Err(why) => break Err(why),
+            }
+            if content.len() > max {
+                break Err(Errno(libc::EFBIG));
+            }
+        };
+        self.close(fd).and(done).map(|()| content)
+    }
+
     /// One file takes another's place.
     pub fn rename(&mut self, from: &CStr, to: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;

@@ -22,6 +22,8 @@ const CARRIER_TURN: Duration = Duration::from_micros(200);
 
 /// Of the host.
 const HOSTS: &str = "/etc/hosts";
+/// A larger file on a node is left alone. Lists that block advertisements have some 5 MB.
+const HOSTS_BYTES_MAX: usize = 16 << 20;
 
 /// Sets the loopback device up.
 pub(crate) fn loopback(init: &mut Thread) -> Result<()> {
@@ -177,31 +179,41 @@ pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> R
     Ok(())
 }
 
-/// Writes /etc/hosts again, with the names of other nodes below what it had: of the node's own, or the host's.
-pub(crate) fn known_names(
+/// Lines of /etc/hosts.
+fn host_lines(name: &str, addresses: &[IpAddr]) -> Vec<String> {
+    let line = |address| format!("{address} {name}");
+    addresses.iter().map(line).collect()
+}
+
+/// Says in /etc/hosts at which addresses another node is from now on. All else stays as it is: what the node was given, what
+/// its programs have written, or else what the host's file says.
+pub(crate) fn known_name(
     init: &mut Thread,
     config: &NodeConfig,
-    known: &[(String, Vec<IpAddr>)],
+    name: &str,
+    before: &[IpAddr],
+    now: &[IpAddr],
 ) -> Result<()> {
-    let mut text = match config.hosts.is_empty() {
-        true => std::fs::read_to_string(HOSTS).unwrap_or_default(),
-        false => hosts(config),
-    };
-    if !text.is_empty() && !text.ends_with('\n') {
-        text.push('\n');
-    }
-    for (name, addresses) in known {
-        for address in addresses {
-            text += &format!("{address} {name}\n");
+    let fail = |path: &'static str| Error::node(format!("write its {path}"));
+    let present = match init.read_file(c"/etc/hosts", HOSTS_BYTES_MAX) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(Errno(libc::ENOENT)) if config.hosts.is_empty() => {
+            std::fs::read_to_string(HOSTS).unwrap_or_default()
         }
-    }
-    let fail = || Error::node("write its /etc/hosts");
-    init.make_folder(c"/etc").map_err(fail())?;
+        Err(Errno(libc::ENOENT)) => hosts(config),
+        Err(why) => return Err(Error::node("read its /etc/hosts")(why)),
+    };
+    let (before, now) = (host_lines(name, before), host_lines(name, now));
+    let stays = |line: &&str| !before.iter().any(|it| it == line);
+    let lines = present.lines().filter(stays);
+    let lines = lines.chain(now.iter().map(String::as_str));
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    init.make_folder(c"/etc").map_err(fail("/etc"))?;
     // Whoever reads it meanwhile sees all of the old one or of the new one.
     init.write_file(c"/etc/hosts.new", text.as_bytes())
-        .map_err(fail())?;
+        .map_err(fail("/etc/hosts"))?;
     init.rename(c"/etc/hosts.new", c"/etc/hosts")
-        .map_err(fail())
+        .map_err(fail("/etc/hosts"))
 }
 
 fn hosts(config: &NodeConfig) -> String {

@@ -183,9 +183,12 @@ impl Node {
             let host = ring3_config::names::host(&format!("{name}={address}"));
             lines.push(host.map_err(wrong)?.1);
         }
-        self.known.retain(|(known, _)| known != name);
-        self.known.push((name.to_owned(), lines));
-        configure::known_names(&mut self.init, &self.config, &self.known)
+        let at = self.known.iter().position(|(known, _)| known == name);
+        let before = at.map_or(Vec::new(), |at| self.known.swap_remove(at).1);
+        let written = configure::known_name(&mut self.init, &self.config, name, &before, &lines);
+        let stands = if written.is_ok() { lines } else { before };
+        self.known.push((name.to_owned(), stands));
+        written
     }
 
     /// Of a switch: takes ports away whose far end is gone. True: nobody needs the switch any more.

@@ -15,14 +15,16 @@ netem's. Such a network is there in a fraction of the time that a node for each 
 A network is laid out first. Its first program starts it, or :meth:`Net.up`. After that no hosts and links can be added,
 but links can change.
 
-Programs `ip` and `tc` (iproute2) and, for NATs, `nft` (nftables) have to be installed.
+Programs `ip` and `tc` (iproute2) and, for NATs, `nft` (nftables) have to be installed; for NAT64 also `tayga`.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from dataclasses import dataclass, field
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Mapping, Optional, Sequence, Union
 
 from . import _command
@@ -36,6 +38,12 @@ from .node import Node, Place
 #: ``port-restricted``: endpoint-independent mapping, address- and port-dependent filtering.
 #: ``symmetric``: address- and port-dependent mapping and filtering; each flow has a random outside port.
 NAT_KINDS = ("cone", "port-restricted", "symmetric")
+
+#: What NAT64 puts in front of IPv4 addresses. The well-known prefix 64:ff9b::/96 may not stand in front of private ones
+#: (RFC 6052, section 3.1), and tayga refuses the one of RFC 8215.
+NAT64_PREFIX = IPv6Network("fd00:64::/96")
+#: Addresses that a NAT64 gives to IPv6 hosts, before its masquerading.
+NAT64_POOL = IPv4Network("192.168.255.0/24")
 
 #: netem that does nothing.
 NO_NETEM = "delay 0ms"
@@ -208,6 +216,16 @@ class Net:
         self.link(nat, *inside, **quality)
         return nat
 
+    def nat64(self, name: str) -> Host:
+        """A router between networks without IPv4 and networks without IPv6 (RFC 6146), by the program tayga.
+
+        Hosts without an IPv6 address are reached at fd00:64::ADDRESS; their names say so, as DNS64 would. Only IPv6
+        hosts can begin. Give the networks by ``link(..., network=)``.
+        """
+        if shutil.which("tayga", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") is None:
+            raise Ring3Error("no program `tayga`, which translates for NAT64: install the package tayga")
+        return self._add(Host(self, name, "nat64"), None)
+
     def link(
         self, *hosts: Union[Host, str], network: Optional[str] = None, mtu: Optional[int] = None, **quality: Any
     ) -> Link:
@@ -262,7 +280,7 @@ class Net:
         if self.is_up:
             return self
         hosts: dict[str, Sequence[str]] = {"localhost": ["127.0.0.1", "::1"]}
-        hosts.update({name: it.addresses for name, it in self.machines.items() if it.addresses})
+        hosts.update({name: _known_as(it) for name, it in self.machines.items() if it.addresses})
         options = dict(self._options)
         options["hosts"] = {**hosts, **options.get("hosts", {})}
         self.node = Node(self.node.name, **options).up()
@@ -357,6 +375,8 @@ def rest(net: Net) -> str:
             script += f"ip netns exec {host.name} nft -f - <<'END'\n{_SILENT}END\n"
         if host.nat:
             script += f"ip netns exec {host.name} nft -f - <<'END'\n{_nat_rules(host, net)}END\n"
+        if host.kind == "nat64":
+            script += f"ip netns exec {host.name} sh -e <<'END'\n{_NAT64}END\n"
     for link in net.links:
         script += "".join(link._netem(place) for place in range(len(link.hosts)))
     return script
@@ -409,6 +429,10 @@ def _routes(net: Net, host: Host) -> list[tuple[str, str]]:
     seen = {host.name}
 
     def spread(machine: Host, by: Optional[Link], first: Optional[tuple[Host, Link]]) -> None:
+        if machine.kind == "nat64" and first is not None:
+            hop, wire = first
+            near = [str(it[wire.hosts.index(hop) + 1]) for it in wire.networks if it.version == 6]
+            routes.extend((str(NAT64_PREFIX), it) for it in near)
         for link, _ in machine.ends:
             if machine.nat and by is not None and by is not machine.ends[0][0] and link is machine.ends[0][0]:
                 continue
@@ -445,6 +469,34 @@ icmpv6 type packet-too-big drop
 }
 }
 """
+
+
+#: The interface of the translator, its program, and masquerading of what it has translated to IPv4. The program puts itself
+#: into the background before it takes the interface: it serves from the instant at which that has a carrier.
+_NAT64 = f"""ip tuntap add dev nat64 mode tun
+ip link set nat64 up
+ip route add {NAT64_POOL} dev nat64
+ip route add {NAT64_PREFIX} dev nat64
+nft add table ip nat64
+nft add chain ip nat64 out '{{ type nat hook postrouting priority srcnat; }}'
+nft add rule ip nat64 out ip saddr {NAT64_POOL} masquerade
+tayga --config /dev/stdin <<'CONFIG'
+tun-device nat64
+ipv4-addr {NAT64_POOL[1]}
+prefix {NAT64_PREFIX}
+dynamic-pool {NAT64_POOL}
+CONFIG
+until [ "$(cat /sys/class/net/nat64/carrier)" = 1 ]; do sleep {WAIT_TURN}; done
+"""
+
+
+def _known_as(host: Host) -> list[str]:
+    """The addresses of a name: in a network with NAT64 also those that it gives to hosts without IPv6."""
+    addresses = host.addresses
+    has_nat64 = any(it.kind == "nat64" for it in host.net.machines.values())
+    if not has_nat64 or any(ip_address(it).version == 6 for it in addresses):
+        return addresses
+    return addresses + [str(NAT64_PREFIX[int(IPv4Address(it))]) for it in addresses]
 
 
 def _nat_rules(host: Host, net: Net) -> str:

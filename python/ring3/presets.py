@@ -12,6 +12,7 @@
 ``narrow-mtu``             client - router - router2 - server, with 1280 bytes in the middle: path MTU discovery
 ``black-hole``             the same, and no ICMP comes back: what a captive firewall does to path MTU discovery
 ``ipv6-only``              client - router - server without IPv4
+``nat64``                  client (no IPv4) - router - gateway (NAT64, by tayga) - server (no IPv6)
 ``partition``              client, server, third on a switch, for ``net.partition("client")``
 ========================== =======================================================================================
 """
@@ -109,6 +110,15 @@ def _black_hole(net: Net) -> None:
     _narrow_mtu(net)
     for name in ("router", "router2"):
         net.machines[name].drops_icmp = True
+
+
+@_preset("nat64")
+def _nat64(net: Net) -> None:
+    client, server = net.hosts("client", "server")
+    router, gateway = net.router("router"), net.nat64("gateway")
+    net.link(client, router, network="fd00:0:0:1::/64")
+    net.link(router, gateway, network="fd00:0:0:2::/64")
+    net.link(gateway, server, network="10.0.3.0/24")
 
 
 @_preset("partition")

@@ -59,7 +59,9 @@ gate: ## bin/ring3-gate: what runs in front of a program
 command: ## bin/ring3: the command
 	@tools/setup build
 	@mkdir -p bin
-	@cd ring3 && cargo build --release --quiet -p ring3
+	@# On a terminal cargo shows how far it is.
+	@[ -t 2 ] || [ -f bin/ring3 ] || echo "building the command: 5 minutes of a processor, the first time"
+	@cd ring3 && cargo build --release $$([ -t 2 ] || echo --quiet) -p ring3
 	@install -m 755 build/cargo/release/ring3 bin/ring3.new && mv bin/ring3.new bin/ring3
 	@install -m 755 tools/ring3-test tools/ring3-extcap bin/
 

@@ -8,6 +8,16 @@
 #include "gate.h"
 #include <linux/elf.h>
 
+/* A signal frame's FP state (asm/sigcontext.h): where its extended part says that it is one, and how long all of it is. */
+#define FP_LEGACY_BYTES	512
+#define FP_SW_MAGIC	464
+#define FP_SW_SIZE	468
+
+static inline u32 fp_bytes(const char *fp)
+{
+	return *(const u32 *)(fp + FP_SW_MAGIC) == FP_XSTATE_MAGIC1 ? *(const u32 *)(fp + FP_SW_SIZE) : FP_LEGACY_BYTES;
+}
+
 #define SIGNALS		64
 #define SIGBIT(n)	(1UL << ((n) - 1))
 
@@ -304,6 +314,7 @@ struct limits_room {
 void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room);
 void limits_joined(struct ring3_proc *proc, const struct limits_room *room);
 bool limits_grow(u64 size);	/* the gate needs so much memory more than the host lets it have */
+void limits_lock_fork(enum gate_fork_phase phase);
 void limits_fork(struct ring3_proc *child);
 void limits_forked(void);
 void limits_start(bool fresh);

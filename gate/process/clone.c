@@ -32,7 +32,7 @@ static struct ucontext *context_copy(const struct ucontext *from, struct gate_tc
 	u64 size = 0;
 
 	if (fp)
-		size = *(u32 *)(fp + 464) == FP_XSTATE_MAGIC1 ? *(u32 *)(fp + 468) : 512;
+		size = fp_bytes(fp);
 	at = (at - size) & ~63UL;
 	uc = (struct ucontext *)((at - sizeof(*uc)) & ~15UL);
 	*uc = *from;

@@ -5,6 +5,7 @@
 #include "signal/signals.h"
 
 #define MIN_ALTSTACK	2048	/* MINSIGSTKSZ */
+#define FP_ROOM_BYTES	4096	/* AVX-512's is 2.7 KiB */
 
 /* What Linux knows (UAPI_SA_FLAGS); it drops the others, so that programs can ask. */
 #define FLAGS_KNOWN	((u64)(u32)(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | \
@@ -125,28 +126,56 @@ long gate_sigaltstack(struct gate_regs *r)
  * The end of a handler of the program's. Does not return: the host loads the
  * frame, which names our stack instead of the program's and no forced signal.
  */
+/*
+ * The program's frame is read and not written, as Linux does: its stack may be read-only by now. And a signal that is
+ * delivered from here on builds its frame where this one lies. So the host resumes a copy, the FP state's included.
+ */
+struct resumed {
+	struct ucontext uc;	/* first: what lies below may be overwritten while the host is called */
+	char fp[FP_ROOM_BYTES] __attribute__((aligned(64)));
+};
+
+static bool sigreturn_copy(struct resumed *copy, const struct ucontext *at)
+{
+	char *fp = copy->fp;
+	u64 from;
+	u32 size;
+
+	if (gate_copy_in(&copy->uc, at, sizeof(copy->uc)))
+		return false;
+	from = (u64)copy->uc.uc_mcontext.fpstate;
+	if (!from)
+		return true;
+	if (gate_copy_in(fp, (void *)from, FP_LEGACY_BYTES))
+		return false;
+	size = fp_bytes(fp);
+	if (size > sizeof(copy->fp))
+		return true;		/* of a processor with more registers, or made up: the host looks at it where it is */
+	if (size > FP_LEGACY_BYTES && gate_copy_in(fp, (void *)from, size))
+		return false;
+	copy->uc.uc_mcontext.fpstate = (void *)fp;
+	return true;
+}
+
 long gate_sigreturn(struct gate_regs *r)
 {
-	struct gate_tcb *tcb = gate_tcb();
 	struct ucontext *at = (void *)r->uctx->uc_mcontext.rsp;
-	struct ucontext uc;
+	struct gate_tcb *tcb = gate_tcb();
+	struct resumed copy;
 
 	signal_block_all();
 	if (tcb->npending)
 		return -ERESTARTNOINTR;	/* its handler first, then again */
-	if (gate_copy_in(&uc, at, sizeof(uc)))
+	if (!sigreturn_copy(&copy, at))
 		goto bad;
-	tcb->forced_mask = uc.uc_sigmask & SIG_FORCED;
+	tcb->forced_mask = copy.uc.uc_sigmask & SIG_FORCED;
 	release_forced(tcb);
 	if (tcb->npending)
 		return -ERESTARTNOINTR;	/* the frame is still as it was */
-	tcb->alt = uc.uc_stack;
-	uc.uc_sigmask &= ~SIG_FORCED;
-	uc.uc_stack = tcb_altstack(tcb);
-	if (gate_copy_out(&at->uc_stack, &uc.uc_stack, sizeof(uc.uc_stack)) ||
-	    gate_copy_out(&at->uc_sigmask, &uc.uc_sigmask, sizeof(uc.uc_sigmask)))
-		goto bad;
-	gate_resume(at);
+	tcb->alt = copy.uc.uc_stack;
+	copy.uc.uc_sigmask &= ~SIG_FORCED;
+	copy.uc.uc_stack = tcb_altstack(tcb);
+	gate_resume(&copy.uc);
 bad:
 	raise_plain(SIGSEGV);		/* as the kernel for a bad frame */
 	return 0;

@@ -13,11 +13,7 @@
 #define FLAG_RF		0x10000
 #define RED_ZONE	128
 
-/* The extended part of a signal frame's FP state (asm/sigcontext.h). */
-#define FP_MAGIC1	0x46505853U
 #define FP_MXCSR	24
-#define FP_SW_MAGIC	464
-#define FP_SW_SIZE	468
 #define FP_XFEATURES	512
 #define XFEATURE_PKRU	(1UL << 9)
 
@@ -84,7 +80,7 @@ static void name_band(siginfo_t *info)
 static void init_fp(char *fp)
 {
 	*(u32 *)(fp + FP_MXCSR) = 0x1f80;
-	if (*(u32 *)(fp + FP_SW_MAGIC) == FP_MAGIC1)
+	if (*(u32 *)(fp + FP_SW_MAGIC) == FP_XSTATE_MAGIC1)
 		*(u64 *)(fp + FP_XFEATURES) &= XFEATURE_PKRU;
 }
 
@@ -105,7 +101,7 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	}
 
 	if (fp)
-		fp_size = *(u32 *)(fp + FP_SW_MAGIC) == FP_MAGIC1 ? *(u32 *)(fp + FP_SW_SIZE) : 512;
+		fp_size = fp_bytes(fp);
 	fp_at = (sp - fp_size) & ~63UL;
 	at = ((fp_at - sizeof(frame)) & ~15UL) - 8;
 	if (alt && at <= (u64)tcb->alt.ss_sp)

@@ -329,8 +329,8 @@ long gate_clone(struct gate_regs *r)
 	if (HOST_IS_ERR(ret))
 		return ret;
 	c.thread = (struct ring3_thread *)ret;
-	if (!(c.flags & CLONE_THREAD))
-		limits_fork(proc_of(c.thread));
+	if ((c.flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
+		limits_fork(proc_of(c.thread));	/* one with memory of its own: clone_fork() */
 	clone_for_host(&c);
 	ret = c.flags & CLONE_VM ? clone_shared(&c) : clone_fork(&c);
 	/* A child that has our memory has done so; what one that we waited for has put there since stays. */

@@ -21,8 +21,10 @@ static void fork_hook(enum gate_fork_phase phase)
 		areas_fork(phase);
 		gate_lock(&gate_patch_lock);
 		gate_lock(&gate_heap_lock);
+		limits_lock_fork(phase);
 		return;
 	}
+	limits_lock_fork(phase);
 	gate_unlock(&gate_heap_lock);
 	gate_unlock(&gate_patch_lock);
 	areas_fork(phase);
@@ -108,6 +110,7 @@ long clone_fork(struct clone *c)
 		task_undo(t);
 		return -ERESTARTNOINTR;
 	}
+	limits_fork(proc_of(t));	/* as the limits are that the host copies */
 	mask = signal_block_all();
 	ret = clone_raw(c, NULL);
 	if (ret) {

@@ -42,7 +42,7 @@
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
 #define GATE_GROW_BYTES	(1ULL << 20)		/* of further threads: some 250 KiB each */
 #define GATE_DATA_BYTES	(16ULL << 20)		/* of that what RLIMIT_DATA counts, with some 50 threads */
-#define LIMIT_TRIES		16		/* others that change a limit at the same time, one after another */
+#define LIMIT_TRIES		16		/* other processes that change a limit at the same time, one after another */
 #define DATA_RAISED	(1U << 31)		/* in AS_PAGES: the host's RLIMIT_DATA is above the program's */
 
 /* In the order of struct sigevent. */
@@ -56,6 +56,17 @@ struct host_sigevent {
 struct host_itimerspec {
 	struct timespec interval, value;
 };
+
+/* Held while the host's limit and AS_PAGES change together. Innermost: limits_grow() is called with other locks held. */
+static struct gate_mutex limits_lock;
+
+void limits_lock_fork(enum gate_fork_phase phase)
+{
+	if (phase == GATE_FORK_PREPARE)
+		gate_lock(&limits_lock);
+	else
+		gate_unlock(&limits_lock);
+}
 
 static struct ring3_proc *own_proc(void)
 {
@@ -233,8 +244,8 @@ static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
 
 /*
  * Whether the host's limit of this process could be raised; without a limit there is nothing to raise. The host exchanges
- * limits and adds nothing to them: what another thread has written meanwhile is undone by then, and we write ours above it. Of
- * three at the same time one may be lost; it is asked for again when the host refuses.
+ * limits and adds nothing to them: what another process has written meanwhile (prlimit) is undone by then, and we write ours
+ * above it. Threads of this process hold limits_lock.
  */
 static bool raise(u32 what, u64 more)
 {
@@ -281,11 +292,16 @@ void limits_joined(struct ring3_proc *proc, const struct limits_room *room)
 bool limits_grow(u64 size)
 {
 	u64 more = page_align(size) + GATE_GROW_BYTES;
+	bool raised;
 
-	if (!gate.region || !gate_thread() || !extra_of(own_proc(), RLIMIT_AS) || !raise(RLIMIT_AS, more))
+	if (!gate.region || !gate_thread() || !extra_of(own_proc(), RLIMIT_AS))
 		return false;
-	__atomic_fetch_add(&own_proc()->as_pages, more / GATE_PAGE, __ATOMIC_SEQ_CST);
-	return true;
+	gate_lock(&limits_lock);
+	raised = raise(RLIMIT_AS, more);
+	if (raised)
+		__atomic_fetch_add(&own_proc()->as_pages, more / GATE_PAGE, __ATOMIC_SEQ_CST);
+	gate_unlock(&limits_lock);
+	return raised;
 }
 
 /*
@@ -307,27 +323,47 @@ static u64 extra_for(struct ring3_proc *proc, s32 pid, u32 what, bool sets)
 	return more;
 }
 
-static long space_limit(s32 pid, u32 what, u64 set, u64 get)
+/* Sets the host's limit to what the program asks and what is not the program's; again where that has grown meanwhile, in another process. */
+static long space_exchange(s32 pid, u32 what, const struct rlimit64 *set, struct rlimit64 *old)
 {
 	struct ring3_proc *proc = proc_by_pid(pid);
+	struct rlimit64 wide, seen;
+	u64 was, more;
+	long ret;
+	int i;
+
+	for (i = 0; i < LIMIT_TRIES; i++) {
+		was = extra_of(proc, what);
+		more = extra_for(proc, pid, what, set);
+		if (set)
+			wide = *set;
+		if (set && set->rlim_cur <= set->rlim_max)
+			wide = (struct rlimit64){ plus(set->rlim_cur, more), plus(set->rlim_max, more) };
+		ret = host_syscall4(__NR_prlimit64, pid, what, set ? (long)&wide : 0, (long)&seen);
+		if (ret)
+			return ret;
+		if (!i)
+			*old = (struct rlimit64){ minus(seen.rlim_cur, was), minus(seen.rlim_max, was) };
+		if (!set || !proc || extra_of(proc, what) == was)
+			break;
+	}
+	if (set && proc && more != was)
+		extra_is(proc, what, more);
+	return 0;
+}
+
+static long space_limit(s32 pid, u32 what, u64 set, u64 get)
+{
 	struct rlimit64 new, old;
-	u64 more;
 	long ret;
 
 	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
 		return -EFAULT;
-	more = extra_for(proc, pid, what, set);
-	if (set && new.rlim_cur <= new.rlim_max) {
-		new.rlim_cur = plus(new.rlim_cur, more);
-		new.rlim_max = plus(new.rlim_max, more);
-	}
-	ret = host_syscall4(__NR_prlimit64, pid, what, set ? (long)&new : 0, (long)&old);
+	gate_lock(&limits_lock);
+	ret = space_exchange(pid, what, set ? &new : NULL, &old);
+	gate_unlock(&limits_lock);
 	if (ret)
 		return ret;
-	old.rlim_cur = minus(old.rlim_cur, extra_of(proc, what));
-	old.rlim_max = minus(old.rlim_max, extra_of(proc, what));
-	if (set && proc)
-		extra_is(proc, what, more);
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
 }
 

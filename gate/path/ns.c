@@ -26,6 +26,9 @@
 
 /* What Linux lets programs with one thread only do. */
 #define UNSHARE_ALONE	(CLONE_NEWUSER | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
+#define UNSHARE_KNOWN	(CLONE_THREAD | CLONE_FS | CLONE_NEWNS | CLONE_SIGHAND | CLONE_VM | CLONE_FILES | CLONE_SYSVSEM | \
+			 CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWCGROUP | \
+			 CLONE_NEWTIME)
 #define SETNS_ALONE	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)
 
 #define PROPAGATION	(MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)
@@ -72,6 +75,8 @@ static long unshare_both(u64 flags)
 	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS), host;
 	long ret = 0;
 
+	if (flags & ~(u64)UNSHARE_KNOWN)
+		return host_syscall1(__NR_unshare, flags);	/* EINVAL, whatever else is asked for */
 	if (ns_refuses(flags))
 		return -EPERM;
 	if ((flags & CLONE_FILES) && helper_others()) {
@@ -149,14 +154,18 @@ static long setns_host(struct gate_regs *r, long kind)
 	long ret;
 	s32 pid;
 
-	if (kind == CLONE_NEWNET && (!type || type == CLONE_NEWNET)) {
+	if (kind >= 0 && type && type != (u64)kind)
+		return -EINVAL;
+	if (kind == CLONE_NEWNET) {
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
-	if (ns_refuses(type) || ns_refuses(kind < 0 ? 0 : kind))
+	if (ns_refuses(kind < 0 ? 0 : kind))
 		return -EPERM;
-	if (type & CLONE_NEWNET) {
+	if (type & (CLONE_NEWNET | CLONE_NEWPID)) {
 		pid = pidfd_pid(fd);
+		if (pid >= 0 && ns_refuses(type))
+			return -EPERM;
 		if (pid >= 0)
 			return setns_process(r, pid);
 	}

@@ -11,6 +11,9 @@
 #include <linux/openat2.h>
 #include <linux/ptrace.h>
 
+#ifndef AT_EXECVE_CHECK
+#define AT_EXECVE_CHECK	0x10000
+#endif
 #define ENV_MAX		(1u << 20)	/* pointers */
 #define ENV_FEW		96		/* so many need no memory of their own */
 #define VARIABLE	"RING3_EXEC="
@@ -73,6 +76,10 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 		return -EINVAL;
 	if (!n && !(flags & AT_EMPTY_PATH))
 		return -ENOENT;
+	if (!n && (dir == AT_FDCWD || gate_fd_is_node(dir)))
+		return -EACCES;		/* a folder, a socket */
+	if (!n && host_syscall2(__NR_fcntl, dir, F_GETFD) < 0)
+		return -EBADF;
 	if (!n) {
 		/* fexecve: the descriptor may be O_PATH or about to close */
 		gate_format(link, sizeof(link), "/proc/self/fd/%d", dir);
@@ -144,6 +151,23 @@ static bool path_closes(const struct gate_regs *r)
 	       host_syscall2(__NR_fcntl, (int)r->a[0], F_GETFD) == FD_CLOEXEC;
 }
 
+/*
+ * A file that somebody writes is not executed (ETXTBSY). The gate maps programs, so the host does not look; but it answers if
+ * asked. Linux before 6.14 does not know the question: there such a file is executed.
+ */
+static bool is_being_written(long fd)
+{
+	static bool unknown;
+	u64 argv[2] = { (u64)"", 0 };
+	long ret;
+
+	if (unknown)
+		return false;
+	ret = host_syscall5(__NR_execveat, fd, (long)"", (long)argv, (long)&argv[1], AT_EMPTY_PATH | AT_EXECVE_CHECK);
+	unknown = ret == -EINVAL;
+	return ret == -ETXTBSY;
+}
+
 /* `variable' has BEFORE_PATH bytes and then room for a path. */
 static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 {
@@ -160,6 +184,8 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	if (fd < 0)
 		return fd;
 	ret = program_probe(fd, path, path_closes(r), why);
+	if (!ret && is_being_written(fd))
+		ret = -ETXTBSY;
 	if (ret) {
 		host_syscall1(__NR_close, fd);
 		if (why[0])

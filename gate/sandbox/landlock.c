@@ -35,6 +35,8 @@ long do_landlock_create_ruleset(struct gate_regs *r)
 
 		return r->a[2] == GET_VERSION && version > ABI_WITHOUT_NET ? ABI_WITHOUT_NET : version;
 	}
+	if (size > GATE_PAGE)
+		return -E2BIG;
 	if (size > sizeof(attr))
 		size = sizeof(attr);
 	if (r->a[0] && gate_copy_in(&attr, (void *)r->a[0], size))

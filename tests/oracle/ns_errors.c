@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+/* unshare() and setns() with what they do not know: EINVAL or EBADF, whatever else is asked for. */
+#include "oracle.h"
+#include <linux/sched.h>
+#include <sched.h>
+
+int main(void)
+{
+	int sock = must(socket(AF_INET, SOCK_STREAM, 0));
+	int file = must(open("/dev/null", O_RDONLY)), uts = must(open("/proc/self/ns/uts", O_RDONLY));
+	int net = must(open("/proc/self/ns/net", O_RDONLY));
+
+	T(unshare(-1));
+	T(unshare(CLONE_NEWPID | CLONE_CHILD_SETTID));
+	T(unshare(0));
+	T(setns(-1, CLONE_NEWPID));
+	T(setns(sock, 0));
+	T(setns(sock, CLONE_NEWNET));
+	T(setns(file, 0));
+	T(setns(file, CLONE_NEWNET));
+	T(setns(file, CLONE_NEWPID));
+	T(setns(uts, CLONE_NEWPID));
+	T(setns(uts, CLONE_NEWNET));
+	T(setns(uts, -1));
+	T(setns(net, CLONE_NEWPID));
+	T(setns(net, CLONE_NEWUTS));
+	T(setns(net, -1));
+	return 0;
+}

@@ -471,11 +471,11 @@ pub struct Kunit {
 pub struct Sim {
     #[command(subcommand)]
     pub verb: Option<SimVerb>,
-    /// The scenario: a configuration file of Shadow's, or with keys of ring3's own
+    /// The scenario: a configuration file of Shadow's, or with keys of ring3's own; `-` is standard input
     #[arg(required_unless_present = "schema", value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
     /// What all that is random depends on; over the file's general.seed
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Where output goes; over the file's general.data_directory. It must not exist yet
     #[arg(short, long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -483,6 +483,9 @@ pub struct Sim {
     /// Only read the scenario and say what is wrong with it
     #[arg(long)]
     pub check: bool,
+    /// Print the scenario as it would be run, aliases resolved and options put in, as YAML
+    #[arg(long, conflicts_with_all = ["check", "seeds"])]
+    pub show_config: bool,
     /// Print the JSON schema of scenarios, for editors and checkers
     #[arg(long, exclusive = true)]
     pub schema: bool,
@@ -510,6 +513,8 @@ pub struct Sim {
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub over: crate::sim_over::Overrides,
 }
 
 #[derive(Debug, Subcommand)]

@@ -51,6 +51,7 @@ mod sandbox;
 mod say;
 mod signals;
 mod sim;
+mod sim_over;
 mod sim_progress;
 mod sim_search;
 mod supervise;

@@ -7,9 +7,11 @@ use std::time::Duration;
 use ring3_node::Folder;
 use ring3_sim::data::{self, Data};
 use ring3_sim::plan;
+use ring3_sim::read;
 use ring3_sim::run::{self, Report};
 use ring3_sim::scenario::Scenario;
 use ring3_sim::stage::{self, Setup};
+use ring3_sim::yaml::Value;
 use ring3_sim::{diff, faults};
 
 use crate::args;
@@ -36,13 +38,10 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     // Required by the grammar.
     let path = args.file.as_deref().unwrap_or(Path::new(""));
     let search = std::env::var("PATH").unwrap_or_else(|_| SEARCH.into());
-    let (mut scenario, mut tree) = ring3_sim::read::scenario(path, &search)?;
-    if let Some(seed) = args.seed {
-        scenario.general.seed = seed;
-        tree.set(&["general", "seed"], seed);
-    }
-    if let Some(folder) = &args.data_directory {
-        scenario.general.data_directory.clone_from(folder);
+    let (mut scenario, tree) = read::scenario(path, &search, &overrides(args))?;
+    if args.show_config {
+        say::print(tree.to_json())?;
+        return Ok(0);
     }
     for note in &scenario.notes {
         say::complain(format_args!("{}: note: {note}", path.display()));
@@ -52,7 +51,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         return Ok(0);
     }
     if let Some(range) = args.seeds.clone() {
-        return sim_search::search(args, path, &scenario, range);
+        return sim_search::search(args, path, &scenario, &tree, range);
     }
     let list = match &args.faults_file {
         Some(file) => sim_search::read_faults(file)?,
@@ -86,6 +85,23 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     ring3_sim::report::write(&plan, &report.outcomes, &name)?;
     show(args, &report)
+}
+
+/// What the command line says in the place of the file.
+fn overrides(args: &args::Sim) -> Vec<read::Override> {
+    let mut list = args.over.0.clone();
+    if let Some(seed) = args.seed {
+        list.push((
+            vec!["general".into(), "seed".into()],
+            Value::Int(i64::try_from(seed).unwrap_or(i64::MAX)),
+        ));
+    }
+    if let Some(folder) = &args.data_directory {
+        let folder = folder.to_string_lossy().into_owned();
+        let at = vec!["general".into(), "data_directory".into()];
+        list.push((at, Value::Text(folder)));
+    }
+    list
 }
 
 /// 0: equal, 1: not, as diff(1).

@@ -13,7 +13,9 @@ use std::sync::Mutex;
 use indicatif::{ProgressBar, ProgressStyle};
 use ring3_sim::data;
 use ring3_sim::faults::{self, Fault, Kind};
+use ring3_sim::read;
 use ring3_sim::scenario::Scenario;
+use ring3_sim::yaml::Node;
 use serde::Serialize;
 
 use crate::args;
@@ -56,7 +58,8 @@ pub fn kind(word: &str) -> std::result::Result<Kind, String> {
 
 struct Search<'a> {
     args: &'a args::Sim,
-    file: &'a Path,
+    /// The scenario that each run reads.
+    file: PathBuf,
     scenario: &'a Scenario,
     judge: Vec<String>,
     folder: PathBuf,
@@ -66,6 +69,7 @@ pub fn search(
     args: &args::Sim,
     file: &Path,
     scenario: &Scenario,
+    tree: &Node,
     range: std::ops::RangeInclusive<u64>,
 ) -> Result<u8> {
     let folder = std::path::absolute(&scenario.general.data_directory)
@@ -78,6 +82,15 @@ pub fn search(
         return Err(ring3_sim::Error::Said(words).into());
     }
     data::folder(&folder)?;
+    // What is not in the file is written down, for the runs and for whoever repeats one.
+    let file = match read::is_stdin(file) || !args.over.0.is_empty() {
+        true => {
+            let path = folder.join("scenario.yaml");
+            data::write(&path, &tree.to_json())?;
+            path
+        }
+        false => file.to_owned(),
+    };
     let judge = match &args.judge {
         Some(text) => shell_words::split(text)
             .map_err(|why| ring3_sim::Error::Said(format!("--judge: {why}")))?,
@@ -196,7 +209,7 @@ impl Search<'_> {
         let mut command = Command::new(exe);
         command
             .arg("sim")
-            .arg(self.file)
+            .arg(&self.file)
             .arg("--data-directory")
             .arg(data);
         command

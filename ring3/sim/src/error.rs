@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// A place in a scenario file. Lines and columns count from 1.
+/// A place in a scenario file. Lines and columns count from 1; 0:0 is the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, PartialOrd, Ord)]
 pub struct Place {
     pub line: usize,
@@ -43,7 +43,7 @@ impl Fault {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{}:{place}: {words}", path.display())]
+    #[error("{}{words}", in_scenario(path, place))]
     Scenario {
         path: PathBuf,
         place: Place,
@@ -58,6 +58,13 @@ pub enum Error {
 
     #[error(transparent)]
     Node(#[from] ring3_node::Error),
+}
+
+fn in_scenario(path: &Path, place: &Place) -> String {
+    match place.line {
+        0 => "from the command line: ".into(),
+        _ => format!("{}:{place}: ", path.display()),
+    }
 }
 
 impl Error {

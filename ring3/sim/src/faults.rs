@@ -212,7 +212,7 @@ mod tests {
         let text = "general: {stop_time: 100 s}\nhosts: {r: {router: true}}\n\
                     topology: {type: star, hosts: [a, b, c]}\n";
         std::fs::write(&path, text).unwrap();
-        let mut scenario = crate::read::scenario(&path, "/bin").unwrap().0;
+        let mut scenario = crate::read::scenario(&path, "/bin", &[]).unwrap().0;
         let dummy = crate::scenario::Process {
             place: Default::default(),
             name: "x".into(),

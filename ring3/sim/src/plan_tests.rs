@@ -10,7 +10,7 @@ fn of(text: &str) -> Plan {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.yaml");
     std::fs::write(&path, text).unwrap();
-    let (scenario, _) = crate::read::scenario(&path, "/usr/bin:/bin").unwrap();
+    let (scenario, _) = crate::read::scenario(&path, "/usr/bin:/bin", &[]).unwrap();
     plan(&scenario, PathBuf::from("/data"))
 }
 

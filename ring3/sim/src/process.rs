@@ -26,9 +26,8 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
     let word = at.text(&map.at("path"))?.to_owned();
     let program = find_program(&word, search)
         .map_err(|why| Fault::at(at.place, format!("{path}.path: {why}")))?;
-    let name = Path::new(&word)
-        .file_name()
-        .map_or(word.clone(), |n| n.to_string_lossy().into_owned());
+    // As a shell has it, which Shadow does, too.
+    let name = home(&word).to_string_lossy().into_owned();
     let start_node = map.take("start_time");
     let start = match start_node {
         Some(node) => time_of(node, &format!("{path}.start_time"))?,
@@ -49,7 +48,7 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
     let shutdown = match shutdown_node {
         Some(node) => {
             let when = time_of(node, &format!("{path}.shutdown_time"))?;
-            if when >= general.stop_time || when < start {
+            if when >= general.stop_time || when <= start {
                 return Err(Fault::at(
                         node.place,
                         format!("{path}.shutdown_time: it must be after start_time and before general.stop_time"),

@@ -14,7 +14,7 @@ use crate::places;
 use crate::process;
 use crate::scenario::{General, Host, Scenario};
 use crate::units::{bytes_of, rate_of, time_of};
-use crate::yaml::{self, Map, Node, Result};
+use crate::yaml::{self, Map, Node, Result, Value};
 
 /// As Shadow: a file written for it has scripts beside it that look there.
 const SHADOW_DATA: &str = "shadow.data";
@@ -62,11 +62,34 @@ pub const HOST: &[&str] = &[
 ];
 pub const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
 
+/// A key of the file, and what the command line says in its place.
+pub type Override = (Vec<String>, Value);
+
+/// The file's text; `-` is standard input.
+fn text_of(path: &Path) -> std::result::Result<String, Error> {
+    match is_stdin(path) {
+        true => std::io::read_to_string(std::io::stdin()).map_err(Error::host("read the scenario")),
+        false => {
+            std::fs::read_to_string(path).map_err(Error::host(format!("read {}", path.display())))
+        }
+    }
+}
+
+pub fn is_stdin(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
 /// Reads a scenario; `search` is the path that programs are looked for in.
-pub fn scenario(path: &Path, search: &str) -> std::result::Result<(Scenario, Node), Error> {
-    let text =
-        std::fs::read_to_string(path).map_err(Error::host(format!("read {}", path.display())))?;
-    let tree = yaml::parse(&text).map_err(|fault| fault.in_file(path))?;
+pub fn scenario(
+    path: &Path,
+    search: &str,
+    overrides: &[Override],
+) -> std::result::Result<(Scenario, Node), Error> {
+    let text = text_of(path)?;
+    let mut tree = yaml::parse(&text).map_err(|fault| fault.in_file(path))?;
+    for (key, value) in overrides {
+        tree.set(key, value.clone());
+    }
     let mut reader = Reader {
         notes: Vec::new(),
         search: search.to_owned(),
@@ -79,6 +102,22 @@ pub fn scenario(path: &Path, search: &str) -> std::result::Result<(Scenario, Nod
             None => fault.in_file(path),
         })?;
     Ok((made, tree))
+}
+
+/// What host options say of captures.
+#[derive(Clone, Copy)]
+struct Capture {
+    is_on: bool,
+    bytes: u32,
+}
+
+impl Default for Capture {
+    fn default() -> Capture {
+        Capture {
+            is_on: false,
+            bytes: CAPTURE_BYTES as u32,
+        }
+    }
 }
 
 pub struct Reader {
@@ -96,8 +135,8 @@ impl Reader {
             .take("host_option_defaults")
             .or(top.take("host_defaults"))
         {
-            Some(node) => self.options(node, "host_option_defaults", None)?,
-            None => None,
+            Some(node) => self.options(node, "host_option_defaults", Capture::default())?,
+            None => Capture::default(),
         };
         let mut network = match top.take("network") {
             Some(node) => Some(self.network(node)?),
@@ -212,7 +251,7 @@ impl Reader {
         Ok(())
     }
 
-    fn options(&mut self, node: &Node, path: &str, before: Option<u32>) -> Result<Option<u32>> {
+    fn options(&mut self, node: &Node, path: &str, before: Capture) -> Result<Capture> {
         let mut map = node.map(path)?;
         opt(&mut map, "log_level", |n, p| n.scalar(p))?;
         let enabled = opt(&mut map, "pcap_enabled", |n, p| n.bool(p))?;
@@ -222,18 +261,17 @@ impl Reader {
             n.text(p).map(str::to_owned)
         })?;
         map.finish(OPTIONS)?;
-        let kept = size
-            .unwrap_or(before.map_or(CAPTURE_BYTES, u64::from))
-            .min(CAPTURE_BYTES);
-        let is_on = enabled.unwrap_or(before.is_some() || folder.is_some());
-        Ok(is_on.then_some(kept as u32))
+        Ok(Capture {
+            is_on: enabled.unwrap_or(before.is_on || folder.is_some()),
+            bytes: size.map_or(before.bytes, |size| size.min(CAPTURE_BYTES) as u32),
+        })
     }
 
     fn hosts(
         &mut self,
         node: &Node,
         general: &General,
-        defaults: Option<u32>,
+        defaults: Capture,
     ) -> Result<BTreeMap<String, Host>> {
         let mut hosts = BTreeMap::new();
         for (name, place, node) in node.map("hosts")?.rest() {
@@ -253,7 +291,7 @@ impl Reader {
         name: &str,
         node: &Node,
         general: &General,
-        defaults: Option<u32>,
+        defaults: Capture,
     ) -> Result<Host> {
         let path = format!("hosts.{name}");
         let mut map = node.map(&path)?;
@@ -268,7 +306,7 @@ impl Reader {
             address6: opt(&mut map, "ip6_addr", address::<std::net::Ipv6Addr>)?,
             down: opt(&mut map, "bandwidth_down", rate_of)?,
             up: opt(&mut map, "bandwidth_up", rate_of)?,
-            pcap,
+            pcap: pcap.is_on.then_some(pcap.bytes),
             ..Host::default()
         };
         ours::host(&mut map, &mut host)?;

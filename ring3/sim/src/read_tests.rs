@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::read::scenario;
 use crate::scenario::{Action, Expected, Scenario};
 use crate::units::Rate;
+use crate::yaml::Value;
 use crate::{events, ours, process, read};
 
 const PATH: &str = "/usr/bin:/bin";
@@ -16,7 +17,7 @@ fn read(text: &str) -> Result<Scenario, Error> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.yaml");
     std::fs::write(&path, text).unwrap();
-    scenario(&path, PATH).map(|(scenario, _)| scenario)
+    scenario(&path, PATH, &[]).map(|(scenario, _)| scenario)
 }
 
 /// `line:column: words` of the fault.
@@ -178,6 +179,52 @@ fn graphs_from_files() {
     std::fs::write(&plain, "graph [\n node [ ] ]").unwrap();
     let error = read(&text(&plain, "")).unwrap_err().to_string();
     assert!(error.contains("g.gml:2:2: a node without `id`"), "{error}");
+}
+
+/// What the command line says takes the place of what the file says, and is named as such when it is wrong.
+#[test]
+fn the_command_line_is_first() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("s.yaml");
+    let text = SMALL.replacen(
+        "experimental:",
+        "host_option_defaults: {pcap_capture_size: 64 B}\nexperimental:",
+        1,
+    );
+    let text = text.replacen(
+        "pcap_enabled: true, pcap_capture_size: 100 B",
+        "pcap_enabled: true",
+        1,
+    );
+    std::fs::write(&path, text).unwrap();
+    let key = |words: [&str; 2], value| (words.map(str::to_owned).to_vec(), value);
+    let with = |list: &[crate::read::Override]| scenario(&path, PATH, list);
+    let (made, tree) = with(&[
+        key(["general", "stop_time"], Value::Text("5".into())),
+        key(["experimental", "use_new_tcp"], Value::Text("true".into())),
+    ])
+    .unwrap();
+    assert_eq!(made.general.stop_time, Duration::from_secs(5));
+    assert!(
+        made.notes[0].ends_with("use_memory_manager, use_new_tcp"),
+        "{:?}",
+        made.notes
+    );
+    assert!(tree.to_json().contains("\"stop_time\": \"5\""));
+    // The defaults' size holds where the host only says that it wants a capture.
+    assert_eq!(made.hosts["a"].pcap, Some(64));
+    let made = with(&[key(
+        ["host_option_defaults", "pcap_capture_size"],
+        Value::Text("96 B".into()),
+    )]);
+    assert_eq!(made.unwrap().0.hosts["a"].pcap, Some(96));
+    let words = with(&[key(["general", "stop_time"], Value::Text("0".into()))])
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        words,
+        "from the command line: general.stop_time: it must be more than 0"
+    );
 }
 
 const LINKS: &str = "

@@ -105,7 +105,7 @@ pub struct Nat {
 #[derive(Debug, Clone)]
 pub struct Process {
     pub place: Place,
-    /// Its name in the files of the data folder.
+    /// What it is called as: its argument 0.
     pub name: String,
     pub program: PathBuf,
     pub args: Vec<String>,

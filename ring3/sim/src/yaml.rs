@@ -220,10 +220,12 @@ impl Node {
 }
 
 impl Node {
-    /// Sets a number below maps that are made where they are missing.
-    pub fn set(&mut self, path: &[&str], number: u64) {
+    /// Sets a value below maps that are made where they are missing.
+    pub fn set(&mut self, path: &[String], value: Value) {
         let Some((key, rest)) = path.split_first() else {
-            self.value = Value::Int(number as i64);
+            self.value = value;
+            // It stands in no file: see Error::Scenario.
+            self.place = Place::default();
             return;
         };
         if !matches!(self.value, Value::Map(_)) {
@@ -232,12 +234,12 @@ impl Node {
         let place = self.place;
         let node = |value| Node { place, value };
         if let Value::Map(entries) = &mut self.value {
-            let is_key = |(k, _): &(Node, Node)| k.value == Value::Text((*key).into());
+            let is_key = |(k, _): &(Node, Node)| k.value == Value::Text(key.clone());
             let at = entries.iter().position(is_key).unwrap_or_else(|| {
-                entries.push((node(Value::Text((*key).into())), node(Value::Null)));
+                entries.push((node(Value::Text(key.clone())), node(Value::Null)));
                 entries.len() - 1
             });
-            entries[at].1.set(rest, number);
+            entries[at].1.set(rest, value);
         }
     }
 

@@ -8,6 +8,7 @@ use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 pub fn trials() -> Vec<Trial> {
@@ -15,6 +16,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_shadow".into(), shadow),
         trial("sim_cmd_states".into(), states),
         trial("sim_cmd_mistakes".into(), mistakes),
+        trial("sim_cmd_options".into(), options),
         trial("sim_cmd_links".into(), links),
         trial("sim_cmd_faults".into(), faults),
         trial("sim_cmd_worlds".into(), worlds),
@@ -184,6 +186,52 @@ fn mistakes() -> Checked {
         || simulation.outcome.report(),
     )?;
     ensure(!simulation.data("").exists(), || "a folder was made".into())?;
+    Ok(Verdict::Passed)
+}
+
+/// `ring3 sim WORDS -` with the file as its standard input.
+fn sim_of_stdin(scratch: &Scratch, words: &[&str]) -> Result<Outcome, String> {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "exec \"$0\" sim \"$@\" - <scenario.yaml"])
+        .arg(paths::ring3())
+        .args(words)
+        .current_dir(scratch.path());
+    exec::run(&mut command, LIMIT)
+}
+
+/// A scenario by standard input, and Shadow's options in the place of the file's keys.
+fn options() -> Checked {
+    let scratch = Scratch::new()?;
+    let read = |name: &str| {
+        std::fs::read_to_string(scratch.file(name)).map_err(|why| format!("{name}: {why}"))
+    };
+    let folder = scratch.file("template/hosts/a");
+    std::fs::create_dir_all(folder).map_err(|why| why.to_string())?;
+    scratch.write("template/hosts/a/given", "by the template\n")?;
+    scratch.write(
+        "scenario.yaml",
+        "general: {stop_time: 1 h, heartbeat_interval: null}\n\
+         network: {graph: {type: 1_gbit_switch}}\n\
+         hosts: {a: {network_node_id: 0, processes: [{path: cat, args: given}]}}\n",
+    )?;
+    let mut words = vec!["--json", "--real-time", "--stop-time", "1 s"];
+    words.extend(["-e", "template", "-p", "1", "-d", "out"]);
+    words.push("--use-memory-manager=false");
+    let outcome = sim_of_stdin(&scratch, &words)?;
+    ensure(outcome.ok(), || outcome.report())?;
+    ensure(outcome.stderr.contains("use_memory_manager"), || {
+        outcome.report()
+    })?;
+    let text = read("out/hosts/a/cat.1000.stdout")?;
+    ensure(text == "by the template\n", || text.clone())?;
+    let config = read("out/processed-config.yaml")?;
+    ensure(config.contains("\"stop_time\": \"1 s\""), || config.clone())?;
+    let outcome = sim_of_stdin(&scratch, &["--stop-time", "soon"])?;
+    ensure(
+        outcome.end == exec::End::Exit(2) && outcome.stderr.contains("--stop-time"),
+        || outcome.report(),
+    )?;
     Ok(Verdict::Passed)
 }
 

@@ -12,6 +12,7 @@
 //! | [`forward`] | what a `host` port lets through |
 //! | [`file`], [`compose`] | the TOML form of one, and of several nodes |
 //! | [`names`] | routes, names of hosts, what to wait for |
+//! | [`proxy`] | the file of `ring3 proxy` |
 //! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
 //! | [`check`] | what holds whatever is written, for fuzzers |
 //! | [`error`] | everything that can be wrong, in words |
@@ -25,6 +26,7 @@ pub mod name;
 pub mod names;
 pub mod node;
 pub mod port;
+pub mod proxy;
 pub mod size;
 pub mod sysctl;
 
@@ -35,3 +37,4 @@ pub use error::ConfigError;
 pub use forward::{Pattern, Place, Publish, Rule};
 pub use node::{grace, NodeConfig, Restart, Switch};
 pub use port::{PortKind, PortSpec};
+pub use proxy::ProxyConfig;

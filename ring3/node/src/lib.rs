@@ -15,6 +15,7 @@
 //! | [`image`], [`calls`] | entering the kernel, and calls on the node as typed functions |
 //! | [`configure`], [`netlink`] | addresses, routes, sysctls |
 //! | [`inside`], [`task`], [`nft`] | a node that its keeper uses itself: a gateway's |
+//! | [`joined`] | another keeper's node, which this process takes part in: a proxy's |
 //! | [`outside`] | what a confined keeper gets from its warden |
 //! | [`ports`] | the host's half of each kind of port; [`window`] is a link's memory |
 //! | [`drivers`], [`pcap`] | the threads that wait on the host |
@@ -25,7 +26,7 @@
 //! | [`fuzz`] | what strangers may say to a node, for the fuzzers of tests/fuzz |
 //! | [`clock`], [`fault`], [`sys`], [`unix`] | TSC, SIGSEGV, host calls that no crate wraps, sockets that pass descriptors |
 //!
-//! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, load,
+//! Unsafe code lies in the leaves that allow it by name: calls, clock, fault, image, join, joined, load,
 //! region, sys, task, vcpu, window, xsk. Locks: there are none in this process but the host's on files (see
 //! runtime and ports/link); what is shared with other threads and processes are the region's
 //! atomic words.
@@ -49,6 +50,7 @@ mod handle;
 mod image;
 pub mod inside;
 mod join;
+pub mod joined;
 mod load;
 pub mod netlink;
 mod nft;

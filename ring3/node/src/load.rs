@@ -123,11 +123,25 @@ fn write_all_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::
 /// Reserves a slot and maps the region into it; returns its address.
 /// `fixed`: always into the same slot, so that addresses in the node are the same each time.
 pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, fixed: bool) -> Result<u64> {
+    let base = reserve_slot(size, fixed)?;
+    fill_slot(memory, size, text, base).map(|()| base)
+}
+
+/// The same for a region that other processes have: its slot is known.
+pub(crate) fn map_at(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) -> Result<()> {
+    reserve(base).map_err(|why| Error::Memory {
+        size,
+        why: why.into(),
+    })?;
+    fill_slot(memory, size, text, base)
+}
+
+/// Into a slot that is reserved.
+fn fill_slot(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) -> Result<()> {
     let fail = |why: rustix::io::Errno| Error::Memory {
         size,
         why: why.into(),
     };
-    let base = reserve_slot(size, fixed)?;
     let part = |address: u64, len: u64, prot, offset: u64| {
         // SAFETY: every part lies in the slot that was just reserved and replaces only that.
         unsafe {
@@ -165,7 +179,21 @@ pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, fixed: bool) -
             return Err(fail(why));
         }
     }
-    Ok(base)
+    Ok(())
+}
+
+/// Whatever is there stays there: then it is an error.
+fn reserve(base: u64) -> rustix::io::Result<()> {
+    // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
+    let mapped = unsafe {
+        mmap_anonymous(
+            base as *mut c_void,
+            RING3_SLOT_SIZE as usize,
+            ProtFlags::empty(),
+            MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
+        )
+    };
+    mapped.map(drop)
 }
 
 fn reserve_slot(size: u64, fixed: bool) -> Result<u64> {
@@ -176,17 +204,8 @@ fn reserve_slot(size: u64, fixed: bool) -> Result<u64> {
         };
         let slot = chosen % RING3_SLOTS;
         let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
-        // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
-        let mapped = unsafe {
-            mmap_anonymous(
-                base as *mut c_void,
-                RING3_SLOT_SIZE as usize,
-                ProtFlags::empty(),
-                MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE,
-            )
-        };
-        match mapped {
-            Ok(_) => return Ok(base),
+        match reserve(base) {
+            Ok(()) => return Ok(base),
             Err(rustix::io::Errno::EXIST) => {}
             Err(why) => {
                 return Err(Error::Memory {

@@ -119,6 +119,45 @@ impl Region {
         Ok(region)
     }
 
+    /// A region of another keeper's node, which lies at `base` in each of the node's processes.
+    pub fn join(
+        memory: OwnedFd,
+        base: u64,
+        size: u64,
+        text: Range<u64>,
+        name: &str,
+    ) -> Result<Region> {
+        let slots = RING3_SPACE_BASE..=RING3_SPACE_END - RING3_SLOT_SIZE;
+        let is_sane = slots.contains(&base)
+            && (base - RING3_SPACE_BASE).is_multiple_of(RING3_SLOT_SIZE)
+            && text.start < text.end
+            && text.end <= size
+            && size <= RING3_REGION_MAX;
+        if !is_sane {
+            return Err(Error::NoAnswer {
+                name: name.to_owned(),
+                why: "it says that its memory is where none can be".into(),
+            });
+        }
+        let stat = rustix::fs::fstat(&memory).map_err(Error::host("look at the node's memory"))?;
+        load::map_at(&memory, size, &text, base)?;
+        // SAFETY: the region is mapped, and starts with this struct. The words read here do not change once it is up.
+        let head = unsafe { &*(base as *const ring3_region) };
+        Ok(Region {
+            base,
+            size,
+            inode: stat.st_ino,
+            memory,
+            text,
+            boot: head.boot,
+            enter: head.enter,
+            fixup: head.fixup,
+            adopter: AtomicU64::new(0),
+            version: String::new(),
+            image: PathBuf::new(),
+        })
+    }
+
     /// Writes the keeper's group of struct ring3_region and the thread blocks of this process.
     fn fill(&self, params: &Params<'_>, first: Sample) -> Result<()> {
         let mut seed = [0; 64];

@@ -31,6 +31,15 @@ const IPV6_ORIGDSTADDR: i32 = 74;
 #[derive(Debug)]
 pub struct Task(Thread);
 
+/// How a connection is, or was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Smoothed round trip time.
+    pub rtt_us: u32,
+    /// Segments that were sent again.
+    pub retransmits: u32,
+}
+
 /// A datagram as the node received it.
 #[derive(Debug, Clone, Copy)]
 pub struct Datagram {
@@ -95,6 +104,23 @@ impl Task {
         let (at, len) = (&raw mut error as u64, &raw mut len as u64);
         self.linux(libc::SYS_getsockopt, [fd as u64, level, option, at, len, 0])?;
         Ok(error)
+    }
+
+    /// TCP_INFO of a connection.
+    pub fn tcp_info(&mut self, fd: Fd) -> Result<TcpInfo> {
+        // Eight bytes, then words of four (struct tcp_info of <linux/tcp.h>).
+        const RTT: usize = 2 + 15;
+        const TOTAL_RETRANS: usize = 2 + 23;
+        let mut words = [0u32; TOTAL_RETRANS + 1];
+        let mut len = size_of_val(&words) as u32;
+        let (level, option) = (libc::IPPROTO_TCP as u64, libc::TCP_INFO as u64);
+        let (at, len_at) = (words.as_mut_ptr() as u64, &raw mut len as u64);
+        let args = [fd as u64, level, option, at, len_at, 0];
+        self.linux(libc::SYS_getsockopt, args)?;
+        Ok(TcpInfo {
+            rtt_us: words[RTT],
+            retransmits: words[TOTAL_RETRANS],
+        })
     }
 
     pub fn bind(&mut self, fd: Fd, address: SocketAddr) -> Result<()> {
@@ -198,6 +224,14 @@ impl Task {
     pub fn epoll_add(&mut self, set: Fd, fd: Fd, events: u32, data: u64) -> Result<()> {
         let mut event = libc::epoll_event { events, u64: data };
         let (op, at) = (libc::EPOLL_CTL_ADD as u64, &raw mut event as u64);
+        self.linux(libc::SYS_epoll_ctl, [set as u64, op, fd as u64, at, 0, 0])?;
+        Ok(())
+    }
+
+    /// Watches a member again that was reported once (EPOLLONESHOT).
+    pub fn epoll_modify(&mut self, set: Fd, fd: Fd, events: u32, data: u64) -> Result<()> {
+        let mut event = libc::epoll_event { events, u64: data };
+        let (op, at) = (libc::EPOLL_CTL_MOD as u64, &raw mut event as u64);
         self.linux(libc::SYS_epoll_ctl, [set as u64, op, fd as u64, at, 0, 0])?;
         Ok(())
     }

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+use ring3_config::proxy::{Listen, To};
+
 use crate::help;
 
 /// Run unmodified programs on a Linux network stack of their own, in user space.
@@ -48,6 +50,9 @@ pub enum Verb {
     /// Listen on the host's loopback, and let connections go out from a node: SOCKS5 and HTTP CONNECT
     #[command(after_help = help::SOCKS)]
     Socks(Socks),
+    /// Pass connections and datagrams that come to a node on to the host's sockets, other nodes or unix sockets
+    #[command(override_usage = "ring3 proxy [OPTIONS] [FILE]\n       ring3 proxy reload NAME", after_help = help::PROXY)]
+    Proxy(Proxy),
     /// Wait until a node is up, or until a program listens there
     #[command(override_usage = "ring3 wait [OPTIONS] NAME [tcp|udp PORT]", after_help = help::WAIT)]
     Wait(Wait),
@@ -79,6 +84,9 @@ pub enum Verb {
     /// The process of a `host` port; its keeper starts it
     #[command(hide = true)]
     HostPort,
+    /// The process of a proxy that has the clients; `ring3 proxy` starts it
+    #[command(hide = true)]
+    ProxyRelay,
     /// Show what this host offers and what ring3 will therefore do
     Doctor(Doctor),
     /// Print a completion script for a shell
@@ -336,6 +344,49 @@ pub struct Socks {
         default_value = "127.0.0.1:1080"
     )]
     pub listen: SocketAddr,
+}
+
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Proxy {
+    #[command(subcommand)]
+    pub verb: Option<ProxyVerb>,
+    /// Listeners and targets (TOML)
+    #[arg(value_hint = ValueHint::FilePath, required_unless_present_any = ["listen"], conflicts_with_all = ["listen", "to", "log", "metrics", "grace"])]
+    pub file: Option<PathBuf>,
+    /// The node that listens; overrules the file's
+    #[arg(long, value_name = "NODE")]
+    pub on: Option<String>,
+    /// Where to listen on the node: tcp:80, udp:53, tcp:10.0.0.1:80
+    #[arg(short, long, value_name = "PROTOCOL:[ADDRESS:]PORT", requires = "to")]
+    pub listen: Vec<Listen>,
+    /// Where to: ADDRESS:PORT or NAME:PORT as the host reaches it, unix:/PATH, node:NAME:[ADDRESS:]PORT
+    #[arg(short, long, value_name = "TARGET", requires = "listen")]
+    pub to: Vec<To>,
+    /// Its name for `ring3 proxy reload`; by default the node's
+    #[arg(short, long)]
+    pub name: Option<String>,
+    /// Add a line of JSON for each connection to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub log: Option<PathBuf>,
+    /// Answer Prometheus at this address of the host
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub metrics: Option<SocketAddr>,
+    /// How long connections may go on after SIGTERM: 500ms, 30s, 5m
+    #[arg(long, value_name = "TIME", value_parser = ring3_config::proxy::time)]
+    pub grace: Option<std::time::Duration>,
+    /// Look whether the file is right, and do no more
+    #[arg(long, requires = "file")]
+    pub check: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ProxyVerb {
+    /// Have a proxy read its file again; no connection is lost
+    Reload {
+        /// The proxy's name: its node's, or what --name said
+        name: String,
+    },
 }
 
 #[derive(Debug, Args)]

@@ -35,6 +35,12 @@ pub enum Failure {
     Relay(#[from] ring3_relay::Error),
 
     #[error(transparent)]
+    Proxy(#[from] ring3_proxy::Error),
+
+    #[error("{0}")]
+    ProxyWords(String),
+
+    #[error(transparent)]
     Sandbox(#[from] ring3_sandbox::Error),
 
     #[error("{}: cannot be shown to the sandbox: {why}", path.display())]
@@ -178,7 +184,9 @@ impl Failure {
     pub fn status(&self, manner: Manner) -> u8 {
         match self {
             Failure::Sim(error) if error.is_usage() => USAGE,
+            Failure::Proxy(ring3_proxy::Error::Config(_)) => USAGE,
             Failure::Config(_)
+            | Failure::ProxyWords(_)
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }

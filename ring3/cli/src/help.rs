@@ -175,6 +175,25 @@ Example:
 Whoever can connect to the host's loopback can use it: all users of this host. It ends with
 the node.";
 
+pub const PROXY: &str = "\
+The process that has the clients is confined: it opens no file, starts nothing, and has no sockets of the host but those
+to the targets. SIGTERM: no more clients, and the end after the last connection or the grace. SIGHUP: the same as reload.
+
+Examples:
+  ring3 proxy --on web --listen tcp:80 --to 127.0.0.1:8080
+  ring3 proxy --on web --listen tcp:443 --to unix:/run/app.sock --log web.jsonl --metrics 127.0.0.1:9100
+  ring3 proxy proxy.toml
+  ring3 proxy reload web
+
+A file:
+  on = \"web\"
+  [[listener]]
+  listen = \"tcp:80\"
+  to = [\"127.0.0.1:8080\", { to = \"127.0.0.1:8081\", weight = 2 }, \"node:db:5432\"]
+  proxy_out = \"v2\"
+  limit = { connections = 100, rate = 50, bytes = \"10M\" }
+  health = { check = \"http\", path = \"/health\", interval = \"2s\" }";
+
 pub const TOP: &str = "\
 CPU is that of the node's keeper, its ports' processes and its programs, in per cent of one CPU. Rates are of all
 interfaces but loopback. Keys: q ends, up and down choose a node, s sorts by name, CPU, traffic or memory, p pauses.

@@ -11,6 +11,7 @@
 //! | [`compose`] | the nodes of one file |
 //! | [`interrupt`] | a start that is interrupted |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
+//! | [`proxy`] | clients of a node, for targets elsewhere |
 //! | [`reach`] | from the host into a node: connect, socks, wait, console |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
 //! | [`graph`] | nodes and links as a picture |
@@ -45,6 +46,7 @@ mod nodes;
 mod notify;
 mod ports;
 mod program;
+mod proxy;
 mod reach;
 mod run;
 mod sandbox;
@@ -99,6 +101,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Doctor(_)
             | Verb::Kunit(_)
             | Verb::HostPort
+            | Verb::Proxy(_)
             | Verb::Man
             | Verb::Ls(_)
             | Verb::Sim(_)
@@ -118,6 +121,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Console(_) => "console",
         Verb::Wait(_) => "wait",
         Verb::Port(_) => "port",
+        Verb::Proxy(_) => "proxy",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
         _ => return Ok(()),
     };
@@ -127,14 +131,12 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
     }
 }
 
-/// Standard input is the talk with the keeper.
-fn host_port() -> Result<()> {
+/// Standard input is the talk with the process that has started this one.
+fn inherited() -> Result<std::os::fd::OwnedFd> {
     use std::os::fd::AsFd;
-    let socket = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(Failure::host("hear the keeper"))?;
-    Ok(ring3_relay::host_port(socket)?)
+    let input = std::io::stdin();
+    let copy = input.as_fd().try_clone_to_owned();
+    copy.map_err(Failure::host("hear the process that started this one"))
 }
 
 fn dispatch(verb: Verb) -> Result<u8> {
@@ -157,7 +159,9 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Top(args) => top::top(&args),
         Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
-        Verb::HostPort => host_port(),
+        Verb::HostPort => Ok(ring3_relay::host_port(inherited()?)?),
+        Verb::Proxy(args) => proxy::proxy(&args),
+        Verb::ProxyRelay => Ok(ring3_relay::proxy::relay(inherited()?)?),
         Verb::Sim(args) => return sim::sim(&args),
         Verb::SimStage(args) => return sim::stage(&args),
         Verb::Kunit(args) => kunit::kunit(&args),

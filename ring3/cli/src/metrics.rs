@@ -122,6 +122,16 @@ fn collect() -> Result<String> {
     Ok(samples.text())
 }
 
+/// One node's, as far as it answers.
+pub fn of_node(name: &str) -> String {
+    let mut samples = Samples::default();
+    let counters = Client::open(name).and_then(|node| node.counters());
+    if let Ok(counters) = counters {
+        kernel(&mut samples, name, &counters);
+    }
+    samples.text()
+}
+
 /// What the keeper knows.
 fn keeper(samples: &mut Samples, status: &Status) {
     let node = ("node", status.name.as_str());

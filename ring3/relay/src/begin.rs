@@ -196,7 +196,7 @@ impl Engine {
                 Ok(Some(Entry::Flow(flow))) => {
                     let mut out = Out {
                         task: &mut self.task,
-                        icmp: &self.icmp,
+                        icmp: Some(&self.icmp),
                         names: &mut self.routes.names,
                     };
                     flow.say_for_program(&mut out, &self.chunk[..datagram.len]);

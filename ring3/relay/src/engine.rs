@@ -248,7 +248,7 @@ impl Engine {
             Some(Entry::Flow(flow)) => {
                 let mut out = Out {
                     task: &mut self.task,
-                    icmp: &self.icmp,
+                    icmp: Some(&self.icmp),
                     names: &mut self.routes.names,
                 };
                 flow.pump(&mut out, side, &mut self.chunk)

@@ -29,6 +29,8 @@ pub enum Error {
     Fence(#[from] ring3_sandbox::Error),
     #[error("cannot give up capabilities: {0}")]
     Capabilities(rustix::io::Errno),
+    #[error("a proxy's supervisor: {why}")]
+    Supervisor { why: crate::proxy::wire::Broken },
     #[error("the relay's thread panicked")]
     Panicked,
 }

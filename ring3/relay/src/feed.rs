@@ -43,7 +43,8 @@ pub struct Feed {
     events: Vec<Event>,
 }
 
-const EDGES: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
+/// What each member is watched for.
+pub const EDGES: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 
 impl Feed {
     /// Makes the sets and starts the helper.
@@ -78,6 +79,12 @@ impl Feed {
 
     pub fn add_node(&self, task: &mut Task, fd: Fd, data: u64) -> Result<(), Errno> {
         task.epoll_add(self.node, fd, EDGES, data)
+    }
+
+    /// Number `fd` of the node's table stands for another set from now on: it reports `data`, as long as it is set.
+    pub fn stand_for(&self, task: &mut Task, fd: Fd, data: u64) -> Result<(), Errno> {
+        task.proxy(fd)?;
+        task.epoll_add(self.node, fd, libc::EPOLLIN as u32, data)
     }
 
     pub fn add_host(&self, fd: impl AsFd, data: u64) -> Result<(), Errno> {

@@ -9,7 +9,7 @@
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{setsockopt, sockopt};
 use ring3_node::task::{Fd, Task};
@@ -35,7 +35,8 @@ pub enum HostEnd {
 /// What a flow needs of the engine.
 pub struct Out<'a> {
     pub task: &'a mut Task,
-    pub icmp: &'a Icmp,
+    /// Tells a program of errors; `None`: nobody does.
+    pub icmp: Option<&'a Icmp>,
     pub names: &'a mut Names,
 }
 
@@ -66,6 +67,8 @@ pub struct Flow {
     pub ends: (SocketAddr, SocketAddr),
     /// The resolver is asked, and rules say for which names.
     pub asks_names: bool,
+    /// Ends after so long without a datagram, where that is not the usual time.
+    pub idle: Option<Duration>,
     last: Instant,
     answered: bool,
 }
@@ -77,6 +80,7 @@ impl Flow {
             host,
             ends,
             asks_names: false,
+            idle: None,
             last: Instant::now(),
             answered: false,
         }
@@ -93,9 +97,10 @@ impl Flow {
     }
 
     pub fn is_idle(&self, now: Instant) -> bool {
-        let limit = match self.answered {
-            true => FLOW_IDLE_ANSWERED,
-            false => FLOW_IDLE,
+        let limit = match (self.idle, self.answered) {
+            (Some(idle), _) => idle,
+            (None, true) => FLOW_IDLE_ANSWERED,
+            (None, false) => FLOW_IDLE,
         };
         now.duration_since(self.last) > limit
     }
@@ -139,8 +144,8 @@ impl Flow {
             return;
         };
         forget_errors(socket);
-        if let Some(problem) = Problem::of(why) {
-            out.icmp.tell(out.task, self.ends, problem);
+        if let (Some(problem), Some(icmp)) = (Problem::of(why), out.icmp) {
+            icmp.tell(out.task, self.ends, problem);
         }
     }
 

@@ -18,6 +18,7 @@
 //! | [`engine`] | the loop: events and ends |
 //! | [`begin`], [`hold`] | how programs' connections and flows begin |
 //! | [`publish`], [`door`] | how those from outside begin |
+//! | [`far`] | the half of a connection that is not the node's |
 //! | [`feed`] | the two epoll sets as one |
 //! | [`stream`] | one connection: bytes both ways, half-close, reset, back-pressure |
 //! | [`flow`] | one flow of datagrams |
@@ -30,12 +31,14 @@
 //! | [`refusals`] | what was refused, counted and said |
 //! | [`route`] | where a destination leads, and what is refused |
 //! | [`wall`] | the host calls that are left once it serves |
+//! | [`proxy`] | `ring3 proxy`: listeners on a node that is there already |
 //! | [`tuning`] | sizes and times |
 
 mod begin;
 mod door;
 mod engine;
 mod error;
+mod far;
 mod feed;
 mod flow;
 mod guests;
@@ -43,6 +46,7 @@ mod hold;
 mod icmp;
 mod inward;
 mod names;
+pub mod proxy;
 mod publish;
 mod questions;
 mod refusals;

@@ -13,12 +13,10 @@
 //! So what the relay holds of a way is one chunk at most, and a receiver that does not read stops the sender by TCP's own window.
 //! A reset or another error of one side resets the other (SO_LINGER 0).
 
-use std::os::fd::OwnedFd;
-
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
-use rustix::net::{sockopt, RecvFlags, SendFlags, Shutdown};
 
+use crate::far::Far;
 use crate::guests::Guest;
 use crate::slab::Side;
 use crate::tuning::TURNS;
@@ -55,23 +53,26 @@ struct Way {
 #[derive(Debug)]
 pub struct Stream {
     pub node: Fd,
-    pub host: OwnedFd,
+    pub host: Far,
     /// The side whose connect() has not been answered yet.
     pub waits_for: Option<Side>,
     /// Who began it, from outside.
     pub guest: Option<Guest>,
+    /// Bytes passed on, by the side that they came from.
+    pub passed: [u64; 2],
     ready: [Ready; 2],
     /// By the side that they come from.
     ways: [Way; 2],
 }
 
 impl Stream {
-    pub fn new(node: Fd, host: OwnedFd, waits_for: Option<Side>) -> Stream {
+    pub fn new(node: Fd, host: impl Into<Far>, waits_for: Option<Side>) -> Stream {
         Stream {
             node,
-            host,
+            host: host.into(),
             waits_for,
             guest: None,
+            passed: [0; 2],
             ready: [Ready::default(); 2],
             ways: Default::default(),
         }
@@ -86,6 +87,22 @@ impl Stream {
         self
     }
 
+    /// With sockets whose events have been taken already, and bytes that the host's half hears first.
+    pub fn with_start(mut self, first: Vec<u8>) -> Stream {
+        let all = Ready {
+            read: true,
+            write: true,
+        };
+        self.ready = [all; 2];
+        self.ways[Side::Node as usize].left = first;
+        self
+    }
+
+    /// Bytes that one side has not taken.
+    pub fn held(&self) -> usize {
+        self.ways.iter().map(|way| way.left.len()).sum()
+    }
+
     /// Takes an event of one side in.
     pub fn on_event(&mut self, task: &mut Task, side: Side, events: u32) -> Result<(), Errno> {
         let has = |bits: i32| events & bits as u32 != 0;
@@ -96,10 +113,7 @@ impl Stream {
         if has(libc::EPOLLERR) {
             let error = match side {
                 Side::Node => task.take_error(self.node)?,
-                Side::Host => match sockopt::socket_error(&self.host)? {
-                    Ok(()) => 0,
-                    Err(why) => why.raw_os_error(),
-                },
+                Side::Host => self.host.take_error()?,
             };
             if error != 0 {
                 return Err(Errno(error));
@@ -190,16 +204,15 @@ impl Stream {
     fn recv(&self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Result<usize, Errno> {
         match from {
             Side::Node => task.recv(self.node, chunk),
-            Side::Host => Ok(rustix::net::recv(&self.host, chunk, RecvFlags::DONTWAIT)?.0),
+            Side::Host => self.host.recv(chunk),
         }
     }
 
     /// How much of it was taken; with less than all the side is not ready any more.
     fn send(&mut self, task: &mut Task, to: Side, data: &[u8]) -> Result<usize, Errno> {
-        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
         let sent = match to {
             Side::Node => task.send(self.node, data),
-            Side::Host => rustix::net::send(&self.host, data, flags).map_err(Errno::from),
+            Side::Host => self.host.send(data),
         };
         let sent = match sent {
             Err(Errno(libc::EAGAIN)) => 0,
@@ -208,13 +221,14 @@ impl Stream {
         if sent < data.len() {
             self.ready[to as usize].write = false;
         }
+        self.passed[to.other() as usize] += sent as u64;
         Ok(sent)
     }
 
     fn shut_down(&self, task: &mut Task, to: Side) -> Result<(), Errno> {
         match to {
             Side::Node => task.shut_down_writing(self.node),
-            Side::Host => Ok(rustix::net::shutdown(&self.host, Shutdown::Write)?),
+            Side::Host => self.host.shut_down_writing(),
         }
     }
 
@@ -223,8 +237,7 @@ impl Stream {
         // Whatever fails here has gone already.
         let _ = task.reset_at_close(self.node);
         let _ = task.close(self.node);
-        let at_once = Some(std::time::Duration::ZERO);
-        let _ = sockopt::set_socket_linger(&self.host, at_once);
+        self.host.reset_at_close();
     }
 
     pub fn end(self, task: &mut Task) {

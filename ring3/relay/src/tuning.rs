@@ -55,3 +55,20 @@ pub const REFUSALS_SAID: u32 = 10;
 pub const REFUSALS_FILED: u32 = 1000;
 /// Bytes of that file; what comes then is not written, as of a gateway's flows.jsonl (ring3-node's flows.rs).
 pub const REFUSALS_BYTES: u64 = 64 << 20;
+/// A proxy's sources with an account at one time (some 100 bytes each).
+pub const SOURCES_MAX: usize = 65536;
+/// How often connections of a proxy are looked at whose target has not answered, or whose client has sent no header ...
+pub const OPENINGS_TURN: Duration = Duration::from_millis(100);
+/// ... and those that have to wait for their bytes.
+pub const BYTES_TURN: Duration = Duration::from_millis(20);
+/// A client has so long for its header of the PROXY protocol (HAProxy asks for a time-out of at least 3 s, for a SYN that is
+/// sent again).
+pub const HEADER_PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes that all of a proxy's connections together hold for receivers that do not read; beyond it each reads no more than
+/// CHUNK_SMALL at once.
+pub const HELD_BYTES: usize = 64 << 20;
+pub const CHUNK_SMALL: usize = 16 << 10;
+/// Datagrams of a flow that wait for its target's socket.
+pub const DATAGRAMS_HELD: usize = 16;
+/// What a proxy's process may take beyond what it has when it begins to serve: bytes of address space.
+pub const PROXY_MEMORY: u64 = 1 << 30;

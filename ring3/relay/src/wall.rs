@@ -69,8 +69,8 @@ const fn word(value: i32) -> u64 {
 }
 
 /// One condition: argument, mask, value.
-type Condition = (u8, u64, u64);
-const WHOLE: u64 = 0xffff_ffff;
+pub type Condition = (u8, u64, u64);
+pub const WHOLE: u64 = 0xffff_ffff;
 /// A socket's kind without its flags, none of which is another kind's.
 const KIND: u64 = WHOLE & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u64;
 
@@ -84,12 +84,21 @@ const fn of(family: i32, kind: i32, protocol: i32) -> [Condition; 3] {
 }
 
 /// A socket option of this level.
-const fn option(level: i32, name: i32) -> [Condition; 2] {
+pub const fn option(level: i32, name: i32) -> [Condition; 2] {
     [(1, WHOLE, word(level)), (2, WHOLE, word(name))]
 }
 
 /// New memory of this process's own, or of threads' stacks: not a file, whose bytes could be the kernel's text.
 const ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
+
+/// No new code; and no second mapping of shared memory, which mremap() makes, too: a writable one of the kernel's text.
+pub const NO_CODE: [(libc::c_long, &[&[Condition]]); 2] = [
+    (
+        libc::SYS_mmap,
+        &[&[(2, word(libc::PROT_EXEC), 0), (3, ANONYMOUS, ANONYMOUS)]],
+    ),
+    (libc::SYS_mprotect, &[&[(2, word(libc::PROT_EXEC), 0)]]),
+];
 
 /// What may be made with some arguments: alternatives, each of conditions that all hold.
 const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
@@ -118,12 +127,8 @@ const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
             &option(libc::SOL_IPV6, libc::IPV6_RECVERR),
         ],
     ),
-    // No new code; and no second mapping of shared memory, which mremap() makes, too: a writable one of the kernel's text.
-    (
-        libc::SYS_mmap,
-        &[&[(2, word(libc::PROT_EXEC), 0), (3, ANONYMOUS, ANONYMOUS)]],
-    ),
-    (libc::SYS_mprotect, &[&[(2, word(libc::PROT_EXEC), 0)]]),
+    NO_CODE[0],
+    NO_CODE[1],
     // Is somebody there? Nothing is sent.
     (libc::SYS_kill, &[&[(1, WHOLE, 0)]]),
     (libc::SYS_tgkill, &[&[(2, WHOLE, 0)]]),
@@ -146,24 +151,42 @@ fn rule(conditions: &[Condition]) -> Result<SeccompRule> {
     })
 }
 
-fn program() -> Result<BpfProgram> {
-    let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
-        ALLOWED.iter().map(|nr| (*nr, Vec::new())).collect();
-    for (nr, alternatives) in CHECKED {
-        let all: Result<_> = alternatives.iter().map(|it| rule(it)).collect();
-        rules.insert(*nr, all?);
-    }
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    SeccompFilter::new(rules, refuse, SeccompAction::Allow, TargetArch::x86_64)
-        .and_then(BpfProgram::try_from)
-        .map_err(|why| Error::Wall {
-            why: why.to_string(),
-        })
+/// A list of host calls: with any arguments, and with some.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules {
+    pub allowed: &'static [libc::c_long],
+    pub checked: &'static [(libc::c_long, &'static [&'static [Condition]])],
 }
 
-/// From here on, for all threads of this process. Also sets no_new_privs.
+impl Rules {
+    fn program(&self) -> Result<BpfProgram> {
+        let allowed = self.allowed.iter().map(|nr| (*nr, Vec::new()));
+        let mut rules: BTreeMap<i64, Vec<SeccompRule>> = allowed.collect();
+        for (nr, alternatives) in self.checked {
+            let all: Result<_> = alternatives.iter().map(|it| rule(it)).collect();
+            rules.insert(*nr, all?);
+        }
+        let refuse = SeccompAction::Errno(libc::EPERM as u32);
+        SeccompFilter::new(rules, refuse, SeccompAction::Allow, TargetArch::x86_64)
+            .and_then(BpfProgram::try_from)
+            .map_err(|why| Error::Wall {
+                why: why.to_string(),
+            })
+    }
+
+    /// From here on, for all threads of this process. Also sets no_new_privs.
+    pub fn raise(&self) -> Result<()> {
+        apply_filter_all_threads(&self.program()?).map_err(|why| Error::Wall {
+            why: why.to_string(),
+        })
+    }
+}
+
+/// The gateway's.
 pub fn raise() -> Result<()> {
-    apply_filter_all_threads(&program()?).map_err(|why| Error::Wall {
-        why: why.to_string(),
-    })
+    Rules {
+        allowed: ALLOWED,
+        checked: CHECKED,
+    }
+    .raise()
 }

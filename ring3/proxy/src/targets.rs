@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Which target is next, and a socket that connects to it.
+//!
+//! Targets take turns by their weights, spread evenly (the smooth form of weighted round robin that nginx has). One that is
+//! down by its health checks has no turn. One that did not answer rests for a moment, unless all do.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use ring3_config::proxy::{Listener, Target, To};
+use ring3_relay::proxy::wire::TargetId;
+use rustix::io::Errno;
+use rustix::net::{sockopt, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+
+use crate::error::{Error, Result};
+use crate::health::Watch;
+
+/// A target that did not answer has no turn for so long (nginx's fail_timeout is 10 s, after which clients wait again).
+const REST: Duration = Duration::from_secs(2);
+/// As ring3-relay's tuning.rs.
+const ALIVE_IDLE: Duration = Duration::from_secs(600);
+
+/// Where a target is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    Addresses(Vec<SocketAddr>),
+    Unix(std::path::PathBuf),
+    /// The number of the node among the others, and where there.
+    Node(usize, SocketAddr),
+}
+
+#[derive(Debug)]
+pub struct Live {
+    pub id: TargetId,
+    pub spec: Target,
+    pub place: Place,
+    /// The address whose turn it is.
+    at: usize,
+    turn: i64,
+    rests_until: Option<Instant>,
+    pub watch: Option<Watch>,
+    pub active: u64,
+    pub served: u64,
+    pub failed: u64,
+}
+
+/// What a target is given to a client as.
+#[derive(Debug)]
+pub enum Given {
+    Socket(OwnedFd),
+    Node(usize, SocketAddr),
+}
+
+impl Live {
+    /// `others` are the nodes that the relay is on, besides.
+    pub fn new(id: TargetId, spec: Target, listener: &Listener, others: &[String]) -> Result<Live> {
+        let place = place(&spec.to, others)?;
+        let watch = match (&listener.health, &place) {
+            // The relay alone reaches another node.
+            (Some(_), Place::Node(..)) | (None, _) => None,
+            (Some(health), place) => Some(Watch::start(health, place, &spec.to.to_string())?),
+        };
+        Ok(Live {
+            id,
+            spec,
+            place,
+            at: 0,
+            turn: 0,
+            rests_until: None,
+            watch,
+            active: 0,
+            served: 0,
+            failed: 0,
+        })
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.watch.as_ref().is_none_or(Watch::is_up)
+    }
+
+    fn rests(&self, now: Instant) -> bool {
+        self.rests_until.is_some_and(|until| now < until)
+    }
+
+    /// How many addresses it has to try.
+    fn tries(&self) -> usize {
+        match &self.place {
+            Place::Addresses(all) => all.len(),
+            _ => 1,
+        }
+    }
+
+    /// It did not answer.
+    pub fn fail(&mut self, now: Instant) {
+        self.failed += 1;
+        self.at = (self.at + 1) % self.tries().max(1);
+        // Another address may answer at once.
+        if self.at == 0 {
+            self.rests_until = Some(now + REST);
+        }
+    }
+
+    /// A socket that connects to it, or that will have done so soon.
+    pub fn give(&self, is_stream: bool) -> Result<Given, Errno> {
+        match &self.place {
+            Place::Addresses(all) => {
+                let to = all.get(self.at).ok_or(Errno::ADDRNOTAVAIL)?;
+                connect(*to, is_stream).map(Given::Socket)
+            }
+            Place::Unix(path) => connect_unix(path).map(Given::Socket),
+            Place::Node(at, to) => Ok(Given::Node(*at, *to)),
+        }
+    }
+}
+
+fn place(to: &To, others: &[String]) -> Result<Place> {
+    let nowhere = |why| Error::NoAddress {
+        target: to.to_string(),
+        why,
+    };
+    Ok(match to {
+        To::Unix(path) => Place::Unix(path.clone()),
+        To::Node { name, at } => match others.iter().position(|it| it == name) {
+            Some(index) => Place::Node(index, *at),
+            None => {
+                return Err(Error::NeedsStart {
+                    what: format!("target {to} is on a node that the relay has not joined"),
+                })
+            }
+        },
+        To::Host { host, port } => {
+            let found = (host.as_str(), *port).to_socket_addrs().map_err(nowhere)?;
+            let all: Vec<_> = found.collect();
+            if all.is_empty() {
+                return Err(nowhere(std::io::ErrorKind::NotFound.into()));
+            }
+            Place::Addresses(all)
+        }
+    })
+}
+
+/// The next of these to have a turn; those in `tried` have had theirs.
+pub fn next<'a>(all: &'a mut [Live], tried: &[TargetId], now: Instant) -> Option<&'a mut Live> {
+    let is_left = |it: &Live| {
+        let times = tried.iter().filter(|id| **id == it.id).count();
+        times < it.tries() && it.is_up()
+    };
+    let any_awake = all.iter().any(|it| is_left(it) && !it.rests(now));
+    let may = |it: &Live| is_left(it) && (!any_awake || !it.rests(now));
+    let mut total = 0;
+    for it in all.iter_mut() {
+        if may(it) {
+            it.turn += i64::from(it.spec.weight);
+            total += i64::from(it.spec.weight);
+        }
+    }
+    let best = all.iter_mut().filter(|it| may(it));
+    // The first of those that are equal.
+    let chosen = best.reduce(|best, it| if it.turn > best.turn { it } else { best })?;
+    chosen.turn -= total;
+    Some(chosen)
+}
+
+pub fn connect(to: SocketAddr, is_stream: bool) -> Result<OwnedFd, Errno> {
+    let family = match to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let kind = match is_stream {
+        true => SocketType::STREAM,
+        false => SocketType::DGRAM,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, kind, flags, None)?;
+    if is_stream {
+        sockopt::set_tcp_nodelay(&socket, true)?;
+        sockopt::set_tcp_keepidle(&socket, ALIVE_IDLE)?;
+        sockopt::set_socket_keepalive(&socket, true)?;
+    }
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(why) => Err(why),
+    }
+}
+
+pub fn connect_unix(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let (family, kind) = (AddressFamily::UNIX, SocketType::STREAM);
+    let socket = rustix::net::socket_with(family, kind, flags, None)?;
+    rustix::net::connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(weights: &[u32]) -> Vec<Live> {
+        let listener = Listener::new("tcp:80".parse().unwrap(), Vec::new());
+        let make = |(at, weight): (usize, &u32)| {
+            let mut spec = Target::new("127.0.0.1:1".parse().unwrap());
+            spec.weight = *weight;
+            Live::new(at as u32, spec, &listener, &[]).unwrap()
+        };
+        weights.iter().enumerate().map(make).collect()
+    }
+
+    fn turns(all: &mut [Live], count: usize, now: Instant) -> Vec<TargetId> {
+        (0..count)
+            .map(|_| next(all, &[], now).unwrap().id)
+            .collect()
+    }
+
+    #[test]
+    fn turns_are_by_weight_and_spread() {
+        let mut all = live(&[5, 1, 1]);
+        assert_eq!(turns(&mut all, 7, Instant::now()), [0, 0, 1, 0, 2, 0, 0]);
+        let mut all = live(&[1, 1]);
+        assert_eq!(turns(&mut all, 4, Instant::now()), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn one_that_does_not_answer_rests() {
+        let (mut all, now) = (live(&[1, 1, 1]), Instant::now());
+        all[1].fail(now);
+        assert!(!turns(&mut all, 6, now).contains(&1));
+        assert!(turns(&mut all, 6, now + REST).contains(&1));
+        // Where all rest, all may be tried: a client does not wait for nothing.
+        all.iter_mut().for_each(|it| it.fail(now + REST));
+        assert!(next(&mut all, &[0, 1], now + REST).is_some_and(|it| it.id == 2));
+        assert!(next(&mut all, &[0, 1, 2], now + REST).is_none());
+    }
+
+    #[test]
+    fn each_address_of_a_name_is_tried() {
+        let (mut all, now) = (live(&[1]), Instant::now());
+        let two = ["127.0.0.1:1", "127.0.0.2:1"].map(|it| it.parse().unwrap());
+        all[0].place = Place::Addresses(two.into());
+        assert!(next(&mut all, &[0], now).is_some());
+        assert!(next(&mut all, &[0, 0], now).is_none());
+        all[0].fail(now);
+        assert_eq!(all[0].at, 1);
+    }
+
+    #[test]
+    fn a_node_is_known_from_the_start() {
+        let to: To = "node:db:5432".parse().unwrap();
+        let others = ["cache".to_owned(), "db".to_owned()];
+        let at = "127.0.0.1:5432".parse().unwrap();
+        assert_eq!(place(&to, &others).unwrap(), Place::Node(1, at));
+        assert!(place(&to, &[]).is_err());
+    }
+}

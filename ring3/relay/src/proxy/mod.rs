@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: `ring3 proxy`'s relay
+//!
+//! A proxy is two processes. The supervisor (crate ring3-proxy) has the configuration; the relay has the clients:
+//!
+//! ```text
+//! client ── node's Linux ── [node's socket | relay | target's socket] ── target
+//!                                            │ Want, Over     ▲ a connected socket
+//!                                            ▼                │
+//!                                       supervisor: targets, weights, health, logs, metrics, reload
+//! ```
+//!
+//! The relay takes part in the node (ring3_node::joined) and makes the node's calls itself. Packets of strangers reach it, so
+//! it is confined once it serves: it opens no file, starts nothing, and makes no socket of the host's. Each socket to a
+//! target is made by the supervisor, which knows no other addresses than its configuration's. What the two say is in wire.rs.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`engine`] | the loop: events and ends |
+//! | [`clients`], [`opening`] | how connections and flows begin |
+//! | [`header`] | the PROXY protocol |
+//! | [`sources`] | limits of one source |
+//! | [`others`] | targets on other nodes |
+//! | [`tally`] | what is counted |
+//! | [`wall`] | the host calls that are left |
+//! | [`wire`] | what the two processes say |
+
+mod clients;
+mod engine;
+mod header;
+mod opening;
+mod others;
+mod sources;
+mod tally;
+pub mod wall;
+pub mod wire;
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use ring3_node::joined::Joined;
+use rustix::event::{poll, PollFd, PollFlags};
+
+use crate::error::{Error, Result};
+use crate::feed::Feed;
+use engine::Engine;
+use others::Others;
+use wire::{FromRelay, Line, Start, ToRelay};
+
+/// Descriptors of a relay that are no connection's.
+const OWN_DESCRIPTORS: u64 = 64;
+
+/// The relay's process, from its start until the supervisor is gone. `socket` is its end of the pair.
+pub fn relay(socket: OwnedFd) -> Result<()> {
+    ring3_node::inside::close_inherited(&socket)?;
+    let mut line = Line::new(socket);
+    let start = hear_start(&line)?;
+    match prepare(&start) {
+        Ok(ready) => serve(ready, line),
+        Err(error) => {
+            // The supervisor says it, if it hears it.
+            let mut said = vec![FromRelay::Failed(error.to_string())];
+            match line.say(&mut said, &mut Vec::new(), |_| false) {
+                Ok(()) => std::process::exit(1),
+                Err(_) => Err(error),
+            }
+        }
+    }
+}
+
+fn hear_start(line: &Line) -> Result<Start> {
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(line.as_fd(), PollFlags::IN)];
+        poll(&mut fds, None).map_err(Error::host("wait for the supervisor"))?;
+        let heard = line.hear::<ToRelay>();
+        let heard = heard.map_err(|why| Error::Supervisor { why })?;
+        for it in heard.into_iter().flat_map(|(said, _)| said) {
+            if let ToRelay::Start(start) = it {
+                return Ok(start);
+            }
+        }
+    }
+}
+
+/// All that needs the host's files.
+struct Ready {
+    node: Joined,
+    others: Vec<Joined>,
+    signal: SignalFd,
+    streams_max: usize,
+}
+
+fn prepare(start: &Start) -> Result<Ready> {
+    let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+    let mut held: SigSet = signals.into_iter().collect();
+    let fail = |why: nix::Error| Error::host("watch for signals")(std_errno(why));
+    held.thread_block().map_err(fail)?;
+    // What is typed is for the supervisor, and a reload, too.
+    held.remove(Signal::SIGINT);
+    held.remove(Signal::SIGHUP);
+    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+    let signal = SignalFd::with_flags(&held, flags).map_err(fail)?;
+    ring3_node::raise_descriptor_limit();
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    let descriptors = limit.current.unwrap_or(u64::MAX);
+    let others = start.others.iter().map(|name| Joined::join(name));
+    let ready = Ready {
+        node: Joined::join(&start.node)?,
+        others: others.collect::<std::result::Result<_, _>>()?,
+        signal,
+        streams_max: descriptors.saturating_sub(OWN_DESCRIPTORS) as usize,
+    };
+    wall::limit_memory().map_err(Error::host("limit the relay's memory"))?;
+    ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
+    if !ring3_sandbox::fence()? {
+        log::info!("this host's kernel has no Landlock: the proxy has only its list of host calls");
+    }
+    Ok(ready)
+}
+
+fn std_errno(why: nix::Error) -> ring3_node::Errno {
+    ring3_node::Errno(why as i32)
+}
+
+fn serve(mut ready: Ready, line: Line) -> Result<()> {
+    ring3_node::inside::prepare_thread();
+    let mut task = ready.node.task().ok_or(Error::Panicked)?;
+    let feed = Feed::start(&mut task)?;
+    let others = Others::start(&mut task, &feed, &mut ready.others)?;
+    let mut engine = Engine::new(task, feed, others, line, ready.signal, ready.streams_max)?;
+    wall::raise()?;
+    engine.say(FromRelay::Serves);
+    engine.run()?;
+    // What is left goes with the process, as a program's does.
+    std::process::exit(0)
+}

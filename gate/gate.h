@@ -27,8 +27,7 @@
  * restart of the whole call of it.
  *
  * Locks: a gate_mutex may be held across host calls that do not wait, never
- * across image_call() or gate_host(). fork takes gate_patch_lock and
- * gate_heap_lock; the parts above take their own in gate_life.fork().
+ * across image_call() or gate_host(). fork takes all of them: gate_life.forks.
  */
 #ifndef GATE_H
 #define GATE_H
@@ -84,17 +83,17 @@ extern const u8 gate_classes[GATE_STRAIGHT_NR];
  */
 extern u8 gate_straight[GATE_STRAIGHT_NR];
 
-enum gate_fork_phase {
-	GATE_FORK_PREPARE,	/* in the parent, before: take locks */
-	GATE_FORK_PARENT,	/* in the parent, after: release them */
-	GATE_FORK_CHILD,	/* in a child with memory of its own: release them */
+/* What a fork holds so that the child's copy is consistent, and what the child has to do about it, with the lock. */
+struct gate_fork {
+	struct gate_mutex *lock;	/* or NULL */
+	void (*child)(void);		/* or NULL */
 };
 #define PROC_EXE_BYTES	4096
 
 /* The life of a process: what others do about it. All are set. */
 struct gate_life {
 	void (*start)(bool fresh);		/* before the program starts; `fresh' on joining, not on exec */
-	void (*fork)(enum gate_fork_phase phase);
+	const struct gate_fork *forks;		/* in the order in which their locks are taken; the last has neither */
 	u32 (*stamp)(void);			/* another when the node was told what a child has to have, too */
 	u64 (*numbers)(void);			/* another when a number was given up on the host, or has become the node's */
 	void (*inherit)(u64 numbers);		/* in a child with descriptors of its own: numbers() before */
@@ -235,6 +234,15 @@ static inline int gate_fd(int slot)
 long gate_fd_keep(int fd, int slot);
 long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
+
+/* ---- what /proc says (state.c) ---- */
+
+long read_proc(const char *path, char *text, size_t size);
+/* Where a link leads, with a 0 behind it; its length (size - 1: it may be cut), or an error. */
+long proc_link(const char *path, char *text, size_t size);
+long fd_link(int fd, char *text, size_t size);		/* that of a descriptor */
+long fd_link_of(s32 pid, u32 fd, char *text, size_t size);
+s32 pidfd_pid(int fd);		/* the process behind a pidfd; 0: it is gone, or the descriptor is none */
 
 /* ---- signals (sigcall.c) ---- */
 

@@ -176,7 +176,8 @@ extern const char gate_copy_start[], gate_copy_end[], gate_copy_fault[];
 extern const char patch_stubs[], patch_stubs_end[];
 extern char gate_first_altstack[], gate_first_stack_top[REGS_ABOVE];
 extern const char gate_text_start[], gate_text_end[];
-extern struct gate_mutex gate_heap_lock, gate_patch_lock;
+extern struct gate_mutex gate_heap_lock, gate_patch_lock, gate_areas_lock, gate_filter_lock,
+	gate_limits_lock;
 long gate_copy_raw(void *dst, const void *src, size_t n);
 long gate_strncpy_raw(char *dst, const void *src, size_t size);
 long gate_enter_raw(long nr, long a, long b, long c, long d, long e, long f,
@@ -253,7 +254,6 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);
 struct gate_tcb *tcb_first(struct ring3_thread *t);
 void tcb_free(struct gate_tcb *tcb);
 struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
-void areas_fork(enum gate_fork_phase phase);
 void areas_forget(struct gate_tcb *own);
 void vfork_done(struct ring3_thread *t);	/* who waits for it in CLONE_VFORK need not any more */
 
@@ -301,7 +301,6 @@ bool stop_is_mark(const siginfo_t *info);
 void stop_forked(void);
 
 /* state.c */
-long read_proc(const char *path, char *text, size_t size);
 char process_state(s32 pid);	/* the letter of /proc/PID/stat; 0: it is gone; '?': the host does not say */
 
 /* limits.c */
@@ -314,7 +313,6 @@ struct limits_room {
 void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room);
 void limits_joined(struct ring3_proc *proc, const struct limits_room *room);
 bool limits_grow(u64 size);	/* the gate needs so much memory more than the host lets it have */
-void limits_lock_fork(enum gate_fork_phase phase);
 void limits_fork(struct ring3_proc *child);
 void limits_forked(void);
 void limits_start(bool fresh);
@@ -332,7 +330,6 @@ static inline bool seccomp_active(const struct gate_tcb *tcb)
 }
 long seccomp_prctl(struct gate_regs *r);	/* PR_SET_SECCOMP */
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent);
-void seccomp_fork(enum gate_fork_phase phase);
 long seccomp_save(void);			/* before exec: 1 if there is something to restore */
 void seccomp_restore(void);
 

@@ -26,7 +26,7 @@
  * Frames here stay small (the program's stack may be a few KiB); what is larger
  * comes from the gate's allocator.
  *
- * Lock order: ep_lock, then feed.lock. Neither is held while a call can sleep.
+ * Lock order: ep_lock, then feed_lock. Neither is held while a call can sleep.
  */
 #ifndef RING3_GATE_POLICY_H
 #define RING3_GATE_POLICY_H
@@ -109,7 +109,7 @@ enum policy_fd {
 long gate_helper(void (*fn)(void));
 void helper_exit(void);		/* by the helper */
 void helper_gone(void);		/* by the only other thread: waits for that */
-void helper_fork(enum gate_fork_phase phase);
+void helper_forked(void);
 u32 helper_others(void);	/* gate_life.others */
 long do_exit(struct gate_regs *r);
 
@@ -127,10 +127,10 @@ long fd_create_pipe(u32 flags, u64 user);	/* pipe2(), into the program's array *
 void fd_drop(u32 fd);		/* closes it on both sides */
 void fd_start(void);		/* once, when the process joins */
 bool fd_is_host_epoll(u32 fd);	/* what holds this number on the host is an epoll */
-u64 fd_numbers(void);		/* gate_life: numbers, inherit, exec, fork */
+u64 fd_numbers(void);		/* gate_life: numbers, inherit, exec */
 void fd_inherit(u64 before);
 void fd_exec(bool begins);
-void fd_fork(enum gate_fork_phase phase);
+void fd_forked(void);
 long do_close(struct gate_regs *r);
 long do_close_range(struct gate_regs *r);
 long do_dup(struct gate_regs *r);
@@ -173,7 +173,7 @@ long do_landlock_create_ruleset(struct gate_regs *r);
 long do_mmap(struct gate_regs *r);
 long do_munmap(struct gate_regs *r);
 long do_mremap(struct gate_regs *r);
-void map_fork(enum gate_fork_phase phase);
+extern struct gate_mutex map_lock;
 u32 map_stamp(void);		/* gate_life.stamp */
 
 /* dirent.c */
@@ -214,7 +214,8 @@ struct ticket {
 long ticket_make(u32 fd, struct ticket *t);
 void ticket_end(struct ticket *t, bool sent);
 long ticket_take(s32 fd, u32 flags);	/* RING3_UNPARK_*; 0: done, or no ticket at all */
-void ticket_fork(enum gate_fork_phase phase);
+extern struct gate_mutex ticket_lock;	/* of those that are open */
+void ticket_forked(void);
 
 /* mixed.c */
 #define OURS_NODE	1u
@@ -268,7 +269,8 @@ long kick_fd(void);		/* an always readable descriptor */
 void ep_close(u32 fd);
 void ep_learn(u32 fd);		/* this descriptor of the node has come from elsewhere */
 void ep_inherited(void);	/* over exec */
-void ep_fork(enum gate_fork_phase phase);
+extern struct gate_mutex ep_lock;	/* ... of epoll_nested.c, too */
+void ep_forked(void);
 
 /* feed.c: readiness of the host's descriptors, carried into the node */
 long feed_start(void);		/* 0: runs; the feeder's number is feed_fd() */
@@ -284,7 +286,7 @@ s32 feed_slot_get(void);	/* a number whose proxy any twin's event makes ready, o
 void feed_slot_clear(s32 slot);
 void feed_slot_put(s32 slot);
 void feed_none(void);		/* at start: there is no feeder yet */
-void feed_fork(enum gate_fork_phase phase);
+extern struct gate_mutex feed_lock;
 
 /* limits.c */
 long do_rlimit(struct gate_regs *r);
@@ -311,7 +313,7 @@ void path_cwd_changed(void);
 long do_wait4(struct gate_regs *r);
 long do_waitid(struct gate_regs *r);
 long do_ptrace(struct gate_regs *r);
-void trace_fork(enum gate_fork_phase phase);
+extern struct gate_mutex trace_lock;
 
 /* proc_fd.c */
 bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
@@ -339,6 +341,6 @@ long do_sendfile(struct gate_regs *r);
 long do_splice(struct gate_regs *r);
 long do_tee(struct gate_regs *r);
 long do_copy_file_range(struct gate_regs *r);
-void xfer_fork(enum gate_fork_phase phase);
+void xfer_forked(void);
 
 #endif /* RING3_GATE_POLICY_H */

@@ -26,18 +26,23 @@ static long no_such_call(struct gate_regs *r)
 
 #include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight[]: from calls.tbl */
 
-/* Locks are taken in this order and released in reverse. Then come those of process/fork.c: fork_hook(). */
-static void (*const forks[])(enum gate_fork_phase phase) = {
-	trace_fork, map_fork, ticket_fork, ep_fork, feed_fork, fd_fork, xfer_fork, helper_fork,
+/* Locks are taken in this order and released in reverse; that of the signal handlers is taken behind them. */
+static const struct gate_fork forks[] = {
+	{ &trace_lock, NULL },
+	{ &map_lock, NULL },
+	{ &ticket_lock, ticket_forked },
+	{ &ep_lock, ep_forked },
+	{ &feed_lock, feed_none },
+	{ NULL, fd_forked },
+	{ NULL, xfer_forked },
+	{ NULL, helper_forked },
+	{ &gate_filter_lock, NULL },
+	{ &gate_areas_lock, NULL },
+	{ &gate_patch_lock, NULL },
+	{ &gate_heap_lock, NULL },
+	{ &gate_limits_lock, NULL },
+	{ NULL, NULL },
 };
-
-static void life_fork(enum gate_fork_phase phase)
-{
-	u32 i;
-
-	for (i = 0; i < ARRAY_SIZE(forks); i++)
-		forks[phase == GATE_FORK_PREPARE ? i : ARRAY_SIZE(forks) - 1 - i](phase);
-}
 
 static void life_start(bool fresh)
 {
@@ -50,7 +55,7 @@ static void life_start(bool fresh)
 
 const struct gate_life gate_life = {
 	.start = life_start,
-	.fork = life_fork,
+	.forks = forks,
 	.stamp = map_stamp,
 	.numbers = fd_numbers,
 	.inherit = fd_inherit,

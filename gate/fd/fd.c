@@ -175,10 +175,8 @@ static bool is_held(u32 fd)
 	return flags >= 0 && ((flags & O_PATH) || fd_is_host_epoll(fd));
 }
 
-void fd_fork(enum gate_fork_phase phase)
+void fd_forked(void)
 {
-	if (phase != GATE_FORK_CHILD)
-		return;
 	replacing = 0;		/* who did is not here */
 	if ((u32)making.count)
 		making.count = (making.count / MADE + 1) * MADE;

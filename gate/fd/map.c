@@ -29,20 +29,12 @@ struct range {
 };
 
 static struct range *ranges;
-static struct gate_mutex ranges_lock;
+struct gate_mutex map_lock;
 static u32 mappings_made;	/* counted before there is one */
 
 u32 map_stamp(void)
 {
 	return READ_ONCE(mappings_made);
-}
-
-void map_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE)
-		gate_lock(&ranges_lock);
-	else
-		gate_unlock(&ranges_lock);
 }
 
 static bool overlaps(const struct range *m, u64 start, u64 end)
@@ -148,12 +140,12 @@ long do_munmap(struct gate_regs *r)
 
 	if (likely(!READ_ONCE(ranges)))
 		return unmap_around(start, r->a[1]);
-	gate_lock(&ranges_lock);
+	gate_lock(&map_lock);
 	/* Not before: the memory must not be another's while it is mapped here. */
 	ret = unmap_around(start, r->a[1]);
 	if (!ret)
 		gone = unused(cut(start, start + len));
-	gate_unlock(&ranges_lock);
+	gate_unlock(&map_lock);
 	forget(gone);
 	return ret;
 }
@@ -177,7 +169,7 @@ long do_mremap(struct gate_regs *r)
 	if (likely(!READ_ONCE(ranges)))
 		return gate_host_regs(r);
 	/* Where it lies then is nobody's business: it stays for good. */
-	gate_lock(&ranges_lock);
+	gate_lock(&map_lock);
 	for (at = &ranges; (m = *at);) {
 		if (overlaps(m, start, end)) {
 			*at = m->next;
@@ -186,7 +178,7 @@ long do_mremap(struct gate_regs *r)
 			at = &m->next;
 		}
 	}
-	gate_unlock(&ranges_lock);
+	gate_unlock(&map_lock);
 	return gate_host_regs(r);
 }
 
@@ -254,9 +246,9 @@ static long map_node(struct gate_regs *r, u64 len)
 		gate_free(m);
 		return id;
 	}
-	gate_lock(&ranges_lock);
+	gate_lock(&map_lock);
 	WRITE_ONCE(mappings_made, mappings_made + 1);
-	gate_unlock(&ranges_lock);
+	gate_unlock(&map_lock);
 	base = host_syscall6(__NR_mmap, r->a[0], len, PROT_NONE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | (r->a[3] & PLACE_FLAGS),
 			     -1, 0);
@@ -268,10 +260,10 @@ static long map_node(struct gate_regs *r, u64 len)
 		gate_free(m);
 		return ret;
 	}
-	gate_lock(&ranges_lock);
+	gate_lock(&map_lock);
 	*m = (struct range){ ranges, base, base + len, id };
 	WRITE_ONCE(ranges, m);
-	gate_unlock(&ranges_lock);
+	gate_unlock(&map_lock);
 	return base;
 }
 

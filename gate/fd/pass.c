@@ -322,39 +322,13 @@ long do_recvmmsg(struct gate_regs *r)
 	return ret;
 }
 
-/* The process behind a pidfd, or 0. */
-static s32 pid_of(s32 pidfd)
-{
-	char path[40], text[512], *line;
-	long fd, n;
-
-	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
-	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, fd);
-	if (n <= 0)
-		return 0;
-	text[n] = 0;
-	for (line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (!strncmp(line, "Pid:\t", 5))
-			return gate_strtou(line + 5, 10, NULL);
-	}
-	return 0;
-}
-
 /* What stands for a descriptor of another node than ours. */
 static bool is_placeholder(s32 fd)
 {
 	static const char name[] = "/memfd:" PLACEHOLDER_NAME " (deleted)";
-	char path[40], link[sizeof(name)];
-	long n;
+	char link[sizeof(name) + 1];
 
-	gate_format(path, sizeof(path), "/proc/self/fd/%d", fd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)link, sizeof(link));
-	return n == sizeof(name) - 1 && !memcmp(link, name, n);
+	return fd_link(fd, link, sizeof(link)) > 0 && !strcmp(link, name);
 }
 
 /*
@@ -368,7 +342,7 @@ long do_pidfd_getfd(struct gate_regs *r)
 	fd = gate_host_regs(r);
 	if (fd < 0)
 		return fd;
-	ret = image_call3(RING3_NR_GRAB, pid_of(r->a[0]), (u32)r->a[1], fd);
+	ret = image_call3(RING3_NR_GRAB, pidfd_pid(r->a[0]), (u32)r->a[1], fd);
 	if (ret >= 0) {
 		map_set(gate_fdmap()->node, fd);
 		ep_learn(fd);

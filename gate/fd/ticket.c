@@ -50,10 +50,8 @@
 #define MSG_NOSIGNAL		0x4000
 #define MSG_CMSG_CLOEXEC	0x40000000
 
-static struct {
-	struct gate_mutex lock;
-	struct ticket *first;
-} open_tickets;
+struct gate_mutex ticket_lock;
+static struct ticket *open_tickets;
 
 struct one_fd {			/* control data of one descriptor */
 	struct host_cmsghdr head;
@@ -115,18 +113,18 @@ static long pair_make(struct ticket *t, s32 *end)
 	s32 pair[2];
 	long ret;
 
-	gate_lock(&open_tickets.lock);
+	gate_lock(&ticket_lock);
 	ret = pair_of_sockets(pair);
 	if (unlikely(ret == -EMFILE))
 		ret = pair_beyond_limit(pair);
 	if (!ret) {
 		t->fd = pair[0];
 		t->fdmap = gate_thread()->fdmap;
-		t->next = open_tickets.first;
-		open_tickets.first = t;
+		t->next = open_tickets;
+		open_tickets = t;
 		*end = pair[1];
 	}
-	gate_unlock(&open_tickets.lock);
+	gate_unlock(&ticket_lock);
 	return ret;
 }
 
@@ -134,15 +132,15 @@ static void ticket_close(struct ticket *t)
 {
 	struct ticket **p;
 
-	gate_lock(&open_tickets.lock);
-	for (p = &open_tickets.first; *p; p = &(*p)->next) {
+	gate_lock(&ticket_lock);
+	for (p = &open_tickets; *p; p = &(*p)->next) {
 		if (*p == t) {
 			*p = t->next;
 			break;
 		}
 	}
 	host_syscall1(__NR_close, t->fd);
-	gate_unlock(&open_tickets.lock);
+	gate_unlock(&ticket_lock);
 }
 
 /* Makes the ticket t for the node's descriptor fd; 0 or -errno. */
@@ -245,21 +243,14 @@ long ticket_take(s32 fd, u32 flags)
 	return 0;
 }
 
-void ticket_fork(enum gate_fork_phase phase)
+void ticket_forked(void)
 {
 	struct ticket *t;
 
-	if (phase == GATE_FORK_PREPARE) {
-		gate_lock(&open_tickets.lock);
-		return;
+	for (t = open_tickets; t; t = t->next) {
+		/* Unless it is the parent's own table. */
+		if (t->fdmap != gate_thread()->fdmap)
+			host_syscall1(__NR_close, t->fd);
 	}
-	if (phase == GATE_FORK_CHILD) {
-		for (t = open_tickets.first; t; t = t->next) {
-			/* Unless it is the parent's own table. */
-			if (t->fdmap != gate_thread()->fdmap)
-				host_syscall1(__NR_close, t->fd);
-		}
-		open_tickets.first = NULL;
-	}
-	gate_unlock(&open_tickets.lock);
+	open_tickets = NULL;
 }

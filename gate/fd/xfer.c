@@ -369,10 +369,8 @@ static long own_pipe_make(void)
 	return 0;
 }
 
-void xfer_fork(enum gate_fork_phase phase)
+void xfer_forked(void)
 {
-	if (phase != GATE_FORK_CHILD)
-		return;
 	own_pipe.lock.word = 0;
 	own_pipe.made = false;
 }

@@ -15,14 +15,9 @@ struct dirent64 {		/* struct linux_dirent64 */
 };
 #define DIRENT_HEAD	offsetof(struct dirent64, name)
 
-struct gate_statfs {		/* struct statfs; its first word is all we want */
-	s64 type;
-	s64 rest[14];
-};
-
 static bool on_proc(u32 fd)
 {
-	struct gate_statfs st;
+	struct host_statfs st;
 
 	return !host_syscall2(__NR_fstatfs, fd, (long)&st) && st.type == PROC_SUPER_MAGIC;
 }

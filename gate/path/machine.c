@@ -54,14 +54,10 @@ static bool proc_is_machine(const char *name)
 static bool is_machine(s32 fd, char name[NAME_BYTES])
 {
 	struct host_statfs fs;
-	char link[40];
-	long n;
 
 	if (host_syscall2(__NR_fstatfs, fd, (long)&fs))
 		return false;
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)name, NAME_BYTES - 1);
-	name[n > 0 ? n : 0] = 0;
+	fd_link(fd, name, NAME_BYTES);
 	return fs.type == SYSFS_MAGIC || fs.type == BINFMT_MAGIC || (fs.type == PROC_MAGIC && proc_is_machine(name));
 }
 

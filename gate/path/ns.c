@@ -105,28 +105,6 @@ long do_unshare(struct gate_regs *r)
 	return ret;
 }
 
-/* The process that a pidfd stands for; -1: the descriptor is none, or the process is gone. */
-static s32 pidfd_pid(u32 fd)
-{
-	char path[40], text[256], *line;
-	const char *end;
-	long file, n;
-
-	gate_format(path, sizeof(path), "/proc/self/fdinfo/%u", fd);
-	file = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
-	if (file < 0)
-		return -1;
-	n = host_syscall3(__NR_read, file, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, file);
-	text[n > 0 ? n : 0] = 0;
-	for (line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (!strncmp(line, "Pid:\t", 5))
-			return line[5] == '-' ? -1 : (s32)gate_strtou(line + 5, 10, &end);
-	}
-	return -1;
-}
-
 /* setns(pidfd, CLONE_NEWNET | ...): the network on the node, the rest on the host. */
 static long setns_process(struct gate_regs *r, s32 pid)
 {
@@ -164,9 +142,9 @@ static long setns_host(struct gate_regs *r, long kind)
 		return -EPERM;
 	if (type & (CLONE_NEWNET | CLONE_NEWPID)) {
 		pid = pidfd_pid(fd);
-		if (pid >= 0 && ns_refuses(type))
+		if (pid > 0 && ns_refuses(type))
 			return -EPERM;
-		if (pid >= 0)
+		if (pid > 0)
 			return setns_process(r, pid);
 	}
 	ret = gate_host_regs(r);

@@ -363,17 +363,9 @@ static bool absolute_is_node(const char *s, char *buf)
 
 static long cwd_of(s32 dirfd, char *buf, u32 size)
 {
-	char path[40];
-	long n;
-
 	if (dirfd == AT_FDCWD)
 		return host_syscall2(__NR_getcwd, (long)buf, size) > 0 ? 0 : -ENOENT;
-	gate_format(path, sizeof(path), "/proc/self/fd/%d", dirfd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)buf, size - 1);
-	if (n <= 0 || buf[0] != '/')
-		return -ENOENT;
-	buf[n] = 0;
-	return 0;
+	return fd_link(dirfd, buf, size) > 0 && buf[0] == '/' ? 0 : -ENOENT;
 }
 
 static bool dir_is_near(const char *dir)

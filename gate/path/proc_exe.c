@@ -34,14 +34,11 @@ static u32 gate_file_len;	/* 0: not looked up yet */
 
 static u32 gate_file_length(void)
 {
-	char link[40];
 	long n;
 
 	if (likely(READ_ONCE(gate_file_len)))
 		return gate_file_len;
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_SELF));
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_file,
-			  sizeof(gate_file));
+	n = fd_link(gate_fd(GATE_FD_SELF), gate_file, sizeof(gate_file));
 	if (n > 0)
 		WRITE_ONCE(gate_file_len, n);
 	return n > 0 ? n : 0;
@@ -50,15 +47,9 @@ static u32 gate_file_length(void)
 /* The path of what is open at fd. */
 static bool name_of(s32 fd, char name[LINK_BYTES])
 {
-	char link[40];
-	long n;
+	long n = fd_link(fd, name, LINK_BYTES);
 
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)name, LINK_BYTES - 1);
-	if (n <= 0 || n == LINK_BYTES - 1)
-		return false;
-	name[n] = 0;
-	return true;
+	return n > 0 && n < LINK_BYTES - 1;
 }
 
 /* PID of /proc/PID/exe and /proc/PID/task/TID/exe, or 0. */
@@ -99,18 +90,13 @@ static u64 program_open_in(s32 pid, char *exe)
 	u32 base;
 	struct iovec here = { .iov_base = &base, .iov_len = sizeof(base) };
 	struct iovec there = { .iov_base = &gate_fd_base, .iov_len = sizeof(base) };
-	char link[48];
 	long n;
 
 	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
 	    sizeof(base))
 		return 0;
-	gate_format(link, sizeof(link), "/proc/%d/fd/%u", pid, base + GATE_FD_PROGRAM);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)exe, sizeof(gate_exe) - 1);
-	if (n <= 0)
-		return 0;
-	exe[n] = 0;
-	return n;
+	n = fd_link_of(pid, base + GATE_FD_PROGRAM, exe, sizeof(gate_exe));
+	return n > 0 ? n : 0;
 }
 
 /* The program of a process that runs our gate, of PROC_EXE_BYTES; its length or 0. */

@@ -21,7 +21,7 @@ _Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
 static struct gate_tcb first_tcb;
 static struct gate_tcb *areas[AREAS_MAX] GATE_TABLE;
 static u32 areas_used = 1;
-static struct gate_mutex areas_lock;
+struct gate_mutex gate_areas_lock;
 
 static struct gate_tcb *area_at(u32 i)
 {
@@ -83,7 +83,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 	struct gate_tcb *tcb = NULL;
 	u32 i;
 
-	gate_lock(&areas_lock);
+	gate_lock(&gate_areas_lock);
 	for (i = 0; i < areas_used && !tcb; i++)
 		if (!__atomic_load_n(&area_at(i)->busy, __ATOMIC_ACQUIRE))
 			tcb = area_at(i);
@@ -103,7 +103,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 		tcb->process = process;
 		tcb->busy = 1;
 	}
-	gate_unlock(&areas_lock);
+	gate_unlock(&gate_areas_lock);
 	if (!tcb)
 		return NULL;
 	memset(tcb->stack_top, 0, REGS_ABOVE);
@@ -132,14 +132,6 @@ struct gate_tcb *thread_area(u32 i)
 void tcb_free(struct gate_tcb *tcb)
 {
 	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
-}
-
-void areas_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE)
-		gate_lock(&areas_lock);
-	else
-		gate_unlock(&areas_lock);
 }
 
 /* In a fork child every other thread's area is garbage. */

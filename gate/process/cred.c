@@ -227,12 +227,9 @@ void cred_of_file(int fd)
 static long user_ns_name(s32 pid, char *name, u32 size)
 {
 	char path[40];
-	long n;
 
 	gate_format(path, sizeof(path), "/proc/%d/ns/user", pid);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)name, size - 1);
-	name[n > 0 ? n : 0] = 0;
-	return n;
+	return proc_link(path, name, size);
 }
 
 /*

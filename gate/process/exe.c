@@ -42,17 +42,9 @@ static bool asked_is_exe(void)
  */
 const char *gate_exe_path(void)
 {
-	char link[64];
-	long n = 0;
-
 	if (gate.exe_known)
 		return gate_exe;
-	if (!asked_is_exe()) {
-		gate_format(link, sizeof(link), "/proc/self/fd/%d", gate_fd(GATE_FD_PROGRAM));
-		n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe,
-				  sizeof(gate_exe) - 1);
-	}
-	if (n <= 0)		/* or no /proc here */
+	if (asked_is_exe() || fd_link(gate_fd(GATE_FD_PROGRAM), gate_exe, sizeof(gate_exe)) <= 0)	/* no /proc here */
 		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
 	gate.exe_known = true;
 	return gate_exe;
@@ -77,12 +69,7 @@ const char *gate_exe_file(char *buf, size_t size)
 /* The program's file is at an ordinary number that is about to be closed. */
 void gate_exe_note(int fd)
 {
-	char link[64];
-	long n;
-
-	gate_format(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)link, (long)gate_exe, sizeof(gate_exe) - 1);
-	if (n <= 0)
+	if (fd_link(fd, gate_exe, sizeof(gate_exe)) <= 0)
 		gate_format(gate_exe, sizeof(gate_exe), "%s", gate.asked);
 	gate.exe_known = true;
 }

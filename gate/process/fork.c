@@ -10,27 +10,30 @@
 #include <linux/futex.h>
 #include <linux/wait.h>
 
-static void fork_hook(enum gate_fork_phase phase)
+static void locks_take(void)
 {
-	struct gate_mutex *sighand = &gate_tcb()->sighand->lock;
+	const struct gate_fork *f;
 
-	if (phase == GATE_FORK_PREPARE) {
-		gate_life.fork(phase);
-		seccomp_fork(phase);
-		gate_lock(sighand);	/* others deliver signals by it */
-		areas_fork(phase);
-		gate_lock(&gate_patch_lock);
-		gate_lock(&gate_heap_lock);
-		limits_lock_fork(phase);
-		return;
+	for (f = gate_life.forks; f->lock || f->child; f++)
+		if (f->lock)
+			gate_lock(f->lock);
+	gate_lock(&gate_tcb()->sighand->lock);	/* others deliver signals by it */
+}
+
+/* By the parent, and by the child in its copy. */
+static void locks_give(bool child)
+{
+	const struct gate_fork *f = gate_life.forks;
+
+	gate_unlock(&gate_tcb()->sighand->lock);
+	while (f->lock || f->child)
+		f++;
+	while (f-- != gate_life.forks) {
+		if (child && f->child)
+			f->child();
+		if (f->lock)
+			gate_unlock(f->lock);
 	}
-	limits_lock_fork(phase);
-	gate_unlock(&gate_heap_lock);
-	gate_unlock(&gate_patch_lock);
-	areas_fork(phase);
-	gate_unlock(sighand);
-	seccomp_fork(phase);
-	gate_life.fork(phase);
 }
 
 /*
@@ -82,7 +85,7 @@ static void child_begins(struct clone *c)
 	tcb->lent = 0;
 	tcb->borrowed = 0;	/* the memory is its own */
 	tcb->traceme = 0;
-	fork_hook(GATE_FORK_CHILD);
+	locks_give(true);
 	if (!(c->flags & CLONE_FILES))
 		gate_life.inherit(c->numbers);
 	if (c->flags & CLONE_CLEAR_SIGHAND)
@@ -103,10 +106,10 @@ long clone_fork(struct clone *c)
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_words(t, gate_tcb());
 	WRITE_ONCE(t->gate[WORD_VFORK], waits);
-	fork_hook(GATE_FORK_PREPARE);
+	locks_take();
 	if (unlikely(gate_life.stamp() != c->stamp)) {
 		/* Another thread has mapped something since the image made the child's task: once more. */
-		fork_hook(GATE_FORK_PARENT);
+		locks_give(false);
 		task_undo(t);
 		return -ERESTARTNOINTR;
 	}
@@ -114,7 +117,7 @@ long clone_fork(struct clone *c)
 	mask = signal_block_all();
 	ret = clone_raw(c, NULL);
 	if (ret) {
-		fork_hook(GATE_FORK_PARENT);
+		locks_give(false);
 		if (ret < 0)
 			task_undo(t);
 		else

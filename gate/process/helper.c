@@ -109,10 +109,8 @@ void helper_gone(void)
 	helper_proc = 0;
 }
 
-void helper_fork(enum gate_fork_phase phase)
+void helper_forked(void)
 {
-	if (phase != GATE_FORK_CHILD)
-		return;
 	helper_exits.word = 0;
 	helper_proc = 0;
 }

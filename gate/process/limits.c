@@ -58,15 +58,7 @@ struct host_itimerspec {
 };
 
 /* Held while the host's limit and AS_PAGES change together. Innermost: limits_grow() is called with other locks held. */
-static struct gate_mutex limits_lock;
-
-void limits_lock_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE)
-		gate_lock(&limits_lock);
-	else
-		gate_unlock(&limits_lock);
-}
+struct gate_mutex gate_limits_lock;
 
 static struct ring3_proc *own_proc(void)
 {
@@ -245,7 +237,7 @@ static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
 /*
  * Whether the host's limit of this process could be raised; without a limit there is nothing to raise. The host exchanges
  * limits and adds nothing to them: what another process has written meanwhile (prlimit) is undone by then, and we write ours
- * above it. Threads of this process hold limits_lock.
+ * above it. Threads of this process hold gate_limits_lock.
  */
 static bool raise(u32 what, u64 more)
 {
@@ -296,11 +288,11 @@ bool limits_grow(u64 size)
 
 	if (!gate.region || !gate_thread() || !extra_of(own_proc(), RLIMIT_AS))
 		return false;
-	gate_lock(&limits_lock);
+	gate_lock(&gate_limits_lock);
 	raised = raise(RLIMIT_AS, more);
 	if (raised)
 		__atomic_fetch_add(&own_proc()->as_pages, more / GATE_PAGE, __ATOMIC_SEQ_CST);
-	gate_unlock(&limits_lock);
+	gate_unlock(&gate_limits_lock);
 	return raised;
 }
 
@@ -359,9 +351,9 @@ static long space_limit(s32 pid, u32 what, u64 set, u64 get)
 
 	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
 		return -EFAULT;
-	gate_lock(&limits_lock);
+	gate_lock(&gate_limits_lock);
 	ret = space_exchange(pid, what, set ? &new : NULL, &old);
-	gate_unlock(&limits_lock);
+	gate_unlock(&gate_limits_lock);
 	if (ret)
 		return ret;
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * state.c - what the host's /proc says about another process
+ * state.c - what the host's /proc says about processes and their descriptors
  */
 #include "internal.h"
 
@@ -15,6 +15,46 @@ long read_proc(const char *path, char *text, size_t size)
 	host_syscall1(__NR_close, fd);
 	text[n < 0 ? 0 : n] = 0;
 	return n;
+}
+
+long proc_link(const char *path, char *text, size_t size)
+{
+	long n = host_syscall4(__NR_readlinkat, AT_FDCWD, (long)path, (long)text, size - 1);
+
+	text[n < 0 ? 0 : n] = 0;
+	return n;
+}
+
+long fd_link(int fd, char *text, size_t size)
+{
+	char path[32];
+
+	gate_format(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return proc_link(path, text, size);
+}
+
+long fd_link_of(s32 pid, u32 fd, char *text, size_t size)
+{
+	char path[48];
+
+	gate_format(path, sizeof(path), "/proc/%d/fd/%u", pid, fd);
+	return proc_link(path, text, size);
+}
+
+s32 pidfd_pid(int fd)
+{
+	char path[40], text[512], *line;
+	const char *end;
+
+	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	if (read_proc(path, text, sizeof(text)) < 0)
+		return 0;
+	for (line = text; line; line = strchr(line, '\n')) {
+		line += *line == '\n';
+		if (!strncmp(line, "Pid:\t", 5))
+			return line[5] == '-' ? 0 : (s32)gate_strtou(line + 5, 10, &end);
+	}
+	return 0;
 }
 
 /*

@@ -43,7 +43,7 @@ static struct tracee {
 	s32 exec;		/* it is between exec and the program: the status to tell, or 0 */
 } tracees[TRACEES] GATE_TABLE;
 static u32 used;		/* entries behind have never been */
-static struct gate_mutex lock;
+struct gate_mutex trace_lock;
 
 extern const char _start[], gate_jump_stop[];
 
@@ -74,11 +74,11 @@ static void remember(s32 tid, u32 request)
 {
 	struct tracee *t;
 
-	gate_lock(&lock);
+	gate_lock(&trace_lock);
 	t = tracee_of(tid);
 	if (t)
 		t->request = request;
-	gate_unlock(&lock);
+	gate_unlock(&trace_lock);
 }
 
 static void forget(s32 tid)
@@ -87,19 +87,11 @@ static void forget(s32 tid)
 
 	if (!READ_ONCE(used))
 		return;
-	gate_lock(&lock);
+	gate_lock(&trace_lock);
 	for (t = tracees; t < tracees + used; t++)
 		if (t->tid == tid)
 			t->tid = 0;
-	gate_unlock(&lock);
-}
-
-void trace_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE)
-		gate_lock(&lock);
-	else
-		gate_unlock(&lock);
+	gate_unlock(&trace_lock);
 }
 
 /* ---- exec ---- */
@@ -228,11 +220,11 @@ static bool trace_hides(s32 tid, s32 *status)
 		forget(tid);		/* if it was one */
 		return false;
 	}
-	gate_lock(&lock);
+	gate_lock(&trace_lock);
 	t = tracee_of(tid);
 	if (t)
 		hidden = stop_hides(t, status);
-	gate_unlock(&lock);
+	gate_unlock(&trace_lock);
 	return hidden;
 }
 
@@ -244,10 +236,10 @@ static bool traces_calls(s32 tid)
 	struct tracee *t;
 	bool calls;
 
-	gate_lock(&lock);
+	gate_lock(&trace_lock);
 	t = tracee_of(tid);
 	calls = !t || t->request == PTRACE_SYSCALL;
-	gate_unlock(&lock);
+	gate_unlock(&trace_lock);
 	return calls;
 }
 

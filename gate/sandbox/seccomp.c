@@ -56,7 +56,7 @@ static const struct sock_filter from_gate[] = {
 };
 _Static_assert(!(RING3_GATE_BASE & 0xffffffff) && !(RING3_SPACE_END & 0xffffffff), "from_gate");
 
-static struct gate_mutex list_lock;	/* tcb->filters of all threads */
+struct gate_mutex gate_filter_lock;	/* tcb->filters of all threads */
 
 /* ---- lists ---- */
 
@@ -96,19 +96,11 @@ static void filter_put(struct gate_filter *f)
 
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent)
 {
-	gate_lock(&list_lock);
+	gate_lock(&gate_filter_lock);
 	filter_put(child->filters);	/* of the last thread that had this area */
 	child->filters = filter_get(parent->filters);
 	child->strict = parent->strict;
-	gate_unlock(&list_lock);
-}
-
-void seccomp_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE)
-		gate_lock(&list_lock);
-	else
-		gate_unlock(&list_lock);
+	gate_unlock(&gate_filter_lock);
 }
 
 /* ---- verdicts ---- */
@@ -292,11 +284,11 @@ static long set_filter(u64 flags, u64 user)
 		gate_pages_free(f, filter_bytes(f->len));
 		return -EFAULT;
 	}
-	gate_lock(&list_lock);
+	gate_lock(&gate_filter_lock);
 	ret = host_install(flags, f);
 	if (!ret)
 		attach(f, flags & SECCOMP_FILTER_FLAG_TSYNC);
-	gate_unlock(&list_lock);
+	gate_unlock(&gate_filter_lock);
 	if (ret)
 		gate_pages_free(f, filter_bytes(f->len));
 	return ret;

@@ -336,21 +336,6 @@ static s32 process_of(s32 tid)
 	return 0;
 }
 
-/* The process of a pidfd, from what the host says of it; 0: none. */
-static s32 process_of_pidfd(int fd)
-{
-	char path[64], text[512];
-	const char *p, *end;
-
-	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (read_proc(path, text, sizeof(text)) < 0)
-		return 0;
-	for (p = text; *p; p++)
-		if ((p == text || p[-1] == '\n') && !strncmp(p, "Pid:\t", 5))
-			return *(p + 5) == '-' ? 0 : (s32)gate_strtou(p + 5, 10, &end);
-	return 0;
-}
-
 long do_kill(struct gate_regs *r)
 {
 	return kill_pid(r, r->a[1], (s32)r->a[0]);
@@ -379,7 +364,7 @@ long do_tgkill(struct gate_regs *r)
 
 long do_pidfd_send_signal(struct gate_regs *r)
 {
-	s32 pid = is_hard(r->a[1]) ? process_of_pidfd((int)r->a[0]) : 0;
+	s32 pid = is_hard(r->a[1]) ? pidfd_pid(r->a[0]) : 0;
 
 	if (pid <= 0)
 		return gate_host_regs(r);

@@ -35,7 +35,7 @@ long do_signalfd(struct gate_regs *r)
 bool is_signalfd(u32 fd)
 {
 	static const char name[] = "anon_inode:[signalfd]";
-	char path[32], text[sizeof(name)];
+	char text[sizeof(name) + 1];
 	struct stat st;
 	long n;
 
@@ -44,8 +44,7 @@ bool is_signalfd(u32 fd)
 	/* Anonymous inodes have no type. */
 	if (host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT))
 		return false;
-	gate_format(path, sizeof(path), "/proc/self/fd/%u", fd);
-	n = host_syscall3(__NR_readlink, (long)path, (long)text, sizeof(text));
+	n = fd_link(fd, text, sizeof(text));
 	/* Without /proc, or where it is somebody else's, we can't tell. */
-	return n < 0 || (n == sizeof(name) - 1 && !memcmp(text, name, n));
+	return n < 0 || !strcmp(text, name);
 }

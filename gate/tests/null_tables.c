@@ -104,9 +104,14 @@ static void no_start(bool fresh)
 {
 }
 
-static void no_fork(enum gate_fork_phase phase)
-{
-}
+static const struct gate_fork forks[] = {
+	{ &gate_filter_lock, NULL },
+	{ &gate_areas_lock, NULL },
+	{ &gate_patch_lock, NULL },
+	{ &gate_heap_lock, NULL },
+	{ &gate_limits_lock, NULL },
+	{ NULL, NULL },
+};
 
 static u32 no_stamp(void)
 {
@@ -142,7 +147,7 @@ static const char *own_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]
 
 const struct gate_life gate_life = {
 	.start = no_start,
-	.fork = no_fork,
+	.forks = forks,
 	.stamp = no_stamp,
 	.numbers = no_numbers,
 	.inherit = no_inherit,

@@ -40,7 +40,7 @@
 
 #define EPS		4096			/* epolls of one process */
 
-static struct gate_mutex ep_lock;
+struct gate_mutex ep_lock;
 static struct ep eps[EPS] GATE_TABLE;
 static u16 ep_at[RING3_FDS_MAX] GATE_TABLE;	/* by number: index + 1 */
 static u32 eps_used;			/* as far as a free one has to be sought */
@@ -184,25 +184,11 @@ void ep_shared(void)
 		WRITE_ONCE(eps[i].shared, 1);
 }
 
-void ep_take(void)
-{
-	gate_lock(&ep_lock);
-}
-
-void ep_give(void)
-{
-	gate_unlock(&ep_lock);
-}
-
-void ep_fork(enum gate_fork_phase phase)
+void ep_forked(void)
 {
 	u32 i;
 
-	if (phase == GATE_FORK_PREPARE) {
-		ep_take();
-		return;
-	}
-	for (i = 0; phase == GATE_FORK_CHILD && i < eps_used; i++) {
+	for (i = 0; i < eps_used; i++) {
 		eps[i].sides = EP_HOST | EP_NODE;
 		eps[i].armed = 0;
 		eps[i].maybe = 1;
@@ -210,7 +196,6 @@ void ep_fork(enum gate_fork_phase phase)
 		eps[i].host_waiters = 0;
 		eps[i].node_waiters = 0;
 	}
-	ep_give();
 }
 
 long do_epoll_create(struct gate_regs *r)

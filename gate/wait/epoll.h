@@ -32,9 +32,6 @@ long ep_mix(struct ep *ep, u32 epfd);		/* have it wait on both sides */
 bool ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
 
-void ep_take(void);				/* ... the lock of these, and of epoll_nested.c */
-void ep_give(void);
-
 /* epoll_nested.c */
 void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev);
 void ep_nested_forget(struct ep *ep);		/* it is closed */

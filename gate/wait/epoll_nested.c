@@ -43,7 +43,7 @@ static void forget_at(u32 i)
 	nested[i] = nested[--nested_used];
 }
 
-/* All with the lock of epoll.c, from here on. */
+/* All with ep_lock, from here on. */
 void ep_nested_forget(struct ep *ep)
 {
 	u32 i;
@@ -133,11 +133,11 @@ long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 		m = n - from < CHUNK ? n - from : CHUNK;
 		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
 			return -EFAULT;
-		ep_take();
+		gate_lock(&ep_lock);
 		for (i = 0, kept = 0; i < m; i++)
 			if (is_news(ep, epfd, &ev[i], &told))
 				ev[kept++] = ev[i];
-		ep_give();
+		gate_unlock(&ep_lock);
 		if (to + kept != from + m &&
 		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
 			return -EFAULT;

@@ -25,7 +25,7 @@
  * makes all slots ready that are in use: a slot is a proxy without a descriptor of the
  * host, lent to one waiter that can't use that edge.
  *
- * feed.lock covers the masks and keeps them in step with epoll and proxy. It is
+ * feed_lock covers the masks and keeps them in step with epoll and proxy. It is
  * held across PROXY_* calls: those never sleep.
  */
 #include "internal.h"
@@ -41,8 +41,8 @@ struct feed_fd {
 	bool blind;		/* has more to tell than the feeder hears (signalfd.c) */
 };
 
+struct gate_mutex feed_lock;
 static struct {
-	struct gate_mutex lock;
 	u64 owner;		/* fdmap of the file table that this describes */
 	bool made;		/* its host epoll, and the proxy at that one's number */
 	bool runs;
@@ -82,13 +82,13 @@ static void feed_event(u32 fd, u32 events)
 {
 	struct feed_fd *f = &feed_fds[fd];
 
-	gate_lock(&feed.lock);
+	gate_lock(&feed_lock);
 	if (f->want) {		/* else closed meanwhile */
 		f->hot |= events;
 		image_call2(RING3_NR_PROXY_SET, fd, f->hot);
 		feed_rearm(fd);
 	}
-	gate_unlock(&feed.lock);
+	gate_unlock(&feed_lock);
 }
 
 /* A twin became readable: whoever sleeps over one has to look. */
@@ -188,9 +188,9 @@ long feed_start(void)
 
 	if (READ_ONCE(feed.runs))
 		return 0;
-	gate_lock(&feed.lock);
+	gate_lock(&feed_lock);
 	ret = feed_start_locked();
-	gate_unlock(&feed.lock);
+	gate_unlock(&feed_lock);
 	return ret;
 }
 
@@ -207,7 +207,7 @@ long feed_expect(u32 fd, u32 events)
 	long ret;
 
 	events |= EPOLLERR | EPOLLHUP;
-	gate_lock(&feed.lock);
+	gate_lock(&feed_lock);
 	ret = feed_start_locked();
 	if (ret)
 		goto out;
@@ -246,7 +246,7 @@ long feed_expect(u32 fd, u32 events)
 	if (!ret && f->blind)
 		ret = -EPERM;
 out:
-	gate_unlock(&feed.lock);
+	gate_unlock(&feed_lock);
 	return ret;
 }
 
@@ -278,12 +278,12 @@ void feed_close(u32 fd)
 {
 	if (!feed_mine())
 		return;
-	gate_lock(&feed.lock);
+	gate_lock(&feed_lock);
 	if (feed.made && feed_fds[fd].want)
 		feed_ctl(EPOLL_CTL_DEL, fd, 0, 0);
 	feed_fds[fd].want = 0;
 	feed_fds[fd].hot = 0;
-	gate_unlock(&feed.lock);
+	gate_unlock(&feed_lock);
 }
 
 /* The next event of this twin is to reach the node as an edge. */
@@ -303,7 +303,7 @@ s32 feed_slot_get(void)
 
 	if (!feed_mine())
 		return -1;
-	gate_lock(&feed.lock);
+	gate_lock(&feed_lock);
 	free = ~feed.slots_used & ((1u << FEED_SLOTS) - 1);
 	if (free && !feed_start_locked()) {
 		i = __builtin_ctz(free);
@@ -319,7 +319,7 @@ s32 feed_slot_get(void)
 		if (slot >= 0)
 			__atomic_fetch_or(&feed.slots_used, 1u << i, __ATOMIC_SEQ_CST);
 	}
-	gate_unlock(&feed.lock);
+	gate_unlock(&feed_lock);
 	return slot;
 }
 
@@ -359,15 +359,4 @@ void feed_none(void)
 			feed_fds[fd].hot = ~0u;
 		}
 	}
-}
-
-void feed_fork(enum gate_fork_phase phase)
-{
-	if (phase == GATE_FORK_PREPARE) {
-		gate_lock(&feed.lock);
-		return;
-	}
-	if (phase == GATE_FORK_CHILD)
-		feed_none();
-	gate_unlock(&feed.lock);
 }

@@ -232,11 +232,17 @@ static inline int gate_fd(int slot)
 
 /* Moves fd to a reserved slot, kept over exec; returns the new number or -errno. */
 long gate_fd_keep(int fd, int slot);
+/* Raises the soft limit of open files up to this, and the hard one where that is lower and may be; 0: up to the hard one. */
+struct rlimit64 fds_raise(u64 to);
+void fds_back(struct rlimit64 lim);	/* what it has returned */
 long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
 
-/* ---- what /proc says (state.c) ---- */
+/* ---- other processes, and what /proc says (state.c) ---- */
 
+/* The node's process number *i, or the next one, with *i beyond it; NULL: that was the last. */
+struct ring3_proc *proc_next(u32 *i);
+struct ring3_proc *proc_find(s32 pid);	/* NULL: none of the node */
 long read_proc(const char *path, char *text, size_t size);
 /* Where a link leads, with a 0 behind it; its length (size - 1: it may be cut), or an error. */
 long proc_link(const char *path, char *text, size_t size);

@@ -82,6 +82,26 @@ struct host_cmsghdr {
 	s32 type;
 };
 
+/* Of sockets; no uapi header has these without libc's types. */
+#define AF_UNIX			1
+#define AF_ALG			38
+#define AF_VSOCK		40
+#define SOCK_SEQPACKET		5
+#define SOL_SOCKET		1
+#define SOL_SCTP		132
+#define SO_PEERCRED		17
+#define SO_COOKIE		57
+#define SCM_RIGHTS		1
+#define SCM_MAX_FD		253
+#define SHUT_WR			1
+#define MSG_PEEK		0x2
+#define MSG_CTRUNC		0x8
+#define MSG_TRUNC		0x20
+#define MSG_DONTWAIT		0x40
+#define MSG_NOSIGNAL		0x4000
+#define MSG_MORE		0x8000
+#define MSG_CMSG_CLOEXEC	0x40000000
+
 static inline long host_syscall6(long nr, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 asm("r10") = d;
@@ -98,27 +118,12 @@ static inline long host_syscall6(long nr, long a, long b, long c, long d, long e
 
 static inline long host_syscall5(long nr, long a, long b, long c, long d, long e)
 {
-	register long r10 asm("r10") = d;
-	register long r8 asm("r8") = e;
-	long ret;
-
-	asm volatile("syscall"
-		     : "=a"(ret)
-		     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8)
-		     : "rcx", "r11", "memory");
-	return ret;
+	return host_syscall6(nr, a, b, c, d, e, 0);
 }
 
 static inline long host_syscall4(long nr, long a, long b, long c, long d)
 {
-	register long r10 asm("r10") = d;
-	long ret;
-
-	asm volatile("syscall"
-		     : "=a"(ret)
-		     : "a"(nr), "D"(a), "S"(b), "d"(c), "r"(r10)
-		     : "rcx", "r11", "memory");
-	return ret;
+	return host_syscall6(nr, a, b, c, d, 0, 0);
 }
 
 static inline long host_syscall3(long nr, long a, long b, long c)
@@ -145,6 +150,13 @@ static inline long host_syscall1(long nr, long a)
 static inline long host_syscall0(long nr)
 {
 	return host_syscall3(nr, 0, 0, 0);
+}
+
+static inline void host_nap(long ns)
+{
+	struct timespec ts = { .tv_nsec = ns };
+
+	host_syscall2(__NR_nanosleep, (long)&ts, 0);
 }
 
 #endif /* GATE_HOST_H */

@@ -156,7 +156,6 @@ long do_capset(struct gate_regs *r);
 long cred_follow_user_ns(void);	/* the host has moved this process to another */
 
 /* kill.c */
-bool pid_in_node(s32 pid);	/* the node has a process with this number of the host's */
 long do_kill(struct gate_regs *r);
 long do_tkill(struct gate_regs *r);
 long do_tgkill(struct gate_regs *r);

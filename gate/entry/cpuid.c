@@ -81,14 +81,6 @@ static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 
 /* ---- is it worth while here? ---- */
 
-static u64 now_ns(void)
-{
-	s64 ts[2] = { 0 };
-
-	host_syscall2(__NR_clock_gettime, 1 /* CLOCK_MONOTONIC */, (long)ts);
-	return ts[0] * 1000000000UL + ts[1];
-}
-
 static bool is_slow(void)
 {
 	u64 best = ~0UL;
@@ -96,10 +88,10 @@ static bool is_slow(void)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		u64 before = now_ns(), took;
+		u64 before = gate_clock_ns(CLOCK_MONOTONIC), took;
 
 		host_cpuid(0, 0, regs);
-		took = now_ns() - before;
+		took = gate_clock_ns(CLOCK_MONOTONIC) - before;
 		if (took < best)
 			best = took;
 	}

@@ -19,7 +19,6 @@
  */
 #include "policy.h"
 
-#define AF_UNIX		1
 #define NAME_MAX	107		/* of sockaddr_un.sun_path, without the NUL in front */
 #define PREFIX		"r3:"
 #define HASH_BYTES	6

@@ -56,23 +56,19 @@ static long placeholder_make(void)
  */
 void fd_start(void)
 {
-	struct rlimit64 lim, wide;
+	struct rlimit64 lim;
 	long fd, slot;
 
 	fd = placeholder_make();
 	if (fd < 0)
 		gate_die(125, "cannot make a placeholder for the node's descriptors (error %ld)",
 			 -fd);
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
-	wide = lim;
-	if (wide.rlim_cur < gate_fd_base + GATE_RESERVED_FDS)
-		wide.rlim_cur = gate_fd_base + GATE_RESERVED_FDS;
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
 	for (slot = 0; slot < GATE_RESERVED_FDS; slot++) {
 		if (host_syscall3(__NR_fcntl, gate_fd(slot), F_GETFD, 0) < 0)
 			host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 	}
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	fds_back(lim);
 }
 
 /*

@@ -34,31 +34,37 @@ void fds_start(u32 inherited_base)
 		gate_fd_base = (lim.rlim_cur < 1024 ? lim.rlim_cur : 1024) - ROW_BELOW;
 }
 
+struct rlimit64 fds_raise(u64 to)
+{
+	struct rlimit64 lim = { 0 }, wide;
+
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
+	if (!to)
+		to = lim.rlim_max;
+	wide = (struct rlimit64){ to, lim.rlim_max < to ? to : lim.rlim_max };
+	if (lim.rlim_cur < to)
+		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	return lim;
+}
+
+void fds_back(struct rlimit64 lim)
+{
+	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+}
+
 long gate_fd_keep(int fd, int slot)
 {
-	struct rlimit64 lim, wide;
-	long ret;
+	long ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
+	struct rlimit64 lim;
 
-	ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
-	if (ret != -EBADF) {
-		if (!HOST_IS_ERR(ret))
-			host_syscall1(__NR_close, fd);
-		return ret;
+	if (ret == -EBADF) {
+		/* A number above the soft limit is given only while the limit is raised. */
+		lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
+		ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
+		fds_back(lim);
 	}
-	/* A number above the soft limit is given only while the limit is raised. */
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
-	wide = lim;
-	if (wide.rlim_cur < (u64)gate_fd(slot) + 1) {
-		wide.rlim_cur = gate_fd_base + GATE_RESERVED_FDS;
-		/* A hard limit that was lowered since: root may raise it again. */
-		if (wide.rlim_max < wide.rlim_cur)
-			wide.rlim_max = wide.rlim_cur;
-		if (host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0))
-			return -EMFILE;
-	}
-	ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
-	if (wide.rlim_cur != lim.rlim_cur)
-		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	if (ret == -EBADF)
+		return -EMFILE;
 	if (!HOST_IS_ERR(ret))
 		host_syscall1(__NR_close, fd);
 	return ret;
@@ -70,17 +76,14 @@ long gate_fd_keep(int fd, int slot)
  */
 long gate_open_for_exec(int dir, const char *path, int flags)
 {
-	struct rlimit64 lim, wide;
+	struct rlimit64 lim;
 	long fd = host_syscall4(__NR_openat, dir, (long)path, flags, 0);
 
 	if (likely(fd != -EMFILE))
 		return fd == -ENXIO || fd == -ENODEV ? -EACCES : fd;
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
-	wide = lim;
-	wide.rlim_cur = lim.rlim_max;
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	lim = fds_raise(0);
 	fd = host_syscall4(__NR_openat, dir, (long)path, flags, 0);
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	fds_back(lim);
 	return fd;
 }
 

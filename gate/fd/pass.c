@@ -10,14 +10,6 @@
 #include "policy.h"
 #include "ring3.h"
 
-/* No uapi header has these without libc's types. */
-#define SOL_SOCKET		1
-#define SO_PEERCRED		17
-#define SCM_RIGHTS		1
-#define SCM_MAX_FD		253
-#define MSG_PEEK		0x2
-#define MSG_CTRUNC		0x8
-#define MSG_CMSG_CLOEXEC	0x40000000
 #define UIO_MAXIOV		1024	/* most messages of one sendmmsg() */
 #define MMSG_BYTES		64ull	/* struct mmsghdr: a msghdr, and then its length */
 #define MMSG_LEN		56
@@ -110,7 +102,7 @@ static s32 peer_outside(s32 sock)
 	u32 len = sizeof(cred), ours = 0, theirs = 0;
 
 	if (host_syscall5(__NR_getsockopt, sock, SOL_SOCKET, SO_PEERCRED, (long)&cred, (long)&len) ||
-	    cred.pid <= 0 || pid_in_node(cred.pid) || !process_lives(cred.pid))
+	    cred.pid <= 0 || proc_find(cred.pid) || !process_lives(cred.pid))
 		return 0;
 	/* No room for an address: only its length comes back, 2 without a name. */
 	host_syscall3(__NR_getsockname, sock, 0, (long)&ours);

@@ -7,13 +7,9 @@
 #include <linux/socket.h>
 
 /* Families and options; no uapi header has them without libc's types. */
-#define AF_UNIX			1
-#define AF_ALG			38
-#define AF_VSOCK		40
 #define SOCK_CLOEXEC		O_CLOEXEC
 #define SOCK_NONBLOCK		O_NONBLOCK
 #define SOCK_TYPES		0xf
-#define SOL_SCTP		132
 #define SCTP_PEELOFF		102
 #define SCTP_PEELOFF_FLAGS	122
 

@@ -38,17 +38,6 @@
 #include "policy.h"
 #include "ring3.h"
 
-/* No uapi header has these without libc's types. */
-#define AF_UNIX			1
-#define SOCK_SEQPACKET		5
-#define SOL_SOCKET		1
-#define SO_COOKIE		57
-#define SCM_RIGHTS		1
-#define SHUT_WR			1
-#define MSG_PEEK		0x2
-#define MSG_DONTWAIT		0x40
-#define MSG_NOSIGNAL		0x4000
-#define MSG_CMSG_CLOEXEC	0x40000000
 
 struct gate_mutex ticket_lock;
 static struct ticket *open_tickets;
@@ -95,15 +84,10 @@ static long pair_of_sockets(s32 pair[2])
 /* On Linux sending takes no number, so it works at the limit of open files. */
 static long pair_beyond_limit(s32 pair[2])
 {
-	struct rlimit64 lim, wide;
-	long ret;
+	struct rlimit64 lim = fds_raise(0);
+	long ret = pair_of_sockets(pair);
 
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
-	wide = lim;
-	wide.rlim_cur = lim.rlim_max;
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
-	ret = pair_of_sockets(pair);
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	fds_back(lim);
 	return ret;
 }
 

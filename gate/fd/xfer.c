@@ -20,11 +20,6 @@
 #define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
-#define MSG_PEEK	0x2
-#define MSG_TRUNC	0x20
-#define MSG_DONTWAIT	0x40
-#define MSG_MORE	0x8000
-#define SOL_SOCKET	1
 #define SPLICE_F_NONBLOCK	0x02
 #define SPLICE_F_MORE		0x04
 #define SPLICE_F_ALL		0x0f

@@ -112,7 +112,7 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	char path[40];
 	long fd, ret = 0;
 
-	gate_format(path, sizeof(path), "/proc/%d/ns/net", pid_in_node(pid) ? pid : 1);
+	gate_format(path, sizeof(path), "/proc/%d/ns/net", proc_find(pid) ? pid : 1);
 	fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)
 		return fd == -ENOENT ? -ESRCH : fd;

@@ -84,7 +84,7 @@ static u32 whose_pid(const struct part *p, char *who)
 	gate_format(path, sizeof(path), "/proc/%d", pid);
 	if (host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0))
 		return 0;
-	gate_format(who, WHO_BYTES, "/proc/%d", pid_in_node(pid) ? pid : 1);
+	gate_format(who, WHO_BYTES, "/proc/%d", proc_find(pid) ? pid : 1);
 	return 1;
 }
 
@@ -99,7 +99,7 @@ static bool whose_tid(const struct part *part, u32 own, char *who)
 		gate_format(who, WHO_BYTES, "/proc/thread-self");
 	else if (own == 2 && !is(&part[0], "thread-self"))
 		gate_format(who, WHO_BYTES, "/proc/self/task/%d", tid);
-	else if (pid_in_node(number(&part[0])))
+	else if (proc_find(number(&part[0])))
 		gate_format(who, WHO_BYTES, "/proc/%d/task/%d", number(&part[0]), tid);
 	return true;
 }

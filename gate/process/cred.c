@@ -240,16 +240,16 @@ long cred_follow_user_ns(void)
 {
 	char ours[32], theirs[32], path[40];
 	s32 self = host_syscall0(__NR_getpid);
+	struct ring3_proc *proc;
 	long fd, ret;
-	u32 i;
+	u32 i = 0;
 
 	if (user_ns_name(self, ours, sizeof(ours)) <= 0)
 		return image_call0(RING3_NR_NEWUSER);
-	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
-		s32 pid = READ_ONCE(gate.region->procs[i].pid);
+	while ((proc = proc_next(&i))) {
+		s32 pid = READ_ONCE(proc->pid);
 
-		if (pid <= 0 || pid == self || !READ_ONCE(gate.region->procs[i].state) ||
-		    user_ns_name(pid, theirs, sizeof(theirs)) <= 0 || strcmp(ours, theirs))
+		if (pid == self || user_ns_name(pid, theirs, sizeof(theirs)) <= 0 || strcmp(ours, theirs))
 			continue;
 		gate_format(path, sizeof(path), "/proc/%d/ns/user", pid);
 		fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);

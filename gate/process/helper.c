@@ -80,13 +80,6 @@ void helper_exit(void)
 	gate_exit(&r);
 }
 
-static void nap(void)
-{
-	struct timespec ts = { .tv_nsec = HELPER_NAP_NS };
-
-	host_syscall2(__NR_nanosleep, (long)&ts, 0);
-}
-
 /*
  * Waits until the helper, which has been told to end, is gone on the host. A tracer may keep it there
  * after it is gone on the node; its stack is left to it then.
@@ -102,10 +95,10 @@ void helper_gone(void)
 			gate_pages_free(helper_stack, HELPER_STACK);
 			break;
 		}
-		nap();
+		host_nap(HELPER_NAP_NS);
 	}
 	/* The number goes a little before the thread is off the host's lists. */
-	nap();
+	host_nap(HELPER_NAP_NS);
 	helper_proc = 0;
 }
 

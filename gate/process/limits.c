@@ -67,17 +67,7 @@ static struct ring3_proc *own_proc(void)
 
 static struct ring3_proc *proc_by_pid(s32 pid)
 {
-	u32 i;
-
-	if (!pid || pid == host_syscall0(__NR_getpid))
-		return own_proc();
-	for (i = 0; gate.region && i < READ_ONCE(gate.region->procs_used); i++) {
-		struct ring3_proc *proc = &gate.region->procs[i];
-
-		if (READ_ONCE(proc->pid) == pid && READ_ONCE(proc->state))
-			return proc;
-	}
-	return NULL;
+	return !pid || pid == host_syscall0(__NR_getpid) ? own_proc() : proc_find(pid);
 }
 
 /* ---- the CPU's time ---- */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * state.c - what the host's /proc says about processes and their descriptors
+ * state.c - other processes: those of the node, and what the host's /proc says about any, and about descriptors
  */
 #include "internal.h"
 
@@ -55,6 +55,28 @@ s32 pidfd_pid(int fd)
 			return line[5] == '-' ? 0 : (s32)gate_strtou(line + 5, 10, &end);
 	}
 	return 0;
+}
+
+struct ring3_proc *proc_next(u32 *i)
+{
+	struct ring3_proc *proc;
+
+	while (gate.region && *i < READ_ONCE(gate.region->procs_used)) {
+		proc = &gate.region->procs[(*i)++];
+		if (READ_ONCE(proc->pid) > 0 && READ_ONCE(proc->state))
+			return proc;
+	}
+	return NULL;
+}
+
+struct ring3_proc *proc_find(s32 pid)
+{
+	struct ring3_proc *proc;
+	u32 i = 0;
+
+	while ((proc = proc_next(&i)) && proc->pid != pid)
+		;
+	return proc;
 }
 
 /*

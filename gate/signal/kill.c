@@ -65,32 +65,16 @@ static void targets_add(struct targets *t, s32 pid)
 static void targets_find(struct targets *t, s32 pid)
 {
 	s32 group = pid == 0 ? host_syscall1(__NR_getpgid, 0) : pid < -1 ? -pid : 0;
-	u32 i;
+	struct ring3_proc *proc;
+	u32 i = 0;
 
-	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
-		struct ring3_proc *proc = &gate.region->procs[i];
+	while ((proc = proc_next(&i))) {
 		s32 it = READ_ONCE(proc->pid);
 
-		if (it <= 0 || !READ_ONCE(proc->state))
-			continue;
 		if (it == pid || pid == -1 ||
 		    (group && host_syscall1(__NR_getpgid, it) == group))
 			targets_add(t, it);
 	}
-}
-
-/* One process of the node, by its number on the host. */
-bool pid_in_node(s32 pid)
-{
-	u32 i;
-
-	if (pid <= 0 || !gate.region)
-		return false;
-	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++)
-		if (READ_ONCE(gate.region->procs[i].pid) == pid &&
-		    READ_ONCE(gate.region->procs[i].state))
-			return true;
-	return false;
 }
 
 static void targets_done(struct targets *t)
@@ -114,7 +98,6 @@ static void targets_wait(struct targets *t)
 /* Its first thread has stopped: then the host has told the others, and none of them gets to another instruction of its own. */
 static void target_stops(s32 pid)
 {
-	struct timespec nap = { .tv_nsec = KILL_STOP_NAP_NS };
 	char state;
 	int i;
 
@@ -122,7 +105,7 @@ static void target_stops(s32 pid)
 		state = process_state(pid);
 		if (!state || state == 'T' || state == 't' || state == 'Z')
 			break;
-		host_syscall2(__NR_nanosleep, (long)&nap, 0);
+		host_nap(KILL_STOP_NAP_NS);
 	}
 }
 
@@ -198,7 +181,6 @@ static void vcpu_sleep(struct ring3_vcpu *vcpu, u32 o)
 
 static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turns)
 {
-	struct __kernel_timespec poller = { .tv_nsec = KILL_POLLER_NS };
 	u32 waiters = 0, o;
 	int i;
 
@@ -208,7 +190,7 @@ static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turn
 			return true;
 		}
 		if (o & RING3_OWNER_POLLING) {
-			host_syscall2(__NR_nanosleep, (long)&poller, 0);
+			host_nap(KILL_POLLER_NS);
 			continue;
 		}
 		waiters = RING3_OWNER_WAITERS;
@@ -322,18 +304,14 @@ static long kill_pid(struct gate_regs *r, u64 sig, s32 pid)
 /* The process of a thread of the node; 0: none. */
 static s32 process_of(s32 tid)
 {
-	u32 i;
+	struct ring3_proc *proc;
+	u32 i = 0;
 
-	if (tid <= 0 || !gate.region)
+	if (tid <= 0)
 		return 0;
-	for (i = 0; i < READ_ONCE(gate.region->procs_used); i++) {
-		s32 pid = READ_ONCE(gate.region->procs[i].pid);
-
-		if (pid > 0 && READ_ONCE(gate.region->procs[i].state) &&
-		    !host_syscall3(__NR_tgkill, pid, tid, 0))
-			return pid;
-	}
-	return 0;
+	while ((proc = proc_next(&i)) && host_syscall3(__NR_tgkill, proc->pid, tid, 0))
+		;
+	return proc ? proc->pid : 0;
 }
 
 long do_kill(struct gate_regs *r)

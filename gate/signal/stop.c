@@ -46,13 +46,6 @@ u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody 
 static u64 stop_process;	/* ... and its process, as in struct gate_tcb */
 static u64 stop_tid_word;	/* what the host was to clear at its end before; 1: nothing is changed */
 
-static void nap(long ns)
-{
-	struct timespec ts = { .tv_nsec = ns };
-
-	host_syscall2(__NR_nanosleep, (long)&ts, 0);
-}
-
 /* Another thread of this process that is ending it, or 0. */
 static u32 stopped_by(const struct ring3_thread *t)
 {
@@ -185,7 +178,7 @@ static bool quiet(bool again)
 static void fence(void)
 {
 	if (host_syscall3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
-		nap(STOP_FENCE_NS);
+		host_nap(STOP_FENCE_NS);
 }
 
 /* gate_stopper is the host's to clear when this thread has left this memory. */
@@ -218,7 +211,7 @@ static bool stop_and_wait(void)
 		if (nobody == t->tid)
 			return true;		/* already done by us */
 		stop_park();
-		nap(100000);			/* a process that shares our memory: its turn */
+		host_nap(100000);			/* a process that shares our memory: its turn */
 		/* Killed before it came to clear_at_end(). */
 		if (host_syscall2(__NR_tkill, nobody, 0) == -ESRCH)
 			__atomic_compare_exchange_n(&gate_stopper, &nobody, 0, false, __ATOMIC_SEQ_CST,
@@ -233,7 +226,7 @@ static bool stop_and_wait(void)
 			marked = now;
 		if (now - start > STOP_LIMIT_NS)
 			return false;
-		nap(50000);
+		host_nap(50000);
 	}
 	return true;
 }

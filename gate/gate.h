@@ -73,6 +73,7 @@ u32 gate_class(u64 nr);
 /* ---- the tables (tables.c): the only way from a file to one above it ---- */
 
 typedef long (*gate_handler)(struct gate_regs *r);
+#include "handlers.h"	/* each handler of calls.tbl */
 extern const gate_handler gate_handlers[GATE_STRAIGHT_NR];	/* NULL: the host serves the call, as it comes */
 extern const u8 gate_classes[GATE_STRAIGHT_NR];
 
@@ -146,22 +147,10 @@ bool gate_call_goes_on(long ret);	/* it has been cut short for nothing: see ther
  */
 long gate_host(long nr, long a, long b, long c, long d, long e, long f);
 
-/* Calls that belong to the mechanism; the table dispatches to them. */
-long gate_clone(struct gate_regs *r);		/* clone clone3 fork vfork */
-long gate_execve(struct gate_regs *r);		/* execve execveat */
+/* The end of a thread; handlers are in handlers.h. */
 void gate_exit_task(struct gate_regs *r);
 long gate_exit(struct gate_regs *r);
 u64 gate_process(void);	/* a number for each process that has had this memory, the first 1 */
-long gate_exit_group(struct gate_regs *r);
-long gate_sigaction(struct gate_regs *r);	/* rt_sigaction */
-long gate_sigaltstack(struct gate_regs *r);
-long gate_sigprocmask(struct gate_regs *r);	/* rt_sigprocmask */
-long gate_sigsuspend(struct gate_regs *r);	/* rt_sigsuspend */
-long gate_sigreturn(struct gate_regs *r);	/* rt_sigreturn */
-long gate_restart_syscall(struct gate_regs *r);
-long gate_prctl(struct gate_regs *r);		/* prctl: refuses what would unarm us */
-long gate_seccomp(struct gate_regs *r);		/* seccomp */
-long gate_arch_prctl(struct gate_regs *r);	/* arch_prctl: refuses ARCH_SET_GS */
 
 /* ---- waits for a length of time (sleep.c) ---- */
 
@@ -173,7 +162,6 @@ struct gate_restart {
 	s32 clock;		/* of the host's, where that matters */
 };
 long gate_restart_later(const struct gate_restart *wait);	/* what the call has to return */
-long gate_nanosleep(struct gate_regs *r);	/* nanosleep clock_nanosleep */
 long gate_poll(struct gate_regs *r);		/* poll, of descriptors of the host */
 
 /* ---- threads (thread.c) ---- */
@@ -243,7 +231,11 @@ void fd_slot_idle(int slot);
 /* The node's process number *i, or the next one, with *i beyond it; NULL: that was the last. */
 struct ring3_proc *proc_next(u32 *i);
 struct ring3_proc *proc_find(s32 pid);	/* NULL: none of the node */
+/* The beginning of a file, with a 0 behind it; its length, or an error. */
 long read_proc(const char *path, char *text, size_t size);
+long read_and_close(long fd, char *text, size_t size);	/* fd is open, or the error */
+const char *proc_line(const char *text, const char *key);	/* what follows `key' at the beginning of a line; NULL: no line has it */
+bool process_peek(s32 pid, const void *at, void *to, size_t n);	/* its memory; false: not all of it */
 /* Where a link leads, with a 0 behind it; its length (size - 1: it may be cut), or an error. */
 long proc_link(const char *path, char *text, size_t size);
 long fd_link(int fd, char *text, size_t size);		/* that of a descriptor */
@@ -263,6 +255,7 @@ void gate_sigmask_end(long ret);
 /* The same where the host has the mask as an argument: only to say what that is (`user' may be 0). */
 void gate_hostmask_begin(u64 user);
 void gate_hostmask_end(long ret);
+long gate_host_masked(const struct gate_regs *r, u64 user);	/* a call of the host's between the two */
 
 /* ---- program (exe.c) ---- */
 

@@ -41,6 +41,8 @@ struct host_sigaction {
 
 struct gate_filter;		/* seccomp.c */
 u64 gate_clock_ns(s32 clock);	/* sleep.c: the host's */
+long gate_timer(s32 clock, s32 signo, u64 value);	/* a timer of the host's that sends this; its number, or an error */
+long gate_timer_set(s32 id, bool absolute, u64 ns, u64 again_ns);	/* ns 0: never */
 
 struct gate_sighand {
 	struct gate_mutex lock;

@@ -111,7 +111,6 @@ void helper_exit(void);		/* by the helper */
 void helper_gone(void);		/* by the only other thread: waits for that */
 void helper_forked(void);
 u32 helper_others(void);	/* gate_life.others */
-long do_exit(struct gate_regs *r);
 
 static inline void *user_ptr(u64 p)
 {
@@ -131,76 +130,29 @@ u64 fd_numbers(void);		/* gate_life: numbers, inherit, exec */
 void fd_inherit(u64 before);
 void fd_exec(bool begins);
 void fd_forked(void);
-long do_close(struct gate_regs *r);
-long do_close_range(struct gate_regs *r);
-long do_dup(struct gate_regs *r);
-long do_dup2(struct gate_regs *r);
-long do_dup3(struct gate_regs *r);
-long do_fcntl(struct gate_regs *r);
-long do_ioctl(struct gate_regs *r);
 
 /* ns.c */
 bool ns_refuses(u64 flags);	/* CLONE_NEW*: has said why */
-long do_unshare(struct gate_regs *r);
-long do_mount(struct gate_regs *r);
-long do_umount(struct gate_regs *r);
-
-/* mlock.c */
-long do_mlockall(struct gate_regs *r);
-long do_setns(struct gate_regs *r);
-long do_bpf(struct gate_regs *r);
 
 /* cred.c */
-long do_setid(struct gate_regs *r);
-long do_capset(struct gate_regs *r);
 long cred_follow_user_ns(void);	/* the host has moved this process to another */
-
-/* kill.c */
-long do_kill(struct gate_regs *r);
-long do_tkill(struct gate_regs *r);
-long do_tgkill(struct gate_regs *r);
-long do_pidfd_send_signal(struct gate_regs *r);
 
 /* owner.c: on node descriptors only */
 long owner_fcntl(struct gate_regs *r);
 long owner_ioctl(struct gate_regs *r);
-long do_setpgid(struct gate_regs *r);
-long do_setsid(struct gate_regs *r);
 
 /* map.c */
-long do_landlock_create_ruleset(struct gate_regs *r);
-long do_mmap(struct gate_regs *r);
-long do_munmap(struct gate_regs *r);
-long do_mremap(struct gate_regs *r);
 extern struct gate_mutex map_lock;
 u32 map_stamp(void);		/* gate_life.stamp */
 
-/* dirent.c */
-long do_getdents64(struct gate_regs *r);
-
 /* sock.c */
-long do_socket(struct gate_regs *r);
-long do_socketpair(struct gate_regs *r);
-long do_accept(struct gate_regs *r);
-long do_getsockopt(struct gate_regs *r);
 
 /* abstract.c */
-long do_bind(struct gate_regs *r);		/* bind, connect */
-long do_sendto(struct gate_regs *r);
-long do_getsockname(struct gate_regs *r);	/* getsockname, getpeername */
-long do_recvfrom(struct gate_regs *r);
 long abstract_accept(const struct gate_regs *r);
 bool abstract_named(const struct host_msghdr *msg);
 long abstract_sendmsg(s32 sock, struct host_msghdr *msg, u64 flags);
 long abstract_recvmsg(const struct gate_regs *r);
 void abstract_received(u64 user_msg, u32 room);
-
-/* pass.c */
-long do_sendmsg(struct gate_regs *r);
-long do_sendmmsg(struct gate_regs *r);
-long do_recvmsg(struct gate_regs *r);
-long do_recvmmsg(struct gate_regs *r);
-long do_pidfd_getfd(struct gate_regs *r);
 
 /* ticket.c: what stands for a node descriptor in a message of the host */
 struct ticket {
@@ -226,10 +178,6 @@ long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u
 long mixed_mask_begin(u64 user, u64 size, bool *masked);
 void mixed_mask_end(bool masked, long ret);
 
-/* poll.c, select.c */
-long do_poll(struct gate_regs *r);		/* poll, ppoll */
-long do_select(struct gate_regs *r);		/* select, pselect6 */
-
 /*
  * wait.c: deadlines. A wait is a number of ns on the node's monotonic clock,
  * so that it follows the node's time; forever is ~0.
@@ -252,9 +200,6 @@ enum ep_side {
 	EP_MIXED = 4,		/* set up for waiting on both */
 };
 
-long do_epoll_create(struct gate_regs *r);
-long do_epoll_ctl(struct gate_regs *r);
-long do_epoll_wait(struct gate_regs *r);
 bool ep_of_node(u32 fd);		/* an epoll all of whose members are the node's */
 bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
 void ep_shared(void);		/* another process is about to have ours */
@@ -287,11 +232,7 @@ void feed_slot_put(s32 slot);
 void feed_none(void);		/* at start: there is no feeder yet */
 extern struct gate_mutex feed_lock;
 
-/* limits.c */
-long do_rlimit(struct gate_regs *r);
-
 /* signalfd.c */
-long do_signalfd(struct gate_regs *r);
 bool is_signalfd(u32 fd);
 
 /* path.c */
@@ -309,9 +250,6 @@ long machine_opened(s32 dirfd, u64 user_path, u64 flags, long fd);
 void path_cwd_changed(void);
 
 /* trace.c */
-long do_wait4(struct gate_regs *r);
-long do_waitid(struct gate_regs *r);
-long do_ptrace(struct gate_regs *r);
 extern struct gate_mutex trace_lock;
 
 /* proc_fd.c */
@@ -320,26 +258,14 @@ bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
 /* proc_exe.c */
 long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret);
 bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret);	/* true: *ret is what it has returned */
-long do_proc_exe(struct gate_regs *r);
 const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);	/* gate_life.exe */
 
 /* path_call.c */
-long do_path(struct gate_regs *r);	/* a[0] is a path */
-long do_path_at(struct gate_regs *r);	/* a[0] is a descriptor, a[1] a path */
-long do_open(struct gate_regs *r);
-long do_openat(struct gate_regs *r);
-long do_openat2(struct gate_regs *r);
-long do_chdir(struct gate_regs *r);
-long do_fchdir(struct gate_regs *r);
 
 /* sim_call.c: calls in virtual time */
 long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the host's */
 
 /* xfer.c */
-long do_sendfile(struct gate_regs *r);
-long do_splice(struct gate_regs *r);
-long do_tee(struct gate_regs *r);
-long do_copy_file_range(struct gate_regs *r);
 void xfer_forked(void);
 
 #endif /* RING3_GATE_POLICY_H */

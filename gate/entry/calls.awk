@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# calls.awk - calls.tbl in C: gate_handlers[], gate_classes[], gate_straight[], and whether the numbers are Linux's
+# calls.awk - calls.tbl in C: gate_handlers[], gate_classes[], gate_straight[], and whether the numbers are Linux's;
+# with -v prototypes=1 the handlers alone, but for those of tables.c
 /^[0-9]/ {
 	name[$1] = $2
 	if ($4 != "direct")
@@ -8,8 +9,24 @@
 		straight[$1] = $5 == "fcntl" ? "_FCNTL" : ""
 	if ($7 != "-")
 		handler[$1] = $7
+	calls[$7] = calls[$7] " " $2
 }
 END {
+	if (prototypes) {
+		for (fn in calls)
+			if (fn ~ /^(do|gate)_/)
+				printf "long %s(struct gate_regs *r);\t/*%s */\n", fn, calls[fn]
+		exit
+	}
+	for (nr in handler) {
+		fn = handler[nr]
+		if (!(nr in straight) || straight[nr] != "" || fn == "by_fd")
+			continue
+		handler[nr] = fn "_by_fd"
+		if (!(fn in wrapped))
+			printf "static long %s_by_fd(struct gate_regs *r)\n{\n\treturn by_owner(r, %s);\n}\n\n", fn, fn
+		wrapped[fn] = 1
+	}
 	print "const gate_handler gate_handlers[GATE_STRAIGHT_NR] = {"
 	for (nr in handler)
 		printf "\t[%d] = %s,\t/* %s */\n", nr, handler[nr], name[nr]

@@ -9,12 +9,22 @@
 #include "internal.h"
 #include "policy.h"
 
-/* Most calls with a handler take a descriptor first, and differ only in whose it is. */
-static long by_fd(struct gate_regs *r)
+static long on_host(struct gate_regs *r)
+{
+	return gate_host_regs(r);
+}
+
+/* Most calls with a handler take a descriptor first. The node's goes there with nothing before or after; the host's to this handler. */
+static inline long by_owner(struct gate_regs *r, gate_handler host)
 {
 	if (fd_is_node(r->a[0]))
 		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : gate_host_regs(r);
+	return unlikely(reserved_fd(r->a[0])) ? -EBADF : host(r);
+}
+
+static long by_fd(struct gate_regs *r)
+{
+	return by_owner(r, on_host);
 }
 
 /* Rings would be served by the host's stack: refused until the node has its own. */

@@ -168,31 +168,23 @@ static long receive_name(const struct gate_regs *r, u32 at)
 /* bind(), connect() */
 long do_bind(struct gate_regs *r)
 {
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_name(r, 1);
+	return send_name(r, 1);
 }
 
 long do_sendto(struct gate_regs *r)
 {
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_name(r, 4);
+	return send_name(r, 4);
 }
 
 /* getsockname(), getpeername() */
 long do_getsockname(struct gate_regs *r)
 {
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : receive_name(r, 1);
+	return receive_name(r, 1);
 }
 
 long do_recvfrom(struct gate_regs *r)
 {
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : receive_name(r, 4);
+	return receive_name(r, 4);
 }
 
 long abstract_accept(const struct gate_regs *r)

@@ -187,9 +187,7 @@ static long send_one(s32 sock, u64 user_msg, u64 flags)
 
 long do_sendmsg(struct gate_regs *r)
 {
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	return unlikely(reserved_fd(r->a[0])) ? -EBADF : send_one(r->a[0], r->a[1], r->a[2]);
+	return send_one(r->a[0], r->a[1], r->a[2]);
 }
 
 long do_sendmmsg(struct gate_regs *r)
@@ -199,10 +197,6 @@ long do_sendmmsg(struct gate_regs *r)
 	bool ours = false;
 	long ret = 0;
 
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	if (unlikely(reserved_fd(r->a[0])))
-		return -EBADF;
 	for (i = 0; i < n && !ours; i++) {
 		ours = !gate_copy_in(&msg, user_ptr(r->a[1] + i * MMSG_BYTES), sizeof(msg)) &&
 		       (count_node_fds(&msg) || abstract_named(&msg));
@@ -270,10 +264,6 @@ long do_recvmsg(struct gate_regs *r)
 {
 	long ret;
 
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	if (unlikely(reserved_fd(r->a[0])))
-		return -EBADF;
 	ret = abstract_recvmsg(r);
 	if (ret >= 0)
 		look_through(r->a[1], r->a[2]);
@@ -300,10 +290,6 @@ long do_recvmmsg(struct gate_regs *r)
 	long i, ret;
 	u32 room;
 
-	if (fd_is_node(r->a[0]))
-		return image_pass(r);
-	if (unlikely(reserved_fd(r->a[0])))
-		return -EBADF;
 	room = least_room(r->a[1], r->a[2]);
 	ret = gate_host_regs(r);
 	for (i = 0; i < ret; i++) {

@@ -69,10 +69,6 @@ long do_getdents64(struct gate_regs *r)
 	u32 fd = r->a[0];
 	long n, left;
 
-	if (fd_is_node(fd))
-		return image_pass(r);
-	if (unlikely(reserved_fd(fd)))
-		return -EBADF;
 	for (;;) {
 		n = gate_host_regs(r);
 		if (n <= 0 || likely(!on_proc(fd)))

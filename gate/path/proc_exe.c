@@ -88,12 +88,9 @@ static s32 process_of(s32 dirfd, const char *path)
 static u64 program_open_in(s32 pid, char *exe)
 {
 	u32 base;
-	struct iovec here = { .iov_base = &base, .iov_len = sizeof(base) };
-	struct iovec there = { .iov_base = &gate_fd_base, .iov_len = sizeof(base) };
 	long n;
 
-	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
-	    sizeof(base))
+	if (!process_peek(pid, &gate_fd_base, &base, sizeof(base)))
 		return 0;
 	n = fd_link_of(pid, base + GATE_FD_PROGRAM, exe, sizeof(gate_exe));
 	return n > 0 ? n : 0;
@@ -102,12 +99,9 @@ static u64 program_open_in(s32 pid, char *exe)
 /* The program of a process that runs our gate, of PROC_EXE_BYTES; its length or 0. */
 static u64 program_of(s32 pid, char *exe)
 {
-	struct iovec here = { .iov_base = exe, .iov_len = sizeof(gate_exe) };
-	struct iovec there = { .iov_base = gate_exe, .iov_len = sizeof(gate_exe) };
 	u64 len;
 
-	if (host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) !=
-	    sizeof(gate_exe))
+	if (!process_peek(pid, gate_exe, exe, sizeof(gate_exe)))
 		return 0;
 	if (!exe[0])
 		return program_open_in(pid, exe);

@@ -10,24 +10,14 @@
 #include "internal.h"
 
 #define SIG_KILL	9
-#define NSEC_PER_MSEC	1000000L
+#define NSEC_PER_MSEC	1000000UL
 
 /* False: the host has no timer to spare. */
 static bool kill_in(u64 ms)
 {
-	struct {			/* struct sigevent */
-		void *value;
-		s32 signo, notify, pad[12];
-	} event = { .signo = SIG_KILL, .notify = 0 /* SIGEV_SIGNAL */ };
-	struct {			/* struct itimerspec */
-		struct timespec interval, value;
-	} when = { .value = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * NSEC_PER_MSEC } };
-	s32 timer;
+	long timer = gate_timer(CLOCK_MONOTONIC, SIG_KILL, 0);
 
-	if (!ms)
-		when.value.tv_nsec = 1;		/* zero would disarm it */
-	return !host_syscall3(__NR_timer_create, CLOCK_MONOTONIC, (long)&event, (long)&timer) &&
-	       !host_syscall4(__NR_timer_settime, timer, 0, (long)&when, 0);
+	return timer >= 0 && !gate_timer_set(timer, false, ms ? ms * NSEC_PER_MSEC : 1, 0);
 }
 
 /* A call has failed with EIO, or a signal has come: is it that? */

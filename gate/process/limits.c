@@ -36,7 +36,6 @@
 #define MARK_LIMITS	0x72696e67330075ULL	/* of another process: look at the limits again */
 #define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
 #define NS		1000000000ULL
-#define HOST_TIMER_ABSTIME	1
 #define SI_TIMER_CODE	(-2)
 #define CPU_TIMER_WANTED	(~0u)
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
@@ -44,18 +43,6 @@
 #define GATE_DATA_BYTES	(16ULL << 20)		/* of that what RLIMIT_DATA counts, with some 50 threads */
 #define LIMIT_TRIES		16		/* other processes that change a limit at the same time, one after another */
 #define DATA_RAISED	(1U << 31)		/* in AS_PAGES: the host's RLIMIT_DATA is above the program's */
-
-/* In the order of struct sigevent. */
-struct host_sigevent {
-	u64 value;
-	s32 signo;
-	s32 notify;
-	u8 rest[48];
-};
-
-struct host_itimerspec {
-	struct timespec interval, value;
-};
 
 /* Held while the host's limit and AS_PAGES change together. Innermost: limits_grow() is called with other locks held. */
 struct gate_mutex gate_limits_lock;
@@ -72,16 +59,6 @@ static struct ring3_proc *proc_by_pid(s32 pid)
 
 /* ---- the CPU's time ---- */
 
-static u64 ns_of(const struct timespec *ts)
-{
-	return ts->tv_sec * NS + ts->tv_nsec;
-}
-
-static struct timespec ts_of(u64 ns)
-{
-	return (struct timespec){ .tv_sec = ns / NS, .tv_nsec = ns % NS };
-}
-
 /* An eighth of a second before the first one, a second before what is longer: others of many threads run meanwhile. */
 static u64 cpu_end(u64 seconds)
 {
@@ -92,19 +69,14 @@ static u64 cpu_end(u64 seconds)
 
 static bool cpu_is_used_up(u64 seconds)
 {
-	struct timespec now;
-
-	return !host_syscall2(__NR_clock_gettime, CPU_CLOCK, (long)&now) && ns_of(&now) >= cpu_end(seconds);
+	return gate_clock_ns(CPU_CLOCK) >= cpu_end(seconds);
 }
 
 /* This process's timer, after its limit has changed, or in a process or program that has none yet. */
 static void cpu_watch(void)
 {
-	struct host_sigevent event = { .value = MARK_OVER, .signo = DEATH_SIGNAL, .notify = 0 /* SIGEV_SIGNAL */ };
-	struct host_itimerspec when = { .interval = ts_of(CPU_AGAIN_NS) };
 	u32 *timer = &own_proc()->cpu_timer;
 	struct rlimit64 lim;
-	s32 id;
 
 	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_CPU, 0, (long)&lim))
 		return;
@@ -117,16 +89,15 @@ static void cpu_watch(void)
 	if (*timer == CPU_TIMER_WANTED)
 		*timer = 0;
 	if (!*timer) {
-		long ret = host_syscall3(__NR_timer_create, CPU_CLOCK, (long)&event, (long)&id);
+		long id = gate_timer(CPU_CLOCK, DEATH_SIGNAL, MARK_OVER);
 
-		if (ret) {
-			gate_log("no timer for the limit of CPU time (error %ld)", -ret);
+		if (id < 0) {
+			gate_log("no timer for the limit of CPU time (error %ld)", -id);
 			return;
 		}
 		*timer = id + 1;
 	}
-	when.value = ts_of(cpu_end(lim.rlim_max) ?: 1);
-	host_syscall4(__NR_timer_settime, *timer - 1, HOST_TIMER_ABSTIME, (long)&when, 0);
+	gate_timer_set(*timer - 1, true, cpu_end(lim.rlim_max) ?: 1, CPU_AGAIN_NS);
 }
 
 /* ---- the end ---- */

@@ -4,11 +4,16 @@
  */
 #include "internal.h"
 
-/* The beginning of a file of /proc, with a 0 behind it; its length, or an error. */
 long read_proc(const char *path, char *text, size_t size)
 {
-	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0), n;
+	return read_and_close(host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0), text, size);
+}
 
+long read_and_close(long fd, char *text, size_t size)
+{
+	long n;
+
+	text[0] = 0;
 	if (fd < 0)
 		return fd;
 	n = host_syscall3(__NR_read, fd, (long)text, size - 1);
@@ -41,20 +46,36 @@ long fd_link_of(s32 pid, u32 fd, char *text, size_t size)
 	return proc_link(path, text, size);
 }
 
+const char *proc_line(const char *text, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (; text; text = strchr(text, '\n')) {
+		text += *text == '\n';
+		if (!strncmp(text, key, n))
+			return text + n;
+	}
+	return NULL;
+}
+
 s32 pidfd_pid(int fd)
 {
-	char path[40], text[512], *line;
-	const char *end;
+	char path[40], text[512];
+	const char *pid, *end;
 
 	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	if (read_proc(path, text, sizeof(text)) < 0)
 		return 0;
-	for (line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (!strncmp(line, "Pid:\t", 5))
-			return line[5] == '-' ? 0 : (s32)gate_strtou(line + 5, 10, &end);
-	}
-	return 0;
+	pid = proc_line(text, "Pid:\t");
+	return pid && *pid != '-' ? (s32)gate_strtou(pid, 10, &end) : 0;
+}
+
+bool process_peek(s32 pid, const void *at, void *to, size_t n)
+{
+	struct iovec here = { .iov_base = to, .iov_len = n };
+	struct iovec there = { .iov_base = (void *)at, .iov_len = n };
+
+	return host_syscall6(__NR_process_vm_readv, pid, (long)&here, 1, (long)&there, 1, 0) == (long)n;
 }
 
 struct ring3_proc *proc_next(u32 *i)

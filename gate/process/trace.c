@@ -133,22 +133,13 @@ static void exec_ends(struct tracee *t, s32 *status, struct trace_regs *regs)
 /* The hexadecimal number behind `name` in /proc/TID/status; ~0: none. */
 static u64 status_word(s32 tid, const char *name)
 {
-	char path[32], text[2048], *line, *next;
-	u64 n = strlen(name);
-	const char *end;
-	long fd, len;
+	char path[32], text[2048];
+	const char *word, *end;
 
 	gate_format(path, sizeof(path), "/proc/%d/status", tid);
-	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return ~0UL;
-	len = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, fd);
-	text[len > 0 ? len : 0] = 0;
-	for (line = text; (next = strchr(line, '\n')); line = next + 1)
-		if (!strncmp(line, name, n))
-			return gate_strtou(line + n, 16, &end);
-	return ~0UL;
+	read_proc(path, text, sizeof(text));
+	word = proc_line(text, name);
+	return word ? gate_strtou(word, 16, &end) : ~0UL;
 }
 
 /*

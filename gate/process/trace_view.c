@@ -8,15 +8,6 @@
 #include "policy.h"
 #include "process/trace.h"
 
-static bool peek(s32 tid, const void *at, void *to, size_t n)
-{
-	struct iovec here = { .iov_base = to, .iov_len = n };
-	struct iovec there = { .iov_base = (void *)at, .iov_len = n };
-
-	return host_syscall6(__NR_process_vm_readv, tid, (long)&here, 1, (long)&there, 1, 0) ==
-	       (long)n;
-}
-
 static void show(struct trace_regs *regs, const struct gate_regs *call, u64 ip, u64 sp)
 {
 	regs->rip = regs->rcx = ip;
@@ -37,7 +28,7 @@ static bool view_trapped(s32 tid, const struct ucontext *uctx, struct trace_regs
 	struct sigcontext sc;
 	struct gate_regs call;
 
-	if (!peek(tid, &uctx->uc_mcontext, &sc, sizeof(sc)))
+	if (!process_peek(tid, &uctx->uc_mcontext, &sc, sizeof(sc)))
 		return false;
 	call = (struct gate_regs){
 		.nr = sc.rax,
@@ -65,9 +56,9 @@ static bool view_stub(s32 tid, const struct ring3_thread *t, const struct gate_t
 	if (!t->inside && ((u64)tcb->stack_top < regs->rsp ||
 			   (u64)tcb->stack_top - regs->rsp > GATE_STACK_BYTES))
 		return false;
-	if (!peek(tid, tcb->stack_top - REGS_BYTES, &call, REGS_BYTES) ||
+	if (!process_peek(tid, tcb->stack_top - REGS_BYTES, &call, REGS_BYTES) ||
 	    call.stub < (u64)patch_stubs || call.stub >= (u64)patch_stubs_end ||
-	    !peek(tid, patch_stub_return_word(call.stub, &add), &back, sizeof(back)))
+	    !process_peek(tid, patch_stub_return_word(call.stub, &add), &back, sizeof(back)))
 		return false;
 	show(regs, &call, back + add, t->gate[WORD_SP]);
 	return true;
@@ -81,7 +72,7 @@ static bool view_direct(s32 tid, const struct gate_tcb *tcb, struct trace_regs *
 
 	if (regs->rip < (u64)patch_stubs || regs->rip >= (u64)patch_stubs_end ||
 	    (u64)tcb->stack_top - regs->rsp <= GATE_STACK_BYTES ||
-	    !peek(tid, patch_stub_return_word(regs->rip, &add), &back, sizeof(back)))
+	    !process_peek(tid, patch_stub_return_word(regs->rip, &add), &back, sizeof(back)))
 		return false;
 	regs->rip = regs->rcx = back + add;
 	return true;
@@ -93,9 +84,9 @@ bool trace_view(s32 tid, struct trace_regs *regs)
 	struct gate_tcb tcb;
 
 	if (!in_ring3(regs->rip) || !in_ring3(regs->gs_base) ||
-	    !peek(tid, (void *)regs->gs_base, &thread, sizeof(thread)) ||
+	    !process_peek(tid, (void *)regs->gs_base, &thread, sizeof(thread)) ||
 	    thread.self != regs->gs_base ||
-	    !peek(tid, (void *)thread.gate[WORD_TCB], &tcb, sizeof(tcb)))
+	    !process_peek(tid, (void *)thread.gate[WORD_TCB], &tcb, sizeof(tcb)))
 		return false;
 	if (tcb.uctx)
 		return view_trapped(tid, tcb.uctx, regs);

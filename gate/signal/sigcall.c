@@ -214,6 +214,16 @@ void gate_hostmask_end(long ret)
 		tcb->temp_noted = 0;
 }
 
+long gate_host_masked(const struct gate_regs *r, u64 user)
+{
+	long ret;
+
+	gate_hostmask_begin(user);
+	ret = gate_host_regs(r);
+	gate_hostmask_end(ret);
+	return ret;
+}
+
 long gate_sigsuspend(struct gate_regs *r)
 {
 	u64 set;

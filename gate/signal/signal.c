@@ -112,6 +112,18 @@ static void hide_eintr(struct sigcontext *sc)
 		patch_hide_eintr(sc);
 }
 
+/* At once, or as soon as the thread is out of here. */
+static void arrive(const siginfo_t *info, struct ucontext *uc)
+{
+	patch_leave(uc);
+	if (in_gate(uc->uc_mcontext.rip)) {
+		leave_windows(uc);
+		signal_note(info, uc);
+	} else {
+		signal_deliver_one(uc, info);
+	}
+}
+
 static void handle(const siginfo_t *info, struct ucontext *uc)
 {
 	struct gate_sighand *sh = gate_tcb()->sighand;
@@ -141,13 +153,7 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 		sigstop_pass_on();
 		return;
 	}
-	patch_leave(uc);
-	if (in_gate(uc->uc_mcontext.rip)) {
-		leave_windows(uc);
-		signal_note(info, uc);
-	} else {
-		signal_deliver_one(uc, info);
-	}
+	arrive(info, uc);
 }
 
 bool signal_late(struct ucontext *uc)
@@ -229,18 +235,12 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	sud_call(uc);
 }
 
-/* The program dies as by SIGKILL: at once, or as soon as it is out of here. */
+/* The program dies as by SIGKILL. */
 static void killed(struct ucontext *uc)
 {
 	const siginfo_t info = { .si_signo = SIGKILL };
 
-	patch_leave(uc);
-	if (in_gate(uc->uc_mcontext.rip)) {
-		leave_windows(uc);
-		signal_note(&info, uc);
-	} else {
-		signal_deliver_one(uc, &info);
-	}
+	arrive(&info, uc);
 }
 
 /* A signal that the host never blocks, from a process or thread. */

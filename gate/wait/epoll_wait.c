@@ -248,7 +248,7 @@ static long ep_deadline(struct gate_regs *r, u64 *deadline)
 long do_epoll_wait(struct gate_regs *r)
 {
 	u32 epfd = r->a[0];
-	bool masked = false, by_host = false;
+	bool masked = false, takes_mask = r->nr != __NR_epoll_wait;
 	u64 deadline, set;
 	struct ep *ep;
 	u32 sides;
@@ -262,7 +262,7 @@ long do_epoll_wait(struct gate_regs *r)
 		sides = 0;
 
 	/* The host applies the mask itself when it does the waiting. */
-	if (r->nr != __NR_epoll_wait && r->a[4] && (sides || !ep)) {
+	if (takes_mask && r->a[4] && (sides || !ep)) {
 		if (r->a[5] != sizeof(set))
 			return -EINVAL;
 		if (gate_copy_in(&set, user_ptr(r->a[4]), sizeof(set)))
@@ -275,14 +275,13 @@ long do_epoll_wait(struct gate_regs *r)
 		if (masked) {
 			plain.a[4] = 0;
 			gate_sigmask_begin(set);
-		} else if (r->nr != __NR_epoll_wait && unlikely(r->a[4])) {
+		} else if (takes_mask) {
 			gate_hostmask_begin(r->a[4]);
-			by_host = true;
 		}
 		ret = ep ? ep_wait_one_side(ep, &plain) : image_pass(&plain);
 		if (masked)
 			gate_sigmask_end(ret);
-		else if (by_host)
+		else if (takes_mask)
 			gate_hostmask_end(ret);
 		if (ret != -EAGAIN)
 			return ret;

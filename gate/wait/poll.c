@@ -39,16 +39,7 @@ static long mask_end(bool masked, long ret)
 
 static long poll_on_host(struct gate_regs *r)
 {
-	long ret;
-
-	if (r->nr == __NR_poll)
-		return gate_poll(r);
-	if (!r->a[3])
-		return gate_host_regs(r);
-	gate_hostmask_begin(r->a[3]);
-	ret = gate_host_regs(r);
-	gate_hostmask_end(ret);
-	return ret;
+	return r->nr == __NR_poll ? gate_poll(r) : gate_host_masked(r, r->a[3]);
 }
 
 /* Goes on with poll_mixed(). */

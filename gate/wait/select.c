@@ -42,24 +42,12 @@ static long get_bits(struct gate_regs *r, u64 *bits, u32 words, u32 limit)
 /* How many descriptors the host's table of ours has room for; many, if it does not tell. */
 static u32 table_size(void)
 {
-	static const char key[] = "FDSize:\t";
-	char text[1024], *line;
-	const char *end;
-	u32 size = 16 * RING3_FDS_MAX;
-	long fd, n;
+	const char *size, *end;
+	char text[1024];
 
-	fd = own_open(OWN_STATUS);
-	if (fd < 0)
-		return size;
-	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, fd);
-	text[n > 0 ? n : 0] = 0;
-	for (line = text; line; line = strchr(line, '\n')) {
-		line += *line == '\n';
-		if (!strncmp(line, key, sizeof(key) - 1))
-			return gate_strtou(line + sizeof(key) - 1, 10, &end);
-	}
-	return size;
+	read_and_close(own_open(OWN_STATUS), text, sizeof(text));
+	size = proc_line(text, "FDSize:\t");
+	return size ? gate_strtou(size, 10, &end) : 16 * RING3_FDS_MAX;
 }
 
 /* Of these 64 numbers the highest that is open, or 0. */
@@ -284,14 +272,10 @@ static long select_timed(struct gate_regs *r, struct select_set *s)
 static long select_on_host(struct gate_regs *r)
 {
 	struct gate_sigset_arg sig;
-	long ret;
 
 	if (r->nr != __NR_pselect6 || !r->a[5] || gate_copy_in(&sig, user_ptr(r->a[5]), sizeof(sig)))
 		return gate_host_regs(r);
-	gate_hostmask_begin(sig.set);
-	ret = gate_host_regs(r);
-	gate_hostmask_end(ret);
-	return ret;
+	return gate_host_masked(r, sig.set);
 }
 
 static long select_in_node(struct gate_regs *r)

@@ -22,6 +22,28 @@ u64 gate_clock_ns(s32 clock)
 	return ts.tv_sec * NSEC + ts.tv_nsec;
 }
 
+long gate_timer(s32 clock, s32 signo, u64 value)
+{
+	struct {			/* struct sigevent */
+		u64 value;
+		s32 signo, notify, rest[12];
+	} event = { .value = value, .signo = signo, .notify = 0 /* SIGEV_SIGNAL */ };
+	s32 id;
+	long ret = host_syscall3(__NR_timer_create, clock, (long)&event, (long)&id);
+
+	return ret ? ret : id;
+}
+
+long gate_timer_set(s32 id, bool absolute, u64 ns, u64 again_ns)
+{
+	struct __kernel_itimerspec when = {
+		.it_interval = { .tv_sec = again_ns / NSEC, .tv_nsec = again_ns % NSEC },
+		.it_value = { .tv_sec = ns / NSEC, .tv_nsec = ns % NSEC },
+	};
+
+	return host_syscall4(__NR_timer_settime, id, absolute ? TIMER_ABSTIME : 0, (long)&when, 0);
+}
+
 static bool cut_short(long ret)
 {
 	return ret == -EINTR || ret == -ERESTARTNOINTR;

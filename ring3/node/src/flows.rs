@@ -26,6 +26,9 @@ use crate::calls::SockAddr;
 use crate::drivers::Driver;
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
+use crate::nfnetlink::{
+    attribute, attributes, message, Head, BIND, CFG_CMD, COPY_BYTES, COPY_PACKET, HEADER, LOG,
+};
 use crate::pcap::word;
 
 /// Of nfnetlink_log: high, so that a policy's own `log group` does not meet it.
@@ -41,24 +44,14 @@ const TURN: u32 = 1;
 const SOCKET_BYTES: i32 = 4 << 20;
 /// A batch of messages is shorter (NFULNL_NLBUFSIZ_DEFAULT is a page).
 const BATCH_MAX: usize = 64 << 10;
-/// An IPv4 header with all options, and the ports.
-const COPY_BYTES: u32 = 80;
-
-/// <linux/netfilter/nfnetlink_log.h>, <linux/netfilter/nfnetlink.h>
-const SUBSYSTEM: u16 = 4 << 8; // NFNL_SUBSYS_ULOG
-const PACKET: u16 = SUBSYSTEM;
-const CONFIG: u16 = SUBSYSTEM | 1;
-const HEADER: usize = 16;
-const GENERIC: usize = 4;
-const CFG_CMD: u16 = 1;
+/// <linux/netfilter/nfnetlink_log.h>
+const PACKET: u16 = LOG;
+const CONFIG: u16 = LOG | 1;
 const CFG_MODE: u16 = 2;
 const CFG_TIMEOUT: u16 = 4;
-const BIND: u8 = 1;
-const COPY_PACKET: u8 = 2;
 const INDEV: u16 = 4;
 const PAYLOAD: u16 = 9;
 const PREFIX: u16 = 10;
-const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 /// What a message's prefix says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,13 +243,12 @@ fn open(thread: &mut Thread) -> Result<i32, Errno> {
     let socket = thread.socket(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_NETFILTER)?;
     thread.set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BYTES)?;
     let mode = [&COPY_BYTES.to_be_bytes()[..], &[COPY_PACKET, 0]].concat();
-    let message = [
+    let parts = [
         attribute(CFG_CMD, &[BIND]),
         attribute(CFG_MODE, &mode),
         attribute(CFG_TIMEOUT, &TURN.to_be_bytes()),
-    ]
-    .concat();
-    thread.send_to(socket, &config(&message), &SockAddr::netlink())?;
+    ];
+    thread.send_to(socket, &config(CONFIG, &parts), &SockAddr::netlink())?;
     let mut answer = [0; 64];
     let len = thread.recv(socket, &mut answer, 0)?;
     // struct nlmsgerr: the error first.
@@ -267,26 +259,15 @@ fn open(thread: &mut Thread) -> Result<i32, Errno> {
     }
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let len = 4 + value.len();
-    let mut bytes = [(len as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
-    bytes.extend(value);
-    bytes.resize(len.next_multiple_of(4), 0);
-    bytes
-}
-
-/// struct nlmsghdr, struct nfgenmsg of our group, `body`.
-fn config(body: &[u8]) -> Vec<u8> {
-    let len = (HEADER + GENERIC + body.len()) as u32;
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_ACK) as u16;
-    let mut bytes = len.to_ne_bytes().to_vec();
-    bytes.extend(CONFIG.to_ne_bytes());
-    bytes.extend(flags.to_ne_bytes());
-    bytes.extend([0; 8]);
-    bytes.extend([0, 0]);
-    bytes.extend(GROUP.to_be_bytes());
-    bytes.extend(body);
-    bytes
+/// About our group.
+fn config(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
+    let head = Head {
+        kind,
+        flags: libc::NLM_F_ACK as u16,
+        resource: GROUP,
+        ..Head::default()
+    };
+    message(head, parts)
 }
 
 /// The messages of a batch.
@@ -305,17 +286,13 @@ fn parse(message: &[u8], names: &[(u32, String)]) -> Option<(Word, Flow)> {
         return None;
     }
     let (mut said, mut by, mut packet) = (None, None, None);
-    let mut rest = message.get(HEADER + GENERIC..)?;
-    while let [a, b, c, d, ..] = *rest {
-        let len = usize::from(u16::from_ne_bytes([a, b]));
-        let Some(value) = rest.get(4..len) else { break };
-        match u16::from_ne_bytes([c, d]) & ATTRIBUTE_TYPE {
+    for (kind, value) in attributes(message) {
+        match kind {
             PREFIX => said = Word::of(value),
             INDEV => by = value.first_chunk().copied().map(u32::from_be_bytes),
             PAYLOAD => packet = Some(value),
             _ => {}
         }
-        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
     let name = names.iter().find(|(index, _)| Some(*index) == by);
     let by = name.map_or_else(String::new, |(_, name)| name.clone());
@@ -380,27 +357,25 @@ mod tests {
         packet
     }
 
-    fn message(prefix: &str, packet: &[u8]) -> Vec<u8> {
+    fn logged(prefix: &str, packet: &[u8]) -> Vec<u8> {
         let parts = [
             attribute(PREFIX, &[prefix.as_bytes(), &[0]].concat()),
             attribute(INDEV, &7u32.to_be_bytes()),
             attribute(PAYLOAD, packet),
         ];
-        let mut bytes = config(&parts.concat());
-        bytes[4..6].copy_from_slice(&PACKET.to_ne_bytes());
-        bytes
+        config(PACKET, &parts)
     }
 
     #[test]
     fn a_try_without_a_pass_was_refused() {
         let batch = [
-            message("ring3 try", &udp(1)),
-            message("ring3 pass", &udp(1)),
-            message("ring3 try", &udp(2)),
-            message("ring3 try", &udp(3)),
-            message("ring3 peer", &udp(3)),
-            message("of the policy's own", &udp(4)),
-            message("ring3 try", &udp(5)),
+            logged("ring3 try", &udp(1)),
+            logged("ring3 pass", &udp(1)),
+            logged("ring3 try", &udp(2)),
+            logged("ring3 try", &udp(3)),
+            logged("ring3 peer", &udp(3)),
+            logged("of the policy's own", &udp(4)),
+            logged("ring3 try", &udp(5)),
         ]
         .concat();
         let mut book = Book {
@@ -438,7 +413,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_short_is_no_flow() {
-        let whole = message("ring3 try", &udp(1));
+        let whole = logged("ring3 try", &udp(1));
         for len in 0..whole.len() {
             let _ = parse(&whole[..len], &[]);
             let _ = messages(&whole[..len]).count();

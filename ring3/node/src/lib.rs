@@ -53,6 +53,7 @@ mod join;
 pub mod joined;
 mod load;
 pub mod netlink;
+pub mod nfnetlink;
 mod nft;
 mod node;
 pub mod outside;

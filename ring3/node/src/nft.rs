@@ -29,6 +29,7 @@
 use crate::calls::SockAddr;
 use crate::error::Errno;
 use crate::image::Thread;
+use crate::nfnetlink::{self, attribute, Head, HEADER, TABLES};
 
 type Result<T> = std::result::Result<T, Errno>;
 
@@ -45,23 +46,20 @@ const TABLE: &str = "gateway";
 const HOLD: &str = "hold";
 const PREROUTING: &str = "prerouting";
 
-const SUBSYSTEM: u16 = 10; // NFNL_SUBSYS_NFTABLES
 const BATCH_BEGIN: u16 = 16;
 const BATCH_END: u16 = 17;
-const NEWTABLE: u16 = SUBSYSTEM << 8;
-const NEWCHAIN: u16 = SUBSYSTEM << 8 | 3;
-const NEWRULE: u16 = SUBSYSTEM << 8 | 6;
+const NEWTABLE: u16 = TABLES;
+const NEWCHAIN: u16 = TABLES | 3;
+const NEWRULE: u16 = TABLES | 6;
 const NFPROTO_INET: u8 = 1;
 const HOOK_PREROUTING: u32 = 0;
 /// NF_IP_PRI_MANGLE
 const MANGLE: i32 = -150;
 
-const REQUEST: u16 = libc::NLM_F_REQUEST as u16;
 const ACK: u16 = libc::NLM_F_ACK as u16;
 const CREATE: u16 = libc::NLM_F_CREATE as u16;
 const APPEND: u16 = libc::NLM_F_APPEND as u16;
 const NESTED: u16 = libc::NLA_F_NESTED as u16;
-const HEADER: usize = 16;
 const ERROR: u16 = libc::NLMSG_ERROR as u16;
 /// The first register of 16 bytes.
 const REG_1: u32 = 1;
@@ -84,17 +82,6 @@ const HOST_UNREACHABLE: u8 = 2;
 const PROHIBITED: u8 = 3;
 /// NFT_QUEUE_FLAG_BYPASS: without a relay the packet goes on.
 const BYPASS: u16 = 1;
-
-/// An attribute with its padding.
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let len = 4 + value.len();
-    let mut bytes = Vec::with_capacity(len.next_multiple_of(4));
-    bytes.extend((len as u16).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend(value);
-    bytes.resize(len.next_multiple_of(4), 0);
-    bytes
-}
 
 fn nested(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
     attribute(kind | NESTED, &parts.concat())
@@ -119,23 +106,18 @@ fn data(kind: u16, value: &[u8]) -> Vec<u8> {
 }
 
 fn message(kind: u16, flags: u16, family: u8, sequence: u32, parts: &[Vec<u8>]) -> Vec<u8> {
-    let body = parts.concat();
-    // nfgenmsg: family, version, resource
     let resource = match kind {
-        BATCH_BEGIN | BATCH_END => SUBSYSTEM.to_be_bytes(),
-        _ => [0, 0],
+        BATCH_BEGIN | BATCH_END => TABLES >> 8,
+        _ => 0,
     };
-    let len = HEADER + 4 + body.len();
-    let mut bytes = Vec::with_capacity(len);
-    bytes.extend((len as u32).to_ne_bytes());
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend((REQUEST | flags).to_ne_bytes());
-    bytes.extend(sequence.to_ne_bytes());
-    bytes.extend([0; 4]);
-    bytes.extend([family, 0]);
-    bytes.extend(resource);
-    bytes.extend(body);
-    bytes
+    let head = Head {
+        kind,
+        flags,
+        sequence,
+        family,
+        resource,
+    };
+    nfnetlink::message(head, parts)
 }
 
 fn chain(sequence: u32, name: &str, priority: i32) -> Vec<u8> {

@@ -17,19 +17,18 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use ring3_node::inside::Mark;
+use ring3_node::nfnetlink::{
+    self, attribute, attributes, Head, BIND, CFG_CMD, COPY_BYTES, COPY_PACKET, HEADER, QUEUE,
+};
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 
 use crate::tuning::HELD_MAX;
 
-const SUBSYSTEM: u16 = 3; // NFNL_SUBSYS_QUEUE
-const PACKET: u16 = SUBSYSTEM << 8;
-const VERDICT: u16 = SUBSYSTEM << 8 | 1;
-const CONFIG: u16 = SUBSYSTEM << 8 | 2;
-const HEADER: usize = 16;
-const GENERIC: usize = 4;
+const PACKET: u16 = QUEUE;
+const VERDICT: u16 = QUEUE | 1;
+const CONFIG: u16 = QUEUE | 2;
 /// Attributes.
-const CFG_CMD: u16 = 1;
 const CFG_PARAMS: u16 = 2;
 const CFG_QUEUE_MAXLEN: u16 = 3;
 const CFG_MASK: u16 = 4;
@@ -38,17 +37,12 @@ const PACKET_HDR: u16 = 1;
 const VERDICT_HDR: u16 = 2;
 const MARK: u16 = 3;
 const PAYLOAD: u16 = 10;
-const BIND: u8 = 1;
-const COPY_PACKET: u8 = 2;
 /// What does not find room in the queue is accepted.
 const FAIL_OPEN: u32 = 1;
 const NF_DROP: u32 = 0;
 const NF_ACCEPT: u32 = 1;
-/// The IP header and the ports, with IPv4's options.
-const COPY_BYTES: u32 = 80;
 /// An echo request goes out as it is.
 const COPY_ALL: u32 = 0xffff;
-const ATTRIBUTE_TYPE: u16 = 0x3fff;
 
 /// A SYN that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,26 +70,14 @@ pub fn verdict_of(why: Errno) -> Verdict {
     }
 }
 
-fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-    let len = 4 + value.len();
-    let mut bytes = [(len as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
-    bytes.extend(value);
-    bytes.resize(len.next_multiple_of(4), 0);
-    bytes
-}
-
 /// Whatever the family.
 fn message(queue: u16, kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
-    let body = parts.concat();
-    let len = (HEADER + GENERIC + body.len()) as u32;
-    let mut bytes = len.to_ne_bytes().to_vec();
-    bytes.extend(kind.to_ne_bytes());
-    bytes.extend((libc::NLM_F_REQUEST as u16).to_ne_bytes());
-    // Sequence, sender; family, version.
-    bytes.extend([0; 8 + 2]);
-    bytes.extend(queue.to_be_bytes());
-    bytes.extend(body);
-    bytes
+    let head = Head {
+        kind,
+        resource: queue,
+        ..Head::default()
+    };
+    nfnetlink::message(head, parts)
 }
 
 /// A queue of the gateway's rules.
@@ -177,19 +159,12 @@ pub fn parse_packet(message: &[u8]) -> Result<Option<(u32, &[u8])>, Errno> {
         return Ok(None);
     }
     let (mut id, mut packet) = (None, &[][..]);
-    let mut rest = message.get(HEADER + GENERIC..).unwrap_or_default();
-    while let [a, b, c, d, ..] = *rest {
-        let len = usize::from(u16::from_ne_bytes([a, b]));
-        let Some(value) = rest.get(4..len) else { break };
-        match u16::from_ne_bytes([c, d]) & ATTRIBUTE_TYPE {
-            PACKET_HDR => {
-                let word = value.get(..4).and_then(|it| it.try_into().ok());
-                id = word.map(u32::from_be_bytes);
-            }
+    for (kind, value) in attributes(message) {
+        match kind {
+            PACKET_HDR => id = value.first_chunk().copied().map(u32::from_be_bytes),
             PAYLOAD => packet = value,
             _ => {}
         }
-        rest = rest.get(len.next_multiple_of(4)..).unwrap_or_default();
     }
     Ok(id.map(|id| (id, packet)))
 }

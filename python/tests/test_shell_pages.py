@@ -16,7 +16,7 @@ import pytest
 from pages import ROOT, shell_blocks
 
 #: Pages whose blocks stand for themselves.
-APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/systemd.md", "examples/README.md"]
+APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/systemd.md", "docs/proxy.md", "examples/README.md"]
 #: Pages that are one session from top to bottom.
 WHOLE = ["docs/reach-a-node.md"]
 #: Pages whose blocks other tests run.

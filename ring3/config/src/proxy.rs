@@ -644,6 +644,18 @@ to = ["127.0.0.1:53"]
         assert_eq!(dns.idle, Some(IDLE_DATAGRAMS));
     }
 
+    /// The example, and the file of the page.
+    #[test]
+    fn what_is_shown_is_right() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = std::fs::read_to_string(root.join("examples/proxy.toml")).unwrap();
+        assert_eq!(parse(&text).unwrap().listeners.len(), 2);
+        let page = std::fs::read_to_string(root.join("docs/proxy.md")).unwrap();
+        let block = page.split("```toml\n").nth(1).unwrap();
+        let text = block.split("```").next().unwrap();
+        assert_eq!(parse(text).unwrap().others(), ["db"]);
+    }
+
     #[test]
     fn errors_have_their_place() {
         for (text, why) in [

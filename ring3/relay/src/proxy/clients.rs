@@ -232,7 +232,7 @@ impl Engine {
             };
             let data = &self.chunk[..datagram.len];
             match &mut course.flow {
-                Some(flow) => say_to_target(&mut self.task, flow, data),
+                Some(flow) => say_to_target(&mut self.task, &mut self.names, flow, data),
                 None if course.waits.len() < DATAGRAMS_HELD => course.waits.push(data.to_vec()),
                 None => {}
             }
@@ -300,7 +300,7 @@ impl Engine {
         };
         flow.idle = idle.map(Duration::from_millis);
         for data in course.waits.drain(..) {
-            say_to_target(&mut self.task, &mut flow, &data);
+            say_to_target(&mut self.task, &mut self.names, &mut flow, &data);
         }
         course.about.target = Some(target);
         course.flow = Some(flow);
@@ -309,11 +309,11 @@ impl Engine {
     }
 }
 
-fn say_to_target(task: &mut Task, flow: &mut Flow, data: &[u8]) {
+fn say_to_target(task: &mut Task, names: &mut Names, flow: &mut Flow, data: &[u8]) {
     let mut out = Out {
         task,
         icmp: None,
-        names: &mut Names::new(&[], &[]),
+        names,
     };
     flow.say_for_program(&mut out, data);
 }

@@ -86,7 +86,8 @@ pub struct Engine {
     pub courses: HashMap<(ListenerId, SocketAddr, SocketAddr), Key>,
     pub sources: Sources,
     pub tally: Tally,
-    names: Names,
+    /// No rules: flows of a `host` port need some.
+    pub names: Names,
     /// How many openings there are, and how many connections with all.
     pub openings: usize,
     pub streams: usize,

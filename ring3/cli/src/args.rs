@@ -69,6 +69,9 @@ pub enum Verb {
     /// Print what the nodes count, for Prometheus
     #[command(after_help = help::METRICS)]
     Metrics(Metrics),
+    /// perf's report with the names of the functions of nodes' kernels
+    #[command(override_usage = "ring3 perf [--image FILE] report|script|annotate|diff [ARGS]...", after_help = help::PERF)]
+    Perf(Perf),
     /// Run a simulated network: hosts with unmodified programs, links, faults
     #[command(override_usage = "ring3 sim [OPTIONS] FILE.yaml", after_help = help::SIM)]
     Sim(Sim),
@@ -487,6 +490,21 @@ pub struct Metrics {
     /// Serve them by HTTP at this address instead, until a signal comes; port 0: one that is free. It is printed
     #[arg(short, long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub struct Perf {
+    /// The image of nodes that are not up any more [default: ring3-up.image beside the command]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub image: Option<PathBuf>,
+    /// A verb of perf's that reads symbols, and its arguments
+    #[arg(
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "VERB"
+    )]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -153,6 +153,18 @@ pub enum Failure {
         why: io::Error,
     },
 
+    #[error("`ring3 perf {verb}`: it stands in front of report, script, annotate and diff alone; record by `perf record`")]
+    PerfVerb { verb: String },
+
+    #[error("no node's kernel in {}: record a program of a node, `perf record -p PID`", inputs.iter().map(|p| p.display().to_string()).collect::<Vec<_>>().join(", "))]
+    PerfNoNode { inputs: Vec<PathBuf> },
+
+    #[error("node `{node}` is not up any more, and no image is installed: name the one that it had by --image")]
+    PerfNoImage { node: String },
+
+    #[error("{}: not an image with symbols", path.display())]
+    NoSymbols { path: PathBuf },
+
     #[error("only root sees other users' nodes: leave out --all-users")]
     NotRoot,
 
@@ -192,6 +204,7 @@ impl Failure {
             | Failure::NotLoopback { .. }
             | Failure::ProgramsForRun
             | Failure::ServeWhat { .. }
+            | Failure::PerfVerb { .. }
             | Failure::NotInSandbox
             | Failure::InReach { .. }
             | Failure::SecondName { .. }

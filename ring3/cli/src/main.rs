@@ -20,6 +20,7 @@
 //! | [`watch`] | what a node does, as it does it |
 //! | [`metrics`] | what the nodes count, for Prometheus |
 //! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
+//! | [`perf`], [`symbols`] | a kernel's functions by name, for perf |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |
 //! | [`say`] | words for people, which nobody has to take |
@@ -44,6 +45,7 @@ mod node_args;
 mod node_log;
 mod nodes;
 mod notify;
+mod perf;
 mod ports;
 mod program;
 mod proxy;
@@ -57,6 +59,7 @@ mod sim_over;
 mod sim_progress;
 mod sim_search;
 mod supervise;
+mod symbols;
 mod table;
 mod top;
 mod up;
@@ -100,6 +103,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Compose(_)
             | Verb::Doctor(_)
             | Verb::Kunit(_)
+            | Verb::Perf(_)
             | Verb::HostPort
             | Verb::Proxy(_)
             | Verb::Man
@@ -162,6 +166,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::HostPort => Ok(ring3_relay::host_port(inherited()?)?),
         Verb::Proxy(args) => proxy::proxy(&args),
         Verb::ProxyRelay => Ok(ring3_relay::proxy::relay(inherited()?)?),
+        Verb::Perf(args) => return perf::perf(&args),
         Verb::Sim(args) => return sim::sim(&args),
         Verb::SimStage(args) => return sim::stage(&args),
         Verb::Kunit(args) => kunit::kunit(&args),

@@ -160,6 +160,15 @@ pub fn gate() -> Result<PathBuf> {
     }
 }
 
+/// A file of ring3's, looked for in the same places.
+pub fn beside_command(name: &str) -> Option<PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    let folder = exe.parent()?;
+    [folder.join(name), folder.join("../lib/ring3").join(name)]
+        .into_iter()
+        .find(|path| path.is_file())
+}
+
 /// Whether this process is on a node: its gate is mapped where each is. The variable alone may have
 /// come from anywhere.
 pub fn is_on_node() -> bool {

@@ -75,18 +75,10 @@ fn processor() -> Check {
     }
 }
 
-fn beside_command(name: &str) -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let folder = exe.parent()?;
-    [folder.join(name), folder.join("../lib/ring3").join(name)]
-        .into_iter()
-        .find(|path| path.is_file())
-}
-
 fn kernel_image() -> Check {
     let named = std::env::var_os("RING3_IMAGE").map(PathBuf::from);
     match named
-        .or_else(|| beside_command("ring3-up.image"))
+        .or_else(|| program::beside_command("ring3-up.image"))
         .filter(|path| path.is_file())
     {
         Some(path) => Check::new("kernel image", Grade::Good, path.display().to_string())

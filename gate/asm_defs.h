@@ -13,7 +13,7 @@
 #define WORD_ENTER		2	/* address of the image's enter */
 #define WORD_RESUME		3	/* where gate_trap_* has to go on */
 #define WORD_TCB		4	/* struct gate_tcb * */
-#define WORD_VFORK		10	/* of a process's first thread: who waits for its exec or end, see vfork_wait() */
+#define WORD_VFORK		10	/* of a process's first thread: the tid that waits for its exec or end, see vfork_wait() */
 #define WORD_COUNTS		5	/* RING3_STAT_COUNTS words: what this thread has not added to region->stat yet */
 #define WORD_LEFT		12	/* in virtual time: the host zeroes it when the thread has ended */
 #define WORD_STOPPING		11	/* sigstop.c */

@@ -26,8 +26,8 @@
  * what it did and hand the code up unchanged; the exit path makes EINTR or a
  * restart of the whole call of it.
  *
- * Locks: a gate_mutex may be held across host calls that do not wait, never
- * across image_call() or gate_host(). fork takes all of them: gate_life.forks.
+ * Locks: a gate_mutex may be held across calls of the host and of the image that do not
+ * wait, never across gate_host(). fork takes all of them: gate_life.forks.
  */
 #ifndef GATE_H
 #define GATE_H
@@ -297,6 +297,14 @@ enum own_file {
 	OWN_STATUS,
 };
 long own_open(enum own_file file);		/* a descriptor, or an error */
+struct own_maps {			/* the mappings of this process, one after another */
+	long fd;
+	u32 len, taken;
+	char text[4096];
+};
+bool own_maps_open(struct own_maps *m);
+/* The next one: what the line says behind it. NULL: there is no more, and the file is closed. */
+const char *own_maps_next(struct own_maps *m, u64 *start, u64 *end);
 /* snprintf with %s %c %d %u %x %lx %ld %lu %p %%; returns the length written. */
 int gate_format(char *buf, size_t size, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -257,7 +257,7 @@ struct gate_tcb *tcb_first(struct ring3_thread *t);
 void tcb_free(struct gate_tcb *tcb);
 struct gate_tcb *thread_area(u32 i);		/* NULL behind the last */
 void areas_forget(struct gate_tcb *own);
-void vfork_done(struct ring3_thread *t);	/* who waits for it in CLONE_VFORK need not any more */
+void vfork_done(struct ring3_thread *t);	/* its parent need not wait for it in CLONE_VFORK any more */
 
 /* image.c */
 long image_call_as(struct ring3_thread *t, long nr, long a);

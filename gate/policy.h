@@ -179,7 +179,7 @@ long mixed_mask_begin(u64 user, u64 size, bool *masked);
 void mixed_mask_end(bool masked, long ret);
 
 /*
- * wait.c: deadlines. A wait is a number of ns on the node's monotonic clock,
+ * deadline.c: deadlines. A wait is a number of ns on the node's monotonic clock,
  * so that it follows the node's time; forever is ~0.
  */
 #define WAIT_FOREVER	(~0ull)
@@ -189,9 +189,11 @@ u64 wait_until_ns(u64 ns);
 u64 wait_blind(u64 deadline);	/* when to look again at what tells of nothing by itself */
 u64 wait_left(u64 deadline);
 long wait_from_timespec(u64 user, u64 *deadline);
+long wait_from_timeval(u64 user, u64 *deadline);
 /* What is left, as an argument: NULL for ever, else ts. */
 struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts);
-void wait_give_back(u64 user, u64 deadline);
+void wait_give_back(u64 user, u64 deadline);		/* into a timespec */
+void wait_give_back_timeval(u64 user, u64 deadline);
 
 /* epoll.c */
 enum ep_side {
@@ -257,6 +259,7 @@ bool proc_fd_is_node(s32 pid, s32 fd);	/* of another process */
 
 /* proc_exe.c */
 long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret);
+long proc_exe_give(u64 user, u64 size, const char *exe);	/* as readlink() */
 bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret);	/* true: *ret is what it has returned */
 const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);	/* gate_life.exe */
 

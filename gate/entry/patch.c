@@ -87,40 +87,20 @@ static bool trap_byte(u8 b)
 /* Collects private r-x mappings of files from /proc/self/maps. */
 static void read_ranges(void)
 {
-	static char buf[16384] GATE_TABLE;
-	long fd = own_open(OWN_MAPS);
-	long n, len = 0;
+	static struct own_maps maps GATE_TABLE;
+	const char *rest;
+	u64 start, end;
 
 	range_count = 0;
-	if (fd < 0)
+	if (!own_maps_open(&maps))
 		return;
-	while ((n = host_syscall3(__NR_read, fd, (long)buf + len, sizeof(buf) - 1 - len)) > 0) {
-		char *line = buf, *eol;
-
-		len += n;
-		buf[len] = 0;
-		while ((eol = strchr(line, '\n'))) {
-			const char *p;
-			u64 start = gate_strtou(line, 16, &p);
-			u64 end = *p == '-' ? gate_strtou(p + 1, 16, &p) : 0;
-
-			if (!strncmp(p, " r-xp ", 6) && range_count < RANGES) {
-				char *slash = strchr(p, '/');
-
-				if (slash && slash < eol &&
-				    (end <= RING3_GATE_BASE || start >= RING3_SPACE_END)) {
-					ranges[range_count].start = start;
-					ranges[range_count++].end = end;
-				}
-			}
-			line = eol + 1;
-		}
-		len = buf + len - line;
-		memmove(buf, line, len);
-		if (len == sizeof(buf) - 1)
-			break;
+	while ((rest = own_maps_next(&maps, &start, &end))) {
+		if (strncmp(rest, " r-xp ", 6) || !strchr(rest, '/') || range_count == RANGES ||
+		    (end > RING3_GATE_BASE && start < RING3_SPACE_END))
+			continue;
+		ranges[range_count].start = start;
+		ranges[range_count++].end = end;
 	}
-	host_syscall1(__NR_close, fd);
 }
 
 static bool in_ranges(u64 start, u64 end)

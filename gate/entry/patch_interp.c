@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * patch_interp.c - what a node remembers of its dynamic linker's sites (ring3_sites.h)
+ * patch_interp.c - what a node remembers of its dynamic linker's sites (struct ring3_sites in ring3.abi)
  *
  * Each program makes the same calls from the same places before its main(), and each would trap there until
  * its site is rewritten. The first traps of a process say where; the next program has them rewritten

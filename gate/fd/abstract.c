@@ -12,8 +12,8 @@
  *
  * A name that is too long for that with a prefix goes to the host as it is: it is the node's programs' like any other, but not theirs
  * alone. Many names end in NULs, since a program gave the size of its structure as the length: these are left out, and come back by the length.
- * Names that the host chooses (bind() to none) are five hexadecimal digits without a prefix; so who has such a name, and finds
- * nobody there, asks for it as it is.
+ * Names that the host chooses (bind() to none) are five hexadecimal digits without a prefix. So a call to such a name that
+ * finds nobody is made once more with the name as it is.
  *
  * Paths are files, and the host's.
  */

@@ -74,8 +74,12 @@ void fd_start(void)
 /*
  * A child has the node's descriptors as they were when the image made its task, and the host's as they
  * were later, when that copied the table. What another thread gave up in between would be the
- * node's in the child for ever, with whatever the host puts at that number next. So who gives a number up
+ * node's in the child for ever, with whatever the host puts at that number next. So a thread that gives a number up
  * on the host counts that before, and the child looks if the count is another than before its task was made.
+ *
+ * A lock that a fork holds from the one copy to the other would need no counts. But a vfork child runs while it is held, and may
+ * be stopped or traced: all other threads would wait for it. And Linux shows the number that a waiting accept() has
+ * (tests/oracle/accept_fork.c), so it can't be taken when the connection is there.
  */
 static u32 closes;
 static u32 replacing;		/* threads that give a number up on the host first, and in the node later */
@@ -87,7 +91,7 @@ static void closing(void)
 
 /*
  * As well, a number that a thread is making holds a placeholder and is nobody's yet: in accept() for as long as
- * nobody connects. Linux's reserved number is neither a child's nor the next program's. So who makes one counts that
+ * nobody connects. Linux's reserved number is neither a child's nor the next program's. So a thread that makes one counts that
  * before and after, and the child looks where one was on its way, or has become the node's after its task was made.
  * Count and end lie in one page, so that a child has them as they were at one time.
  */
@@ -173,7 +177,7 @@ static bool is_held(u32 fd)
 
 void fd_forked(void)
 {
-	replacing = 0;		/* who did is not here */
+	replacing = 0;		/* that thread is not here */
 	if ((u32)making.count)
 		making.count = (making.count / MADE + 1) * MADE;
 }

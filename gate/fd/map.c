@@ -117,7 +117,7 @@ static void forget(struct range *gone)
 	}
 }
 
-/* Who clears away a range that seems to be free does not mean what the gate has put there since. */
+/* A program that clears a range which it takes for free does not mean what the gate has put there since. */
 static long unmap_around(u64 start, u64 len)
 {
 	u64 ours = start, end = start + page_align(len), ours_end = end;

@@ -15,43 +15,8 @@
 #define MLOCK_ONFAULT	1
 #endif
 
-#define LINE_MAX	512		/* of /proc/self/maps, without the file's name */
-
-struct maps {
-	long fd;
-	u32 len;
-	char text[4096];
-};
-
-/* The next line; what it has beyond LINE_MAX is left out. NULL: there is no more. */
-static char *next_line(struct maps *m, u32 *taken)
+static long lock_one(u64 start, u64 end, u32 flags)
 {
-	char *eol;
-	long n;
-
-	memmove(m->text, m->text + *taken, m->len - *taken);
-	m->len -= *taken;
-	for (;;) {
-		m->text[m->len] = 0;
-		eol = strchr(m->text, '\n');
-		if (eol) {
-			*eol = 0;
-			*taken = eol + 1 - m->text;
-			return m->text;
-		}
-		if (m->len == sizeof(m->text) - 1)
-			m->len = LINE_MAX;
-		n = host_syscall3(__NR_read, m->fd, (long)m->text + m->len, sizeof(m->text) - 1 - m->len);
-		if (n <= 0)
-			return NULL;
-		m->len += n;
-	}
-}
-
-static long lock_one(const char *line, u32 flags)
-{
-	const char *p;
-	u64 start = gate_strtou(line, 16, &p), end = *p == '-' ? gate_strtou(p + 1, 16, &p) : 0;
 	long ret;
 
 	if (end <= start || (start < RING3_SPACE_END && end > RING3_GATE_BASE) || start >> 47)
@@ -65,22 +30,19 @@ static long lock_one(const char *line, u32 flags)
 
 long do_mlockall(struct gate_regs *r)
 {
-	u64 flags = r->a[0];
-	u32 taken = 0;
-	struct maps m = { .len = 0 };
-	char *line;
+	u64 flags = r->a[0], start, end;
+	struct own_maps m;
 	long ret = 0;
 
 	if (!(flags & MCL_CURRENT) || (flags & ~(u64)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)))
 		return gate_host_regs(r);
-	m.fd = own_open(OWN_MAPS);
-	if (m.fd < 0)			/* no /proc here: all of it, the node's too */
+	if (!own_maps_open(&m))		/* no /proc here: all of it, the node's too */
 		return gate_host_regs(r);
 	if (flags & MCL_FUTURE)
 		ret = host_syscall1(__NR_mlockall, flags & ~(u64)MCL_CURRENT);
-	while (!ret && (line = next_line(&m, &taken)))
-		ret = lock_one(line, flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0);
-	host_syscall1(__NR_close, m.fd);
+	while (own_maps_next(&m, &start, &end))
+		if (!ret)
+			ret = lock_one(start, end, flags & MCL_ONFAULT ? MLOCK_ONFAULT : 0);
 	if (ret)
 		host_syscall0(__NR_munlockall);
 	return ret;

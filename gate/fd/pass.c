@@ -89,8 +89,8 @@ static bool process_lives(s32 pid)
 }
 
 /*
- * The peer is outside the node as far as one can tell: who connected to us or listened for
- * us is there, and is none of ours. A pair's ends both name who made it, who may have
+ * The peer is outside the node as far as one can tell: the process that connected to us, or listened for
+ * us, lives and is not the node's. Both ends of a pair name the process that made it, which may have
  * started programs of the node with them; pairs have no names.
  */
 static s32 peer_outside(s32 sock)

@@ -2,7 +2,7 @@
 /*
  * machine.c - settings of the whole machine can be read on a node, and not be written
  *
- * A node is a host of its own to who works on it: whoever sets something there means the node. What is not the network's
+ * A node is a host of its own: a program that sets something there means the node. What is not the network's
  * is served by the host, though, so that root on a node would change the machine under it, for all. So these
  * files fail with EROFS when they are opened for writing, as they do in containers:
  *

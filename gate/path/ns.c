@@ -40,7 +40,7 @@
 			 (1ull << 36))
 
 /*
- * Threads, processes and who drives the node's kernel are told apart by the host's numbers, which would be
+ * Threads, processes and the owner of the vCPU are told apart by the host's numbers, which would be
  * others in there: the first wait of such a process would find its node's keeper gone.
  */
 bool ns_refuses(u64 flags)

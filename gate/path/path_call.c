@@ -14,14 +14,8 @@ static long read_link(struct gate_regs *r, u32 at)
 	char path[32];
 	long ret;
 
-	if (size > 0 && gate_strncpy_in(path, user_ptr(r->a[at]), sizeof(path)) > 0 && gate_path_is_self_exe(path)) {
-		const char *exe = gate_exe_path();
-		s32 len = strlen(exe);
-
-		if (len > size)
-			len = size;
-		return gate_copy_out(user_ptr(r->a[at + 1]), exe, len) ? -EFAULT : len;
-	}
+	if (size > 0 && gate_strncpy_in(path, user_ptr(r->a[at]), sizeof(path)) > 0 && gate_path_is_self_exe(path))
+		return proc_exe_give(r->a[at + 1], size, gate_exe_path());
 	ret = gate_host_regs(r);
 	return proc_exe_link(dirfd, r->a[at], r->a[at + 1], size, ret);
 }

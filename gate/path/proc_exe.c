@@ -246,7 +246,7 @@ long do_proc_exe(struct gate_regs *r)
 
 /* ---- readlink() ---- */
 
-static long give(u64 user, u64 size, const char *exe)
+long proc_exe_give(u64 user, u64 size, const char *exe)
 {
 	u64 len = strlen(exe);
 
@@ -261,8 +261,8 @@ static long __attribute__((noinline)) link_text(s32 dirfd, const char *path, u64
 	char exe[PROC_EXE_BYTES];
 
 	if (pid == host_syscall0(__NR_getpid))
-		return give(user, size, gate_exe_path());
-	return pid && program_of(pid, exe) ? give(user, size, exe) : ret;
+		return proc_exe_give(user, size, gate_exe_path());
+	return pid && program_of(pid, exe) ? proc_exe_give(user, size, exe) : ret;
 }
 
 /* The host's readlink has put ret bytes into user: mends them where they name the gate. */

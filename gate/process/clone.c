@@ -225,7 +225,7 @@ static bool clone_anew(struct clone *c)
 	else
 		args->parent_tid = c->a[2];
 	args->child_tid = c->a[3];
-	/* Who has its parent's parent tells of its end by the signal that the parent has. */
+	/* A child of CLONE_PARENT ends with the signal that its creator ends with. */
 	args->exit_signal = flags & CLONE_PARENT ? 0 : flags & CSIGNAL;
 	args->tls = c->a[4];
 	return true;
@@ -237,7 +237,7 @@ static u64 host_flags(u64 flags)
 	u64 those;
 
 	if (gate.sim)
-		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* who waits, and is told of the end, waits in the node */
+		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* its parent waits, and is told of its end, in the node */
 	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)
 		flags &= ~(u64)CLONE_VFORK;	/* see vfork_wait() */
 	those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);

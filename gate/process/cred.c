@@ -108,7 +108,7 @@ static long caps_read(struct caps *caps)
 	return host_syscall2(__NR_capget, (long)&head, (long)caps->word);
 }
 
-/* The node may know more capabilities than the host has granted: who gives some up keeps those it names. */
+/* The node may know more capabilities than the host has granted: a program that gives some up keeps those it names. */
 long do_capset(struct gate_regs *r)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };

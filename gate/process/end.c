@@ -4,7 +4,7 @@
  *
  * Every call fails from now on, and a server that goes on without its network tries again for ever. The node's keeper sends
  * SIGTERM and later SIGKILL to all programs, or its undertaker does where the keeper was killed. Both may be gone, or not
- * be allowed to. So who finds the node failed does it for itself: one line that says why, SIGTERM unless that was
+ * be allowed to. So a thread that finds the node failed does it for its process: one line that says why, SIGTERM unless that was
  * sent already, and a timer of the host's for the SIGKILL.
  */
 #include "internal.h"

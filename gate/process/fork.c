@@ -39,8 +39,8 @@ static void locks_give(bool child)
 /*
  * CLONE_VFORK of a child with memory of its own. The host would hold this thread, with all the locks that a fork takes,
  * for as long as the child neither executes a program nor ends; so it is not asked to. The child's gate takes our number
- * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. Who is killed
- * can't, and is looked after.
+ * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. A child that is killed
+ * can't, so the parent looks from time to time whether it is gone.
  */
 
 static bool child_gone(s32 pid)

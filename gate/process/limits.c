@@ -16,13 +16,13 @@
  * PR_SET_PDEATHSIG with SIGKILL: the host is asked for DEATH_SIGNAL.
  *
  * DEATH_SIGNAL is one that nobody sends (SIGSTKFLT), and of those that the host never blocks (SIG_FORCED). Its handler
- * notes a SIGKILL, as if that had come: whoever is in the image or the gate comes out first, then the process ends
+ * notes a SIGKILL, as if that had come: threads in the image or the gate come out first, then the process ends
  * by SIGKILL (fatal() in sigframe.c).
  *
  * RLIMIT_AS, RLIMIT_DATA: what node and gate have mapped is not the program's. The host's limit is the program's and as
  * much more as the process has mapped of theirs (AS_PAGES); what it is told and asks is that much less. Root's RLIMIT_AS
- * grows with the gate's memory. Who joins under a hard limit that it may not raise keeps the host's, and has that
- * memory counted.
+ * grows with the gate's memory. A process that joins under a hard limit which it may not raise keeps the host's limit, and
+ * that memory counts.
  *
  * What has to be known of a process lies in its ring3_proc, where exec leaves it and other processes of the node find it.
  */
@@ -102,7 +102,7 @@ static void cpu_watch(void)
 
 /* ---- the end ---- */
 
-/* Who can't be waited for has been told by the host: is this the program's SIGKILL? */
+/* Does this signal stand for the program's SIGKILL? */
 bool limits_is_death(const siginfo_t *info)
 {
 	if (info->si_signo != DEATH_SIGNAL)

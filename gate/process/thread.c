@@ -19,7 +19,7 @@ void thread_words(struct ring3_thread *t, struct gate_tcb *tcb)
 }
 
 /*
- * Makes this host thread the one that t and tcb belong to. The tid comes last: who ends the process
+ * Makes this host thread the one that t and tcb belong to. The tid comes last: a thread that ends the process
  * sends a signal to each tid that it sees (stop.c), for which all else has to be there. Until the program's
  * context is loaded, a fault in the image must not come to the stack that has it: alt.
  */

@@ -12,7 +12,7 @@
  *   comes from the gate's range of addresses. The host thus checks the filter and the right to set it,
  *   shows it in /proc, and holds it against any call that does not come through the gate.
  * - The gate keeps a copy and asks it about each call of the program's, before anything is
- *   done about that (seccomp_check). For that there is no short cut past gate_syscall() any more.
+ *   done about that (seccomp_judge()). For that there is no short cut past gate_syscall() any more.
  *
  * Filters are never changed, only added to: each thread has a list, newest first, of which
  * threads and children share the tail. An exec hands the list over in a memfd.

@@ -50,7 +50,7 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 	} else if (want->handler == (u64)SIG_IGN ||
 		   (want->handler == (u64)SIG_DFL && !caught_by_default(sig))) {
 		if (shared) {
-			/* The next one may be wanted, by who is not told on the host. */
+			/* The next one may be wanted by a process that does not tell the host so. */
 			act.flags |= SA_RESTART;
 			if (sig == SIGCHLD && want->handler == (u64)SIG_IGN)
 				act.flags |= SA_NOCLDWAIT;

@@ -17,7 +17,7 @@
  * The sender may be killed meanwhile (it may be its own target, as one of its process group),
  * and must not poison the node by that. So it looks, from before it takes the word until
  * after it gave it back, like a thread that was handed the vCPU and has not taken it up yet:
- * BATON is set in its word. Whoever finds such a holder dead knows that no kernel code was
+ * BATON is set in its word. A thread that finds such an owner dead knows by it that no kernel code was
  * running there, and frees the vCPU.
  *
  * All ways of sending them come here: kill() of a process or a group, tgkill() and its like
@@ -236,8 +236,8 @@ static bool vcpus_take(struct ring3_thread *me)
 	return false;
 }
 
-/* Sends what r says, which is SIGKILL or, if it `stops', SIGSTOP, to t. */
-static long send(struct gate_regs *r, struct targets *t, bool stops)
+/* Sends what r says to t, which is SIGKILL or, if it `stops', SIGSTOP, while no target is in kernel code. */
+static long send_outside_kernel(struct gate_regs *r, struct targets *t, bool stops)
 {
 	struct ring3_thread *me = gate_thread();
 	u64 mask = signal_block_all();	/* no handler may enter the node now */
@@ -272,7 +272,7 @@ static long stop_self(struct gate_regs *r, struct targets *t)
 
 	for (i = 0; i < t->count; i++) {
 		each.a[0] = one.pids[0] = t->pids[i];
-		send(&each, &one, true);
+		send_outside_kernel(&each, &one, true);
 	}
 	while (!stop_others_for_now())
 		stop_undo();
@@ -296,7 +296,7 @@ static long kill_pid(struct gate_regs *r, u64 sig, s32 pid)
 	if (sig == SIG_STOP && t.self)
 		ret = stop_self(r, &t);
 	else
-		ret = t.any ? send(r, &t, sig == SIG_STOP) : gate_host_regs(r);
+		ret = t.any ? send_outside_kernel(r, &t, sig == SIG_STOP) : gate_host_regs(r);
 	targets_done(&t);
 	return ret;
 }

@@ -162,7 +162,7 @@ bool signal_late(struct ucontext *uc)
 
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
-		leave_windows(uc);	/* who is interrupted looks itself */
+		leave_windows(uc);	/* the interrupted code looks itself */
 		return false;
 	}
 	if (READ_ONCE(tcb->stop))

@@ -2,8 +2,8 @@
 /*
  * signalfd.c - descriptors that do not look the same to all threads
  *
- * A signalfd shows who polls it what is pending for the process, and for the polling thread. So the feeder
- * (feed.c) hears of signals to the process, but never of one that was sent to a thread alone: who waits for
+ * A signalfd shows a thread that polls it what is pending for the process, and for that thread. So the feeder
+ * (feed.c) hears of signals to the process, but never of one that was sent to a thread alone: a thread that waits for
  * a signalfd among the node's descriptors has to look from time to time as well.
  *
  * In an epoll of both kinds that is not enough: when the feeder looks into the twin, and nothing is there for

@@ -21,7 +21,7 @@
  *			STOP_CONTINUED	the same, and SIGCONT has come since
  *
  * A stop signal that was raised in spite of the note is taken back. Two cases are not covered. The host drops a SIGCONT that is
- * being sent while the thread is in the system call that raises the signal: whoever raises a stop signal takes SIGCONT
+ * being sent while the thread is in the system call that raises the signal: to raise a stop signal takes SIGCONT
  * away. And another thread than the first may take the stop signal, if the first one blocks it; SIGCONT goes to the first.
  */
 #include "signal/signals.h"

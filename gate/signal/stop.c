@@ -10,12 +10,11 @@
  * with a mark, which no thread can block. A thread that is outside the image parks in the handler; one
  * that is inside (thread->inside) has its wait cut short and parks on its way out.
  *
- * That is not enough: a thread without a CPU parks when it has one, and a new one has no tid yet to send
- * anything to. So whoever enters the image looks at gate_stopper, after it has set thread->inside, and parks
- * instead (image_call(), entry.S). No fence between the two: the host puts one into all threads that run
- * (membarrier), and has interrupted them by then. After it, one that is not inside will not get there, nor do
- * anything else in the gate but park. Then nobody of this process can be in kernel code, and the host
- * may do as it likes.
+ * That is not enough: a thread without a CPU parks only when it has one, and a new thread has no tid yet that
+ * a signal could be sent to. So a thread that enters the image sets thread->inside, looks at gate_stopper, and parks
+ * instead (image_call(), entry.S). The two steps need no fence: membarrier() puts one into all threads that run,
+ * and interrupts them. From then on a thread that is not inside only parks. So no thread of this process is in kernel code
+ * any more, and the host may end or stop them.
  *
  * Why SIGBUS: of signals with numbers below 32 the host keeps one of a kind, and drops the second. A
  * fault that is dropped for a mark happens again. A dispatched call (SIGSYS) would not; and a thread that
@@ -23,8 +22,8 @@
  *
  * Another process may have this memory too, before or after (CLONE_VM without CLONE_THREAD), so these words
  * say which process they are about, by a number that none has again: its entry in procs[] is the next one's.
- * Who ends, or executes a program, in memory that others have, can't take gate_stopper back while threads of its own are
- * there. The host does that for it, when they are not: as it does with what set_tid_address() names.
+ * A process that ends or executes a program, in memory that another has too, can't take gate_stopper back while it has
+ * threads there. The host clears the word when the last of them is gone, as the one that set_tid_address() names.
  *
  * tests/src/bin/models has all this as a model, which is tried in all interleavings.
  *
@@ -110,7 +109,7 @@ bool stop_signal(const siginfo_t *info)
 	return true;
 }
 
-static void send(struct gate_tcb *tcb)
+static void send_mark(struct gate_tcb *tcb)
 {
 	u32 tid = READ_ONCE(tcb->thread->tid);
 	siginfo_t info;
@@ -153,10 +152,10 @@ static void mark_all(void)
 
 	for (i = 0; (tcb = thread_area(i)); i++)
 		if (other(tcb))
-			send(tcb);
+			send_mark(tcb);
 }
 
-/* Nobody is inside; who is gets another mark when it is time for that. */
+/* No thread is inside. One that is gets another mark, where `again' says that it is time. */
 static bool quiet(bool again)
 {
 	struct gate_tcb *tcb;
@@ -168,7 +167,7 @@ static bool quiet(bool again)
 		    !READ_ONCE(tcb->thread->inside))
 			continue;
 		if (again)
-			send(tcb);
+			send_mark(tcb);
 		all = false;
 	}
 	return all;
@@ -198,7 +197,7 @@ static bool stop_and_wait(void)
 	u64 start, marked, now;
 	u32 nobody;
 
-	/* A vfork child has the words of its parent, whose they are, and who may be dead: it stops nobody. */
+	/* The words in a vfork child are its parent's, which may be dead: the child stops nobody. */
 	if (alone())
 		return true;
 	if (gate.sim)
@@ -265,7 +264,7 @@ void stop_final(void)
 	host_syscall3(__NR_futex, stop_tid_word, FUTEX_WAKE, 1);
 }
 
-/* In a child with memory of its own: whoever was stopping, is not here. */
+/* In a child with memory of its own: the thread that was stopping others is not here. */
 void stop_forked(void)
 {
 	gate_stopper = 0;

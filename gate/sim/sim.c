@@ -54,7 +54,7 @@ u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid)
 	return flags & ~(u64)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
 }
 
-/* The word that is cleared at the thread's end: by the node, which wakes who waits there. */
+/* The word that is cleared at the thread's end: by the node, which wakes the threads that wait there. */
 long sim_tid_address(u64 address)
 {
 	gate_tcb()->clear_tid = address;
@@ -82,7 +82,7 @@ bool sim_clone_again(struct clone_args *args, long error)
 	return true;
 }
 
-/* The thread's task ends, and who joins it goes on when the host has ended it: see sim_exit(). */
+/* The thread's task ends; a thread that joins it goes on when the host has ended it: see sim_exit(). */
 void sim_exit_task(int code)
 {
 	struct ring3_thread *t = gate_thread();

@@ -2,8 +2,8 @@
 /*
  * adopt.c - this process becomes the node's adopter
  *
- * What that is says the image's adopt.c, which goes on from here. The keeper starts the gate for it,
- * since who joins a node, and how, is known here.
+ * The image's adopt.c says what that is, and goes on from here. The keeper starts the gate for it,
+ * since the gate knows how a process joins a node.
  */
 #include "internal.h"
 #include <linux/prctl.h>

@@ -193,7 +193,7 @@ static char *first_line(struct image_file *f)
 	return f->head;
 }
 
-/* With the errors of load_elf_binary(). Who it is run for does not matter: set-id bits mean nothing here. */
+/* With the errors of load_elf_binary(). Set-id bits mean nothing here. */
 static long probe_interpreter_at(int fd)
 {
 	char why[WHY_BYTES];

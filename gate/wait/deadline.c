@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * wait.c - deadlines of waits that take more than one call
+ * deadline.c - deadlines of waits that take more than one call
  */
 #include "policy.h"
 #include "tuning.h"
 
 #define NSEC	1000000000ull
+#define NS	1ull	/* units, in ns */
+#define US	1000ull
 
 u64 wait_now(void)
 {
@@ -42,23 +44,38 @@ u64 wait_left(u64 deadline)
 	return now < deadline ? deadline - now : 0;
 }
 
-/* A NULL pointer is for ever; 0 is a deadline that has always passed. */
-long wait_from_timespec(u64 user, u64 *deadline)
+/* timespec and timeval: seconds, and nanoseconds or microseconds. */
+struct pair {
+	s64 sec, frac;
+};
+
+/* A NULL pointer is for ever; 0 is a deadline that has always passed. Of microseconds Linux takes more than a second has. */
+static long wait_from(u64 user, u64 unit, u64 *deadline)
 {
-	struct __kernel_timespec ts;
+	struct pair p;
 
 	*deadline = WAIT_FOREVER;
 	if (!user)
 		return 0;
-	if (gate_copy_in(&ts, user_ptr(user), sizeof(ts)))
+	if (gate_copy_in(&p, user_ptr(user), sizeof(p)))
 		return -EFAULT;
-	if (ts.tv_sec < 0 || (u64)ts.tv_nsec >= NSEC)
+	if (p.sec < 0 || p.frac < 0 || (unit == NS && p.frac >= (s64)NSEC))
 		return -EINVAL;
-	if (!ts.tv_sec && !ts.tv_nsec)
+	if (!p.sec && !p.frac)
 		*deadline = 0;
-	else if ((u64)ts.tv_sec < WAIT_FOREVER / NSEC / 2)
-		*deadline = wait_until_ns(ts.tv_sec * NSEC + ts.tv_nsec);
+	else if ((u64)p.sec < WAIT_FOREVER / NSEC / 2)
+		*deadline = wait_until_ns(p.sec * NSEC + p.frac * unit);
 	return 0;
+}
+
+long wait_from_timespec(u64 user, u64 *deadline)
+{
+	return wait_from(user, NS, deadline);
+}
+
+long wait_from_timeval(u64 user, u64 *deadline)
+{
+	return wait_from(user, US, deadline);
 }
 
 struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts)
@@ -73,10 +90,21 @@ struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts)
 }
 
 /* Time left, for the caller's eyes; Linux too ignores that it can't be written. */
+static void give_back(u64 user, u64 unit, u64 deadline)
+{
+	u64 left = wait_left(deadline);
+	struct pair p = { left / NSEC, left % NSEC / unit };
+
+	if (user && left != WAIT_FOREVER)
+		gate_copy_out(user_ptr(user), &p, sizeof(p));
+}
+
 void wait_give_back(u64 user, u64 deadline)
 {
-	struct __kernel_timespec ts;
+	give_back(user, NS, deadline);
+}
 
-	if (user && wait_arg(deadline, &ts))
-		gate_copy_out(user_ptr(user), &ts, sizeof(ts));
+void wait_give_back_timeval(u64 user, u64 deadline)
+{
+	give_back(user, US, deadline);
 }

@@ -20,7 +20,7 @@
  *		feeder makes an edge there, the waiter wakes, drops that event and
  *		looks into the twin again.
  *
- * That member would make the epoll itself look readable to whoever polls it or has
+ * That member would make the epoll itself look readable to a thread that polls it or has
  * it in another epoll. Once that has been seen (ep_polled), the member is taken
  * out for good, and waiters use a slot of the feeder's instead.
  *
@@ -123,8 +123,8 @@ void ep_dup(u32 from, u32 to)
 }
 
 /*
- * Who has not made an epoll knows of it all the same before it is polled or put into another, which does
- * not ask: nearly all descriptors of the node are sockets.
+ * A process that has not made this epoll has to know of it before it is polled or put into another: the code for that
+ * does not ask, since nearly all descriptors of the node are sockets.
  */
 void ep_learn(u32 fd)
 {
@@ -270,7 +270,7 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 
 	if (ep->sides & EP_MIXED)
 		return 0;
-	/* Where it can't be had (RLIMIT_NPROC, no number left), who waits looks again and again. */
+	/* Where there is no feeder (RLIMIT_NPROC, no number left), waiters look again and again. */
 	feed_start();
 	if (!feed_made())
 		ep->polled = 1;
@@ -286,7 +286,7 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 		ep->member = 1;
 	}
 
-	/* Whoever waits on one side only has to learn that there are two. */
+	/* A thread that waits on one side only has to learn that there are two. */
 	if (feed_made())
 		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 	return kick_host_waiters(ep, epfd);

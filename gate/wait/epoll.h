@@ -15,7 +15,7 @@ struct ep {
 	u32 armed;		/* the feeder will tell of the twin's next event */
 	u32 maybe;		/* the twin may have events: look before waiting */
 	u32 host_waiters;	/* threads waiting on the twin itself */
-	u32 node_waiters;	/* threads in ep_wait_mixed() */
+	u32 node_waiters;	/* threads in ep_wait_once() */
 	u32 kicked;		/* the kick is a member of the twin */
 	u32 was_kicked;		/* ... or has been: an event of it may be on its way still */
 	u32 shared;		/* with another process, which may make it mixed */
@@ -31,6 +31,10 @@ struct ep *ep_get(u32 fd);
 long ep_mix(struct ep *ep, u32 epfd);		/* have it wait on both sides */
 bool ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
+
+/* epoll_wait.c */
+/* Of n events at `user', those that it keeps; returns how many. */
+long ep_filter(u64 user, long n, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg);
 
 /* epoll_nested.c */
 void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev);

@@ -4,7 +4,7 @@
  *
  * An epoll inside another is a member on both sides: the twin in the twin, the node's in the node's. Where
  * both have something ready, both say so, with the same data. Linux knows one member, and programs count on
- * that, above all with EPOLLONESHOT: who has had the event may have freed what the data points to. So
+ * that, above all with EPOLLONESHOT: the thread that has had the event may have freed what the data points to. So
  * nested members are noted here by what their events look like, an answer keeps one event of each, and the
  * first event of a one-shot member disarms it on the other side.
  *
@@ -19,7 +19,6 @@
 #include "wait/epoll.h"
 
 #define NESTED		256
-#define CHUNK		16
 #define INS		(EPOLLIN | EPOLLRDNORM)	/* all that an epoll ever is */
 
 struct nested {
@@ -31,6 +30,8 @@ struct nested {
 };
 
 struct told {			/* in this answer, by index */
+	struct ep *ep;		/* whose it is */
+	u32 epfd;
 	u64 once[NESTED / 64];
 	u64 twice[NESTED / 64];
 };
@@ -95,7 +96,7 @@ static void disarm(u32 epfd, struct nested *m)
 }
 
 /* Is this event for the program? */
-static bool is_news(struct ep *ep, u32 epfd, const struct epoll_event *ev, struct told *told)
+static bool is_news_locked(const struct epoll_event *ev, struct told *told)
 {
 	u32 i, other = NESTED;
 	struct nested *m;
@@ -104,7 +105,7 @@ static bool is_news(struct ep *ep, u32 epfd, const struct epoll_event *ev, struc
 		return true;
 	for (i = 0; i < nested_used; i++) {
 		m = &nested[i];
-		if (m->outer != ep || m->data != ev->data)
+		if (m->outer != told->ep || m->data != ev->data)
 			continue;
 		if (bit_was_set(told->once, i)) {
 			if (!(told->twice[i / 64] >> (i % 64) & 1))
@@ -113,35 +114,29 @@ static bool is_news(struct ep *ep, u32 epfd, const struct epoll_event *ev, struc
 		}
 		if (!(m->events & EPOLLONESHOT))
 			return true;
-		if (m->fired && !READ_ONCE(ep->shared))
+		if (m->fired && !READ_ONCE(told->ep->shared))
 			return false;
-		disarm(epfd, m);
+		disarm(told->epfd, m);
 		return true;
 	}
 	/* The other side's word about a member that has been told of. */
 	return other == NESTED || bit_was_set(told->twice, other);
 }
 
+static bool is_news(const struct epoll_event *ev, void *told)
+{
+	bool news;
+
+	gate_lock(&ep_lock);
+	news = is_news_locked(ev, told);
+	gate_unlock(&ep_lock);
+	return news;
+}
+
 /* Of n events at `user`, those that are to stay there; returns how many. 0: go on waiting. */
 long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 {
-	struct epoll_event ev[CHUNK];
-	struct told told = {};
-	long from, to = 0, i, m, kept;
+	struct told told = { .ep = ep, .epfd = epfd };
 
-	for (from = 0; from < n; from += m) {
-		m = n - from < CHUNK ? n - from : CHUNK;
-		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
-			return -EFAULT;
-		gate_lock(&ep_lock);
-		for (i = 0, kept = 0; i < m; i++)
-			if (is_news(ep, epfd, &ev[i], &told))
-				ev[kept++] = ev[i];
-		gate_unlock(&ep_lock);
-		if (to + kept != from + m &&
-		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
-			return -EFAULT;
-		to += kept;
-	}
-	return to;
+	return ep_filter(user, n, is_news, &told);
 }

@@ -12,32 +12,38 @@ static u64 cycles(void)
 	return sim_on() ? 0 : __builtin_ia32_rdtsc();	/* in virtual time it says nothing */
 }
 
-/*
- * Takes our own events out of the n at `user`; returns how many are left and
- * says in *ours whether there were any.
- */
-static long ep_strip(u64 user, long n, bool *ours)
+long ep_filter(u64 user, long n, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg)
 {
 	struct epoll_event ev[CHUNK];
 	long from, to = 0, i, m, kept;
 
-	*ours = false;
 	for (from = 0; from < n; from += m) {
 		m = n - from < CHUNK ? n - from : CHUNK;
 		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
 			return -EFAULT;
-		for (i = 0, kept = 0; i < m; i++) {
-			if (ev[i].data == MAGIC)
-				*ours = true;
-			else
+		for (i = 0, kept = 0; i < m; i++)
+			if (keeps(&ev[i], arg))
 				ev[kept++] = ev[i];
-		}
-		if (*ours && gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev,
-					   kept * sizeof(ev[0])))
+		if (to + kept != from + m &&
+		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
 			return -EFAULT;
 		to += kept;
 	}
 	return to;
+}
+
+static bool is_programs(const struct epoll_event *ev, void *ours)
+{
+	if (ev->data == MAGIC)
+		*(bool *)ours = true;
+	return ev->data != MAGIC;
+}
+
+/* Takes our own events out of the n at `user`; returns how many are left and says in *ours whether there were any. */
+static long ep_strip(u64 user, long n, bool *ours)
+{
+	*ours = false;
+	return ep_filter(user, n, is_programs, ours);
 }
 
 static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)

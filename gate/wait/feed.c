@@ -91,7 +91,7 @@ static void feed_event(u32 fd, u32 events)
 	gate_unlock(&feed_lock);
 }
 
-/* A twin became readable: whoever sleeps over one has to look. */
+/* A twin became readable: threads that sleep over one have to look. */
 static void feed_twins(void)
 {
 	u32 used = __atomic_load_n(&feed.slots_used, __ATOMIC_SEQ_CST);

@@ -212,36 +212,6 @@ static long select_mixed(struct gate_regs *r, struct select_set *s, u64 deadline
 	return ret;
 }
 
-static long timeval_deadline(u64 user, u64 *deadline)
-{
-	struct __kernel_old_timeval tv;
-
-	*deadline = WAIT_FOREVER;
-	if (!user)
-		return 0;
-	if (gate_copy_in(&tv, user_ptr(user), sizeof(tv)))
-		return -EFAULT;
-	if (tv.tv_sec < 0 || tv.tv_usec < 0)
-		return -EINVAL;
-	if (!tv.tv_sec && !tv.tv_usec)
-		*deadline = 0;
-	else if (tv.tv_sec < 1000000000)
-		*deadline = wait_until_ns(tv.tv_sec * 1000000000ull + tv.tv_usec * 1000ull);
-	return 0;
-}
-
-static void give_back_timeval(u64 user, u64 deadline)
-{
-	struct __kernel_old_timeval tv;
-	u64 left = wait_left(deadline);
-
-	if (!user || left == WAIT_FOREVER)
-		return;
-	tv.tv_sec = left / 1000000000;
-	tv.tv_usec = left % 1000000000 / 1000;
-	gate_copy_out(user_ptr(user), &tv, sizeof(tv));
-}
-
 static long select_timed(struct gate_regs *r, struct select_set *s)
 {
 	struct gate_sigset_arg sig = { 0, 0 };
@@ -256,7 +226,7 @@ static long select_timed(struct gate_regs *r, struct select_set *s)
 		if (!ret)
 			ret = mixed_mask_begin(sig.set, sig.size, &masked);
 	} else {
-		ret = timeval_deadline(r->a[4], &deadline);
+		ret = wait_from_timeval(r->a[4], &deadline);
 	}
 	if (ret)
 		return ret;
@@ -265,7 +235,7 @@ static long select_timed(struct gate_regs *r, struct select_set *s)
 	if (p)
 		wait_give_back(r->a[4], deadline);
 	else
-		give_back_timeval(r->a[4], deadline);
+		wait_give_back_timeval(r->a[4], deadline);
 	return ret;
 }
 

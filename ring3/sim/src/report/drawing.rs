@@ -19,6 +19,8 @@ const NODES: usize = 150;
 const FEW: usize = 40;
 /// How far apart several links of the same two hosts are.
 const BEND: f64 = 40.0;
+/// Parts of a network that no link joins drive each other away up to so many lengths of a link.
+const APART: f64 = 2.0;
 /// The middle of the network of places.
 const NETWORK: &str = "network";
 
@@ -101,6 +103,18 @@ pub fn draw(plan: &Plan) -> String {
     out
 }
 
+/// For each node, one of its part of the network: the same for all that links join.
+fn parts(nodes: usize, pairs: &[(usize, usize)]) -> Vec<usize> {
+    let mut part: Vec<usize> = (0..nodes).collect();
+    for (a, b) in pairs {
+        let (from, to) = (part[*a], part[*b]);
+        part.iter_mut()
+            .filter(|one| **one == from)
+            .for_each(|one| *one = to);
+    }
+    part
+}
+
 fn places<'a>(names: &[&'a str], edges: &[(&str, &str, &str)]) -> BTreeMap<&'a str, (f64, f64)> {
     let count = names.len().max(1) as f64;
     let mut at: Vec<(f64, f64)> = (0..names.len())
@@ -119,6 +133,7 @@ fn places<'a>(names: &[&'a str], edges: &[(&str, &str, &str)]) -> BTreeMap<&'a s
         .iter()
         .filter_map(|(a, b, _)| Some((*index.get(a)?, *index.get(b)?)))
         .collect();
+    let parts = parts(names.len(), &pairs);
     let ideal = 1.0 / count.sqrt();
     for turn in 0..TURNS {
         let mut force = vec![(0.0, 0.0); at.len()];
@@ -135,7 +150,10 @@ fn places<'a>(names: &[&'a str], edges: &[(&str, &str, &str)]) -> BTreeMap<&'a s
         for i in 0..at.len() {
             for j in 0..i {
                 let d = distance(i, j, &at);
-                push(i, j, ideal * ideal / (d * d), &at);
+                // No spring keeps the parts of a network together: they would fly off, and each be a dot.
+                if parts[i] == parts[j] || d < APART * ideal {
+                    push(i, j, ideal * ideal / (d * d), &at);
+                }
             }
         }
         for (i, j) in &pairs {
@@ -168,4 +186,26 @@ fn places<'a>(names: &[&'a str], edges: &[(&str, &str, &str)]) -> BTreeMap<&'a s
         .zip(xs.into_iter().zip(ys))
         .map(|(name, place)| (*name, place))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_without_links_stay_in_sight() {
+        let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+        let edges = [
+            ("a", "b", ""),
+            ("c", "d", ""),
+            ("e", "f", ""),
+            ("g", "h", ""),
+        ];
+        let places = places(&names, &edges);
+        for (a, b, _) in edges {
+            let (near, far) = (places[a], places[b]);
+            let length = (near.0 - far.0).hypot(near.1 - far.1);
+            assert!(length > 40.0, "{a} {near:?} {b} {far:?}");
+        }
+    }
 }

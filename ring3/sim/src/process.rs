@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::error::Fault;
 use crate::read::{home, opt};
 use crate::scenario::{Expected, General, Process};
+use crate::spawn::SEARCH;
 use crate::units::{signal_of, time_of};
 use crate::yaml::{Node, Result, Value};
 
@@ -26,8 +27,7 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
     let word = at.text(&map.at("path"))?.to_owned();
     let program = find_program(&word, search)
         .map_err(|why| Fault::at(at.place, format!("{path}.path: {why}")))?;
-    // As a shell has it, which Shadow does, too.
-    let name = home(&word).to_string_lossy().into_owned();
+    let name = called(&word, &program);
     let start_node = map.take("start_time");
     let start = match start_node {
         Some(node) => time_of(node, &format!("{path}.start_time"))?,
@@ -73,6 +73,18 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
         shutdown,
         expected,
     })
+}
+
+/// Argument 0: the word, as a shell and Shadow have it. But a program that looks for its own file finds it by that word
+/// in its PATH, where another of the same name may be.
+fn called(word: &str, program: &Path) -> String {
+    let same = word.contains('/')
+        || find_program(word, SEARCH).is_ok_and(|other| other.as_path() == program);
+    let words = match same {
+        true => home(word),
+        false => program.to_owned(),
+    };
+    words.to_string_lossy().into_owned()
 }
 
 /// As execvp(3) does, once and for all before the start.

@@ -28,6 +28,9 @@ use nix::unistd::Pid;
 
 /// After so many network namespaces, some half a second's, it is said how far the set-up is.
 const MAKING_TURN: usize = 50;
+/// How often a run without samples says how far it is, and the least between two such words.
+const SILENT_TICKS: u32 = 100;
+const SHORTEST_TICK: Duration = Duration::from_millis(100);
 /// How often, and how long apart, to look whether all processes have ended in the end.
 const END_LOOKS: u32 = 500;
 const END_TURN: Duration = Duration::from_millis(2);
@@ -103,13 +106,15 @@ impl Conductor {
         let day = clock_gettime(ClockId::CLOCK_REALTIME).map_or(Duration::ZERO, Duration::from);
         say(&Word::Ready { epoch: nanos(day) });
         let timeline = std::mem::take(&mut self.plan.timeline);
-        let mut next_sample = self.plan.sample;
+        // Where nothing is sampled, it is still said how far time has come.
+        let turn = match self.plan.sample.is_zero() {
+            true => (self.plan.stop / SILENT_TICKS).max(SHORTEST_TICK),
+            false => self.plan.sample,
+        };
+        let mut next_sample = turn;
         let mut steps = timeline.iter().peekable();
         loop {
-            let mut until = self.plan.stop;
-            if !self.plan.sample.is_zero() {
-                until = until.min(next_sample);
-            }
+            let mut until = self.plan.stop.min(next_sample);
             if let Some(timed) = steps.peek() {
                 until = until.min(timed.at);
             }
@@ -132,7 +137,7 @@ impl Conductor {
                     sampler.take(until)?;
                 }
                 say(&Word::Tick { at: nanos(until) });
-                next_sample += self.plan.sample;
+                next_sample += turn;
             }
             if until >= self.plan.stop {
                 return self.done();

@@ -40,6 +40,7 @@
 //! | [`sim_search`] | planted bugs, found by seed |
 //! | [`sim_time`] | nodes in virtual time |
 //! | [`sim_transports`] | MPTCP, SCTP, DCCP and OSPF in simulated networks |
+//! | [`sim_truth`] | simulated throughput and delay against theory |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -70,6 +71,7 @@ mod sim_nat;
 mod sim_search;
 mod sim_time;
 mod sim_transports;
+mod sim_truth;
 mod soak;
 mod ssh;
 mod stores;
@@ -145,6 +147,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(sim_search::trials());
     all.extend(sim_time::trials());
     all.extend(sim_transports::trials());
+    all.extend(sim_truth::trials());
     all
 }
 

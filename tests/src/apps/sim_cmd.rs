@@ -53,7 +53,7 @@ impl Simulation {
         Ok(Simulation { scratch, outcome })
     }
 
-    fn data(&self, name: &str) -> PathBuf {
+    pub(super) fn data(&self, name: &str) -> PathBuf {
         self.scratch.file("shadow.data").join(name)
     }
 

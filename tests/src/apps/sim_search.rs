@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("sim_search_lost_update".into(), lost_update),
         trial("sim_search_lease".into(), lease),
+        trial("sim_search_lost_ack".into(), lost_ack),
     ]
 }
 
@@ -37,8 +38,8 @@ fn run(scratch: &Scratch, words: &[&str], data: &str) -> Result<Outcome, String>
 }
 
 /// Without faults the example goes well. Of the seeds some fail, and not all; the shortened list of one's faults fails in the
-/// same way each time, with equal results.
-fn finds(name: &str, seeds: &str, faults: &str, label: &str) -> Checked {
+/// same way each time, with equal results if they are to be `equal`.
+fn finds(name: &str, seeds: &str, faults: &str, label: &str, equal: bool) -> Checked {
     let scratch = Scratch::new()?;
     let file = example(name).display().to_string();
     let plain = run(&scratch, &["sim", &file], "plain")?;
@@ -75,6 +76,9 @@ fn finds(name: &str, seeds: &str, faults: &str, label: &str) -> Checked {
             || repeated.report(),
         )?;
     }
+    if !equal {
+        return Ok(Verdict::Passed);
+    }
     let mut diff = ring3(["sim", "diff"]);
     diff.args([scratch.file("first"), scratch.file("again")]);
     let same = exec::run(&mut diff, LIMIT)?;
@@ -93,6 +97,7 @@ fn lost_update() -> Checked {
         "1..8",
         "schedule",
         "another order of wake-ups",
+        true,
     )
 }
 
@@ -100,5 +105,13 @@ fn lease() -> Checked {
     if let Some(why) = missing(&["python3", "redis-server", "redis-cli"])? {
         return Ok(Verdict::Ignored(why));
     }
-    finds("lease", "1..6", "slow", " stands still")
+    finds("lease", "1..6", "slow", " stands still", true)
+}
+
+fn lost_ack() -> Checked {
+    if let Some(why) = missing(&["python3", "memcached"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    // Its end differs by some reads of the clock in rare runs on a busy machine (docs/sim.md).
+    finds("lost-ack", "1..4", "loss", " loses ", false)
 }

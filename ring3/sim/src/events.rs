@@ -38,13 +38,14 @@ pub fn read(
     for (i, node) in node.list("events")?.iter().enumerate() {
         let path = format!("events[{i}]");
         let event = event(node, &path, hosts, links)?;
+        let places = node.map(&path)?.places();
         if event.at >= general.stop_time {
             let words = format!("{path}.at: it must be before general.stop_time");
-            return Err(Fault::at(node.place, words));
+            return Err(Fault::at(places.of("at"), words));
         }
         if let Action::Run(_, words) = &event.what {
             find_program(&words[0], search)
-                .map_err(|why| Fault::at(node.place, format!("{path}.run: {why}")))?;
+                .map_err(|why| Fault::at(places.of("run"), format!("{path}.run: {why}")))?;
         }
         events.push(event);
     }
@@ -126,17 +127,18 @@ fn groups(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Vec
     let mut groups = Vec::new();
     let mut seen = BTreeSet::new();
     for group in node.list(path)? {
+        let place = group.place;
         let group = names(group, path)?;
         for name in &group {
             if !hosts.contains_key(name) {
                 return Err(Fault::at(
-                    node.place,
+                    place,
                     format!("{path}: there is no host `{name}`"),
                 ));
             }
             if !seen.insert(name.clone()) {
                 return Err(Fault::at(
-                    node.place,
+                    place,
                     format!("{path}: `{name}` is in two groups"),
                 ));
             }

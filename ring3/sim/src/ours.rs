@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::error::{Fault, Place};
+use crate::error::Fault;
 use crate::read::opt;
 use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, Wire};
 use crate::topology;
 use crate::units::{bytes_of, rate_of, share_of, time_of};
-use crate::yaml::{Map, Node, Result, Value};
+use crate::yaml::{Map, Node, Places, Result, Value};
 
 pub const WIRE: &[&str] = &[
     "rate",
@@ -63,10 +63,11 @@ pub fn settings<'a>(node: &'a Node, general: &mut General) -> Result<Option<&'a 
 /// `sim.faults`: what a search by seeds may do.
 pub fn faults(node: &Node, general: &General, hosts: &BTreeMap<String, Host>) -> Result<FaultPlan> {
     let mut map = node.map("sim.faults")?;
+    let places = map.places();
     let list = opt(&mut map, "hosts", names)?.unwrap_or_default();
     if let Some(name) = list.iter().find(|name| !hosts.contains_key(*name)) {
         let words = format!("sim.faults.hosts: there is no host `{name}`");
-        return Err(Fault::at(node.place, words));
+        return Err(Fault::at(places.of("hosts"), words));
     }
     let plan = FaultPlan {
         hosts: list,
@@ -78,10 +79,12 @@ pub fn faults(node: &Node, general: &General, hosts: &BTreeMap<String, Host>) ->
     if plan.from.unwrap_or_default() >= to || to > general.stop_time {
         let words =
             "sim.faults: `from` has to be before `to`, and `to` not after general.stop_time";
-        return Err(Fault::at(node.place, words));
+        let key = if plan.to.is_some() { "to" } else { "from" };
+        return Err(Fault::at(places.of(key), words));
     }
     if plan.most == 0 {
-        return Err(Fault::at(node.place, "sim.faults.most: at least 1"));
+        let words = "sim.faults.most: at least 1";
+        return Err(Fault::at(places.of("most"), words));
     }
     map.finish(FAULTS)?;
     Ok(plan)
@@ -96,13 +99,14 @@ pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
     }
     host.qdisc = opt(map, "qdisc", |n, p| n.text(p).map(str::to_owned))?;
     host.sysctls = opt(map, "sysctls", pairs)?.unwrap_or_default();
+    let places = map.places();
     for (path, text) in opt(map, "files", pairs)?.unwrap_or_default() {
         if !path.starts_with('/') {
             let words = format!(
                 "{}: `{path}`: a path from the root is needed",
                 map.at("files")
             );
-            return Err(Fault::at(map.place, words));
+            return Err(Fault::at(places.of("files"), words));
         }
         host.files.push((PathBuf::from(path), text));
     }
@@ -118,13 +122,14 @@ fn nat(node: &Node, path: &str) -> Result<Nat> {
         });
     }
     let mut map = node.map(path)?;
+    let places = map.places();
     let link = map.need("link")?.text(path)?.to_owned();
     let at = map.at("publish");
     let mut publish = Vec::new();
     for (port, to) in opt(&mut map, "publish", pairs)?.unwrap_or_default() {
         let wrong = || {
             let words = format!("{at}: `{port}: {to}`: a port and HOST:PORT are needed");
-            Fault::at(node.place, words)
+            Fault::at(places.of("publish"), words)
         };
         let (host, inner) = to.split_once(':').ok_or_else(wrong)?;
         let number = |word: &str| match word.parse() {
@@ -163,8 +168,8 @@ pub fn wire(map: &mut Map, base: &Wire) -> Result<Wire> {
 
 /// Both directions: the map's own keys, and `back` where the second differs.
 pub fn wires(map: &mut Map, base: &[Wire; 2]) -> Result<[Wire; 2]> {
+    let places = map.places();
     let back = map.take("back");
-    let place = map.place;
     let there = wire(map, &base[0])?;
     // Without `back`, a change is one of both directions.
     let mut other = match base[0] == base[1] {
@@ -182,11 +187,11 @@ pub fn wires(map: &mut Map, base: &[Wire; 2]) -> Result<[Wire; 2]> {
                 "{}: reorder needs a delay that others are kept back by",
                 map.path
             );
-            return Err(Fault::at(place, words));
+            return Err(Fault::at(places.of("reorder"), words));
         }
         if wire.queue.is_some() && wire.rate.is_none() {
             let words = format!("{}: a queue needs a rate that it waits for", map.path);
-            return Err(Fault::at(place, words));
+            return Err(Fault::at(places.of("queue"), words));
         }
     }
     Ok([there, other])
@@ -210,6 +215,7 @@ pub fn links(node: &Node) -> Result<Vec<Link>> {
 
 fn link(node: &Node, path: &str) -> Result<Link> {
     let mut map = node.map(path)?;
+    let places = map.places();
     let between = map.need("between")?;
     let hosts = names(between, &map.at("between"))?;
     let [a, b] = hosts.as_slice() else {
@@ -255,7 +261,7 @@ fn link(node: &Node, path: &str) -> Result<Link> {
     let wires = wires(&mut map, &Default::default())?;
     map.finish(LINK)?;
     Ok(Link {
-        place: node.place,
+        places,
         name: name.unwrap_or_else(|| format!("{a}-{b}")),
         ends,
         wires,
@@ -303,12 +309,12 @@ pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()>
         for end in &link.ends {
             if !hosts.contains_key(&end.host) {
                 let words = format!("link {}: there is no host `{}`", link.name, end.host);
-                return Err(Fault::at(link.place, words));
+                return Err(Fault::at(link.places.of("between"), words));
             }
         }
         if link.ends[0].host == link.ends[1].host {
             return Err(Fault::at(
-                link.place,
+                link.places.of("between"),
                 format!("link {}: both ends are the same host", link.name),
             ));
         }
@@ -317,12 +323,13 @@ pub fn check_links(links: &[Link], hosts: &BTreeMap<String, Host>) -> Result<()>
                 "link {}: a second one of this name: give it another by `name`",
                 link.name
             );
-            return Err(Fault::at(link.place, words));
+            return Err(Fault::at(link.places.of("name"), words));
         }
     }
     for (name, host) in hosts {
         if let Some(nat) = &host.nat {
-            check_nat(name, nat, links, hosts).map_err(|words| Fault::at(host.place, words))?;
+            check_nat(name, nat, links, hosts)
+                .map_err(|words| Fault::at(host.places.of("nat"), words))?;
         }
     }
     Ok(())
@@ -351,14 +358,14 @@ fn check_nat(
 }
 
 /// A link between two hosts with these properties.
-pub fn plain_link(place: Place, a: &str, b: &str, wires: &[Wire; 2]) -> Link {
+pub fn plain_link(places: Places, a: &str, b: &str, wires: &[Wire; 2]) -> Link {
     let end = |host: &str| End {
         host: host.to_owned(),
         interface: None,
         addresses: Vec::new(),
     };
     Link {
-        place,
+        places,
         name: format!("{a}-{b}"),
         ends: [end(a), end(b)],
         wires: wires.clone(),

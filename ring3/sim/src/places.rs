@@ -13,10 +13,15 @@ use crate::yaml::{Node, Result, Value};
 impl Reader {
     pub fn network(&mut self, node: &Node) -> Result<Network> {
         let mut map = node.map("network")?;
-        let graph = self.graph(map.need("graph")?)?;
+        let at = map.need("graph")?;
+        let graph = self.graph(at)?;
         let shortest = opt(&mut map, "use_shortest_path", |n, p| n.bool(p))?.unwrap_or(true);
         map.finish(&["graph", "use_shortest_path"])?;
-        Ok(Network { graph, shortest })
+        Ok(Network {
+            place: at.place,
+            graph,
+            shortest,
+        })
     }
 
     fn graph(&mut self, node: &Node) -> Result<Graph> {
@@ -120,15 +125,15 @@ pub fn check(
     hosts: &BTreeMap<String, Host>,
     links: &[Link],
     network: &mut Option<Network>,
-    tree: &Node,
 ) -> Result<()> {
     let mut addresses: BTreeMap<IpAddr, &str> = BTreeMap::new();
     let mut used: Vec<i64> = Vec::new();
     for (name, host) in hosts {
-        for address in [host.address, host.address6].into_iter().flatten() {
+        for (address, key) in [(host.address, "ip_addr"), (host.address6, "ip6_addr")] {
+            let Some(address) = address else { continue };
             if let Some(other) = addresses.insert(address, name) {
-                let words = format!("hosts.{name}.ip_addr: {address} is {other}'s already");
-                return Err(Fault::at(host.place, words));
+                let words = format!("hosts.{name}.{key}: {address} is {other}'s already");
+                return Err(Fault::at(host.places.of(key), words));
             }
         }
         let Some(id) = host.node else {
@@ -137,13 +142,15 @@ pub fn check(
         };
         let Some(network) = network else {
             return Err(Fault::at(
-                tree.place,
-                "the scenario: `network` is missing, which network_node_id is about",
+                host.places.of("network_node_id"),
+                format!(
+                    "hosts.{name}.network_node_id: the scenario has no `network` that it is about"
+                ),
             ));
         };
         let Some(vertex) = network.graph.nodes.get(&id) else {
             let words = format!("hosts.{name}.network_node_id: the graph has no node {id}");
-            return Err(Fault::at(host.place, words));
+            return Err(Fault::at(host.places.of("network_node_id"), words));
         };
         for (rate, key) in [
             (host.down.or(vertex.down), "down"),
@@ -153,7 +160,7 @@ pub fn check(
                 let words = format!(
                     "hosts.{name}.bandwidth_{key}: neither the host nor node {id} of the graph has one"
                 );
-                return Err(Fault::at(host.place, words));
+                return Err(Fault::at(host.places.of("network_node_id"), words));
             }
         }
         used.push(id);
@@ -164,7 +171,7 @@ pub fn check(
         network
             .graph
             .ways(&used, network.shortest)
-            .map_err(|why| Fault::at(tree.place, format!("network.graph: {why}")))?;
+            .map_err(|why| Fault::at(network.place, format!("network.graph: {why}")))?;
     }
     Ok(())
 }

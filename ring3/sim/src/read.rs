@@ -182,7 +182,7 @@ impl Reader {
             );
             return Err(Fault::at(*place, words));
         }
-        places::check(&hosts, &links, &mut network, tree)?;
+        places::check(&hosts, &links, &mut network)?;
         Ok(Scenario {
             general,
             network,
@@ -211,7 +211,7 @@ impl Reader {
             })?
             .unwrap_or_else(|| SHADOW_DATA.into()),
             template_directory: opt(&mut map, "template_directory", |n, p| n.text(p).map(home))?,
-            sample: opt(&mut map, "heartbeat_interval", time_of)?.unwrap_or(HEARTBEAT),
+            sample: heartbeat(&mut map)?,
             ipv6: false,
             routes: true,
             bootstrap_end: opt(&mut map, "bootstrap_end_time", time_of)?.unwrap_or_default(),
@@ -295,6 +295,7 @@ impl Reader {
     ) -> Result<Host> {
         let path = format!("hosts.{name}");
         let mut map = node.map(&path)?;
+        let places = map.places();
         let options = map.take("host_options").or(map.take("options"));
         let pcap = match options {
             Some(node) => self.options(node, &format!("{path}.host_options"), defaults)?,
@@ -307,6 +308,7 @@ impl Reader {
             down: opt(&mut map, "bandwidth_down", rate_of)?,
             up: opt(&mut map, "bandwidth_up", rate_of)?,
             pcap: pcap.is_on.then_some(pcap.bytes),
+            places,
             ..Host::default()
         };
         ours::host(&mut map, &mut host)?;
@@ -325,6 +327,15 @@ impl Reader {
         }
         map.finish(HOST)?;
         Ok(host)
+    }
+}
+
+/// How often samples are taken; `null` is never.
+fn heartbeat(map: &mut Map) -> Result<Duration> {
+    match map.take_even_null("heartbeat_interval") {
+        None => Ok(HEARTBEAT),
+        Some(node) if node.is_null() => Ok(Duration::ZERO),
+        Some(node) => time_of(node, "general.heartbeat_interval"),
     }
 }
 

@@ -61,6 +61,7 @@ fn keys_of_shadow() {
     let scenario = read(SMALL).unwrap();
     assert_eq!(scenario.general.stop_time, Duration::from_secs(600));
     assert_eq!(scenario.general.seed, 1);
+    assert_eq!(scenario.general.sample, Duration::ZERO);
     let (a, b) = (&scenario.hosts["a"], &scenario.hosts["b"]);
     assert_eq!((a.up, b.up), (Some(Rate(10_000_000)), None));
     assert_eq!(
@@ -98,7 +99,7 @@ fn mistakes_have_line_and_column() {
         (
             "  b: *client",
             "  b: {network_node_id: 7}",
-            "22:3: hosts.b.network_node_id: the graph has no node 7",
+            "22:24: hosts.b.network_node_id: the graph has no node 7",
         ),
         (
             "11.0.0.7",
@@ -265,6 +266,48 @@ fn links_and_events() {
     );
 }
 
+/// A check over several keys names the place of the one that is at fault.
+#[test]
+fn checks_name_the_key() {
+    for (text, words) in [
+        (
+            "general: {stop_time: 1}\nnetwork: {graph: {type: 1_gbit_switch}}\nhosts:\n  a: {network_node_id: 0, ip_addr: 11.0.0.1}\n  b: {network_node_id: 0, ip_addr: 11.0.0.1}\n",
+            "5:36: hosts.b.ip_addr: 11.0.0.1 is a's already",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts:\n  a: {network_node_id: 0}\n",
+            "3:24: hosts.a.network_node_id: the scenario has no `network`",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts: {a: {}, b: {}}\nsim: {faults: {hosts: [c]}}\n",
+            "3:23: sim.faults.hosts: there is no host `c`",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts: {a: {}, b: {}}\nsim:\n  faults: {from: 0, to: 2}\n",
+            "4:25: sim.faults: `from` has to be before",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts:\n  a: {nat: up}\n",
+            "3:12: hosts.a.nat: it has no link `up`",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts:\n  a:\n    files: {etc/motd: hello}\n",
+            "4:12: hosts.a.files: `etc/motd`: a path from the root",
+        ),
+        (
+            "general: {stop_time: 1}\nhosts: {a: {}, b: {}}\nlinks:\n- between: [a, b]\n  reorder: 1 %\n",
+            "5:12: links[0]: reorder needs a delay",
+        ),
+        (
+            "general: {stop_time: 1}\nnetwork:\n  use_shortest_path: false\n  graph: {type: gml, inline: 'graph [ node [ id 0 ] ]'}\nhosts: {a: {network_node_id: 0, bandwidth_up: 1 Mbit, bandwidth_down: 1 Mbit}}\n",
+            "4:10: network.graph: node 0 has no edge to itself",
+        ),
+    ] {
+        let found = fault(text);
+        assert!(found.starts_with(words), "{found}");
+    }
+}
+
 #[test]
 fn mistakes_in_links_and_events() {
     for (from, to, words) in [
@@ -302,6 +345,8 @@ fn mistakes_in_links_and_events() {
     ] {
         let found = fault(&LINKS.replacen(from, to, 1));
         assert!(found.contains(words), "{to}: {found}");
+        let changed = LINKS[..LINKS.find(from).unwrap()].matches('\n').count() + 1;
+        assert!(found.starts_with(&format!("{changed}:")), "{to}: {found}");
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Place;
 use crate::graph::Graph;
 use crate::units::Rate;
+use crate::yaml::Places;
 
 #[derive(Debug, Clone)]
 pub struct Scenario {
@@ -70,6 +71,8 @@ impl Default for FaultPlan {
 
 #[derive(Debug, Clone)]
 pub struct Network {
+    /// Of its graph.
+    pub place: Place,
     pub graph: Graph,
     pub shortest: bool,
 }
@@ -77,6 +80,8 @@ pub struct Network {
 #[derive(Debug, Clone, Default)]
 pub struct Host {
     pub place: Place,
+    /// Of its keys.
+    pub places: Places,
     pub node: Option<i64>,
     pub address: Option<IpAddr>,
     pub address6: Option<IpAddr>,
@@ -143,7 +148,8 @@ pub struct Wire {
 
 #[derive(Debug, Clone)]
 pub struct Link {
-    pub place: Place,
+    /// Of its keys.
+    pub places: Places,
     pub name: String,
     pub ends: [End; 2],
     /// From the first end to the second, and back.

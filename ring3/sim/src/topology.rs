@@ -7,7 +7,7 @@ use crate::error::{Fault, Place};
 use crate::ours::{default_wires, names, plain_link, wires_of};
 use crate::read::opt;
 use crate::scenario::{Host, Link, Wire};
-use crate::yaml::{Map, Node, Result, Value};
+use crate::yaml::{Map, Node, Places, Result, Value};
 
 /// More ports of a switch than any that is sold; 48 make 27,648 hosts.
 const PORTS: i64 = 48;
@@ -23,6 +23,7 @@ impl Making<'_> {
         let place = self.place;
         self.hosts.entry(name.to_owned()).or_insert_with(|| Host {
             place,
+            places: Places::at(place),
             ..Host::default()
         });
     }
@@ -35,7 +36,8 @@ impl Making<'_> {
     }
 
     fn link(&mut self, a: &str, b: &str, wires: &[Wire; 2]) {
-        self.links.push(plain_link(self.place, a, b, wires));
+        let places = Places::at(self.place);
+        self.links.push(plain_link(places, a, b, wires));
     }
 }
 

@@ -4,6 +4,8 @@
 //! Aliases are resolved by the parser, merge keys (`<<`) here. A reader takes keys out of a [`Map`]
 //! one by one and at last calls [`Map::finish`], which complains of what nobody took.
 
+use std::collections::BTreeMap;
+
 use saphyr::{MarkedYaml, Scalar, YamlData, YamlLoader};
 use saphyr_parser::Parser;
 
@@ -265,6 +267,26 @@ impl Node {
     }
 }
 
+/// Where the values of a map stand, for checks that come after it was read.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    whole: Place,
+    keys: BTreeMap<String, Place>,
+}
+
+impl Places {
+    /// Of something that has no keys of its own.
+    pub fn at(whole: Place) -> Places {
+        let keys = BTreeMap::new();
+        Places { whole, keys }
+    }
+
+    /// Of a key's value; of the whole map where it has no such key.
+    pub fn of(&self, key: &str) -> Place {
+        self.keys.get(key).copied().unwrap_or(self.whole)
+    }
+}
+
 /// A map that is being read.
 #[derive(Debug)]
 pub struct Map<'a> {
@@ -274,10 +296,25 @@ pub struct Map<'a> {
 }
 
 impl<'a> Map<'a> {
+    /// To be asked before keys are taken.
+    pub fn places(&self) -> Places {
+        let entry = |(key, _, node): &(String, Place, &Node)| (key.clone(), node.place);
+        Places {
+            whole: self.place,
+            keys: self.entries.iter().map(entry).collect(),
+        }
+    }
+
     /// Takes a key. One without a value (`key:`) counts as absent.
     pub fn take(&mut self, key: &str) -> Option<&'a Node> {
         let at = self.entries.iter().position(|(k, _, _)| k == key)?;
         Some(self.entries.remove(at).2).filter(|node| !node.is_null())
+    }
+
+    /// Takes a key for which `null` is a value like others.
+    pub fn take_even_null(&mut self, key: &str) -> Option<&'a Node> {
+        let at = self.entries.iter().position(|(k, _, _)| k == key)?;
+        Some(self.entries.remove(at).2)
     }
 
     pub fn need(&mut self, key: &str) -> Result<&'a Node> {

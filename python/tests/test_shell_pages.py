@@ -16,11 +16,14 @@ import pytest
 from pages import ROOT, shell_blocks
 
 #: Pages whose blocks stand for themselves.
-APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/systemd.md", "docs/proxy.md", "examples/README.md"]
+APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/sim.md", "docs/systemd.md",
+         "docs/proxy.md", "examples/README.md"]
 #: Pages that are one session from top to bottom.
 WHOLE = ["docs/reach-a-node.md"]
-#: Pages whose blocks other tests run.
+#: Pages whose blocks other tests run (test_launchers.py, test_pages.py).
 ELSEWHERE = ["docs/testing.md"]
+#: Pages of commands for who works on ring3: whole suites, builds, and a session in a debugger with numbers of processes.
+OF_DEVELOPERS = ["CONTRIBUTING.md"]
 END = "pasted-to-the-end"
 
 
@@ -78,8 +81,8 @@ def test_block(text, mark, tmp_path):
 
 
 def test_no_page_is_forgotten():
-    """A page with commands is in one of the lists above, or says itself that it is for who works on ring3."""
-    known = {*APART, *WHOLE, *ELSEWHERE, "docs/sim.md", "CONTRIBUTING.md"}
+    """A page with commands is in one of the lists above."""
+    known = {*APART, *WHOLE, *ELSEWHERE, *OF_DEVELOPERS}
     pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")]
     found = {str(it.relative_to(ROOT)) for it in pages if "```sh\n" in it.read_text()}
     assert found <= known, found - known

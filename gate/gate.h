@@ -105,6 +105,7 @@ struct gate_life {
 	const char *(*exe)(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);
 	bool (*grow)(u64 size);			/* the host refuses the gate memory: may it be asked again? */
 	u32 (*others)(void);			/* threads of the program's own beside the caller */
+	long (*unshare_files)(void);		/* a table of the process's own, on both sides */
 	/* Each call, in virtual time; handler NULL: the host's. */
 	long (*sim)(struct gate_regs *r, gate_handler handler);
 };

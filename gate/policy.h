@@ -133,6 +133,7 @@ void fd_forked(void);
 
 /* ns.c */
 bool ns_refuses(u64 flags);	/* CLONE_NEW*: has said why */
+long ns_unshare_files(void);	/* gate_life.unshare_files */
 
 /* cred.c */
 long cred_follow_user_ns(void);	/* the host has moved this process to another */
@@ -204,6 +205,7 @@ enum ep_side {
 
 bool ep_of_node(u32 fd);		/* an epoll all of whose members are the node's */
 bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
+void ep_apart(void);		/* our table is our own from now on */
 void ep_shared(void);		/* another process is about to have ours */
 long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */
 long ep_polled(u32 fd);		/* fd itself is, or is about to be, in a set that is waited for */

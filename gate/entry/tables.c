@@ -75,6 +75,7 @@ const struct gate_life gate_life = {
 	.exe = proc_exe,
 	.grow = limits_grow,
 	.others = helper_others,
+	.unshare_files = ns_unshare_files,
 	.sim = sim_syscall,
 };
 

@@ -391,12 +391,9 @@ long do_close_range(struct gate_regs *r)
 	if ((flags & ~(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC)) || first > last)
 		return -EINVAL;
 	if (flags & CLOSE_RANGE_UNSHARE) {
-		/* Alone, there is nobody to unshare from. */
-		if (gate_life.others()) {
-			gate_warn("close_range(CLOSE_RANGE_UNSHARE) in a process with threads "
-				  "is not supported");
-			return -EOPNOTSUPP;
-		}
+		ret = gate_life.unshare_files();
+		if (ret)
+			return ret;
 		flags &= ~CLOSE_RANGE_UNSHARE;
 	}
 	if (last < kept || first >= kept + GATE_RESERVED_FDS)

@@ -67,9 +67,36 @@ static bool host_lets(long ret)
 }
 
 /*
- * A new network namespace is the node's business. Unsharing descriptors from
- * other threads would need a new fdmap: refused while there are any.
+ * A table of the process's own, on both sides, where it shares one with another process. As at a fork: the node's first, then the
+ * host's, then what others have given up in between is dropped, and the feeder begins anew. What a thread among others would need,
+ * a feeder for its table alone, there is not.
  */
+long ns_unshare_files(void)
+{
+	u64 before, map = gate_thread()->fdmap;
+	bool paused;
+	long ret;
+
+	if (helper_others()) {
+		gate_warn("unsharing descriptors (CLONE_FILES, CLOSE_RANGE_UNSHARE) in a process with threads is not supported");
+		return -EOPNOTSUPP;
+	}
+	paused = feed_pause();
+	before = gate_life.numbers();
+	ret = image_call1(__NR_unshare, CLONE_FILES);
+	if (!ret)
+		ret = host_syscall1(__NR_unshare, CLONE_FILES);
+	if (gate_thread()->fdmap != map) {
+		gate_life.inherit(before);
+		ep_apart();
+		feed_none();
+	} else if (paused) {
+		feed_resume();
+	}
+	return ret;
+}
+
+/* A new network namespace is the node's business. */
 static long unshare_both(u64 flags)
 {
 	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS), host;
@@ -79,11 +106,10 @@ static long unshare_both(u64 flags)
 		return host_syscall1(__NR_unshare, flags);	/* EINVAL, whatever else is asked for */
 	if (ns_refuses(flags))
 		return -EPERM;
-	if ((flags & CLONE_FILES) && helper_others()) {
-		gate_warn("unshare(CLONE_FILES) in a process with threads is not supported");
-		return -EOPNOTSUPP;
-	}
-	/* Alone, the table is ours already; the feeder has to keep sharing it. */
+	if (flags & CLONE_FILES)
+		ret = ns_unshare_files();
+	if (ret)
+		return ret;
 	host = flags & ~(u64)(CLONE_FILES | CLONE_NEWNET);
 	if (host)
 		ret = host_syscall1(__NR_unshare, host);

@@ -145,6 +145,11 @@ static const char *own_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]
 	return gate_path_is_self_exe(path) ? gate_exe_file(exe, PROC_EXE_BYTES) : NULL;
 }
 
+static long host_unshare_files(void)
+{
+	return host_syscall1(__NR_unshare, CLONE_FILES);
+}
+
 const struct gate_life gate_life = {
 	.start = no_start,
 	.forks = forks,
@@ -157,4 +162,5 @@ const struct gate_life gate_life = {
 	.exe = own_exe,
 	.grow = limits_grow,
 	.others = thread_others,
+	.unshare_files = host_unshare_files,
 };

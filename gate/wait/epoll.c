@@ -198,6 +198,13 @@ void ep_forked(void)
 	}
 }
 
+void ep_apart(void)
+{
+	gate_lock(&ep_lock);
+	ep_forked();
+	gate_unlock(&ep_lock);
+}
+
 long do_epoll_create(struct gate_regs *r)
 {
 	long fd = host_syscall1(r->nr, r->a[0]);

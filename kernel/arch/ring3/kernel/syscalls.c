@@ -39,6 +39,9 @@ SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, pr
 #define sys_exit		sys_ni_syscall
 #define sys_exit_group		sys_ni_syscall
 
+/* Its thread's map of descriptors goes with the file table. */
+#define sys_unshare		ring3_unshare
+
 #define __SYSCALL(nr, sym)	[nr] = (sys_call_ptr_t)sym,
 #define __SYSCALL_NORETURN(nr, sym)	__SYSCALL(nr, sym)
 

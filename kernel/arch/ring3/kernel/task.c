@@ -24,6 +24,7 @@
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
+#include <linux/syscalls.h>
 #include <linux/wait.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
@@ -203,6 +204,41 @@ static void fdmap_put(struct ring3_fdmap *map)
 {
 	if (map && refcount_dec_and_test(&fdmap_ref(map)->count))
 		kvfree(fdmap_ref(map));
+}
+
+/* A map that others share becomes `own`, which is a copy of it by now. */
+static void fdmap_becomes(struct ring3_thread *me, struct ring3_fdmap *own)
+{
+	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap;
+
+	memcpy(own, map, sizeof(*own));
+	me->fdmap = (unsigned long)own;
+	fdmap_put(map);
+}
+
+static bool fdmap_is_shared(const struct ring3_thread *me)
+{
+	return refcount_read(&fdmap_ref((struct ring3_fdmap *)me->fdmap)->count) > 1;
+}
+
+/* unshare(2). Whose file table is its own has a map of its own. */
+long ring3_unshare(unsigned long flags)
+{
+	struct ring3_thread *me = current->thread.tb;
+	struct ring3_fdmap *own = NULL;
+	int ret;
+
+	if ((flags & CLONE_FILES) && fdmap_is_shared(me)) {
+		own = fdmap_new(NULL);
+		if (!own)
+			return -ENOMEM;
+	}
+	ret = ksys_unshare(flags);
+	if (own && !ret)
+		fdmap_becomes(me, own);
+	else
+		fdmap_put(own);
+	return ret;
 }
 
 /*
@@ -503,12 +539,11 @@ long ring3_sys_exec(void)
 	ret = unshare_files();
 	if (ret)
 		return ret;
-	if (refcount_read(&fdmap_ref(map)->count) > 1) {
-		own = fdmap_new(map);
+	if (fdmap_is_shared(me)) {
+		own = fdmap_new(NULL);
 		if (!own)
 			return -ENOMEM;
-		fdmap_put(map);
-		me->fdmap = (unsigned long)own;
+		fdmap_becomes(me, own);
 		map = own;
 	}
 	do_close_on_exec(current->files);

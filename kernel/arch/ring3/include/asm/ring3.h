@@ -86,6 +86,7 @@ long ring3_sys_pipe(int first, int second, int flags);
 long ring3_sys_exit(int code, u32 __user *clear, u32 *left);
 long ring3_sys_exit_group(int code);
 long ring3_sys_exec(void);
+long ring3_unshare(unsigned long flags);
 long ring3_sys_reap(struct ring3_proc *proc);
 long ring3_sys_fd_move(int from, int to, int cloexec);
 long ring3_sys_at(int at, long nr, long a0, long a1, long a2, long a3);

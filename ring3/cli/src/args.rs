@@ -360,6 +360,9 @@ pub struct Proxy {
     /// The node that listens; overrules the file's
     #[arg(long, value_name = "NODE")]
     pub on: Option<String>,
+    /// A port of a node of the proxy's own, which the confined process keeps: --on is that node's name then
+    #[arg(short, long, value_name = "SPEC", conflicts_with = "file")]
+    pub port: Vec<String>,
     /// Where to listen on the node: tcp:80, udp:53, tcp:10.0.0.1:80
     #[arg(short, long, value_name = "PROTOCOL:[ADDRESS:]PORT", requires = "to")]
     pub listen: Vec<Listen>,

@@ -42,6 +42,10 @@ fn source(args: &Proxy) -> Result<Source> {
     let on = args.on.as_deref();
     let on = on.ok_or_else(|| wrong("no node to listen on: give --on NODE".into()))?;
     let mut config = ProxyConfig::from_words(on, &args.listen, &args.to).map_err(wrong)?;
+    for port in &args.port {
+        port.parse::<ring3_config::PortSpec>()?;
+    }
+    config.ports = args.port.clone();
     config.log = args.log.clone();
     config.metrics = args.metrics;
     config.grace = args.grace.unwrap_or(config.grace);

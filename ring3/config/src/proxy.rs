@@ -3,6 +3,7 @@
 //!
 //! ```toml
 //! on = "web"                     # the node that listens
+//! port = ["tap:web"]             # the node is the proxy's own, with these ports
 //! metrics = "127.0.0.1:9100"     # Prometheus, on the host
 //! log = "proxy.jsonl"            # a line for each connection; without it: standard error
 //! grace = "30s"
@@ -29,6 +30,7 @@ use serde::Deserialize;
 
 use crate::error::ConfigError;
 use crate::name;
+use crate::port::PortSpec;
 
 /// A client whose target does not answer is told after so long (HAProxy's documentation has 5 s, for targets elsewhere).
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -36,6 +38,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const IDLE_DATAGRAMS: Duration = Duration::from_secs(120);
 /// What systemd and docker give a service is 90 and 10 s.
 const GRACE: Duration = Duration::from_secs(30);
+/// The name of a proxy's own node that has none.
+const OWN_NODE: &str = "proxy";
 const WEIGHT_MAX: u32 = 256;
 /// All are in one message to the relay (ring3-relay, proxy/wire.rs).
 const LISTENERS_MAX: usize = 256;
@@ -43,6 +47,8 @@ const LISTENERS_MAX: usize = 256;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProxyConfig {
     pub on: String,
+    /// Of the node, if that is the proxy's own.
+    pub ports: Vec<String>,
     /// Prometheus asks here, on the host.
     pub metrics: Option<SocketAddr>,
     /// Lines of JSON; `None`: on standard error.
@@ -306,11 +312,26 @@ use text::{Bytes, Parsed, Time};
 #[serde(deny_unknown_fields)]
 struct File {
     on: Option<String>,
+    #[serde(default)]
+    port: Vec<PortText>,
     metrics: Option<SocketAddr>,
     log: Option<PathBuf>,
     grace: Option<Parsed<Time>>,
     #[serde(default)]
     listener: Vec<ListenerText>,
+}
+
+/// A port, which is read when the node is made.
+struct PortText(String);
+
+impl<'de> Deserialize<'de> for PortText {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match text.parse::<PortSpec>() {
+            Ok(_) => Ok(PortText(text)),
+            Err(why) => Err(serde::de::Error::custom(format!("port `{text}`: {why}"))),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -498,14 +519,15 @@ impl ProxyConfig {
             cause,
         };
         let file: File = toml::from_str(text).map_err(|why| error(place(text, &why)))?;
-        let on = on
-            .map(str::to_owned)
-            .or(file.on)
-            .ok_or_else(|| error("no node: add on = \"NODE\", or give --on NODE".into()))?;
+        let own = (!file.port.is_empty()).then(|| OWN_NODE.to_owned());
+        let on = on.map(str::to_owned).or(file.on).or(own).ok_or_else(|| {
+            error("no node: add on = \"NODE\" or port = [\"...\"], or give --on NODE".into())
+        })?;
         let folder = path.parent().unwrap_or(Path::new(""));
         let listeners = file.listener.into_iter().map(ListenerText::listener);
         let config = ProxyConfig {
             on,
+            ports: file.port.into_iter().map(|PortText(it)| it).collect(),
             metrics: file.metrics,
             log: file.log.map(|log| folder.join(log)),
             grace: file.grace.map_or(GRACE, |Parsed(Time(it))| it),
@@ -521,6 +543,7 @@ impl ProxyConfig {
         let listeners = listen.iter().map(|it| Listener::new(*it, targets.clone()));
         let config = ProxyConfig {
             on: on.to_owned(),
+            ports: Vec::new(),
             metrics: None,
             log: None,
             grace: GRACE,

@@ -82,6 +82,16 @@ impl Inside {
         Ok(Inside { node })
     }
 
+    /// Boots a node with the ports that a warden gave ([`Given::receive`]), for this process alone.
+    pub fn own(config: NodeConfig, given: Given) -> Result<Inside> {
+        prepare_thread();
+        let (_, queue) = mpsc::channel();
+        let bell = Arc::new(event_fd()?);
+        let mut node = Node::start(config, Place::Confined(given, Guests { queue, bell }))?;
+        node.dismiss_undertaker();
+        Ok(Inside { node })
+    }
+
     /// A task of the node, for one thread of this process.
     pub fn task(&mut self) -> Result<Task> {
         self.node.own_thread().map(Task::new)

@@ -11,8 +11,11 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ring3_config::proxy::{Listener, Version};
 use ring3_config::ProxyConfig;
+use ring3_node::outside::{Outside, Trust};
+use ring3_node::Folder;
 use ring3_relay::proxy::wire::{
-    Ask, Broken, Counts, End, FromRelay, Line, Listen, ListenerId, Over, Start, TargetId, ToRelay,
+    self, Ask, Broken, Counts, End, FromRelay, Line, Listen, ListenerId, Over, Start, TargetId,
+    ToRelay,
 };
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -34,8 +37,8 @@ const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
 const TURN: Duration = Duration::from_millis(200);
 /// Sockets that wait for the relay to take them; it has asked for each, and hears the rest later.
 const WAITING_MAX: usize = 256;
-/// What the relay's environment keeps: where nodes are, and how much is said.
-const ENVIRONMENT: [&str; 2] = ["XDG_RUNTIME_DIR", "RING3_LOG"];
+/// What the relay's environment keeps: where nodes are, how much is said, another kernel for a node of its own.
+const ENVIRONMENT: [&str; 3] = ["XDG_RUNTIME_DIR", "RING3_LOG", "RING3_IMAGE"];
 
 struct Open {
     id: ListenerId,
@@ -50,6 +53,8 @@ struct Supervisor<'a> {
     others: Vec<String>,
     line: Line,
     child: Child,
+    /// What the proxy's own node has on the host.
+    outside: Option<Outside>,
     open: Vec<Open>,
     /// Names of listeners that are closed, whose connections may go on.
     names: HashMap<ListenerId, String>,
@@ -78,6 +83,8 @@ pub fn run(orders: &Orders<'_>) -> Result<()> {
     signals.thread_block().map_err(fail)?;
     let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
     let signal = SignalFd::with_flags(&signals, flags).map_err(fail)?;
+    // Sockets for a burst of clients wait here.
+    ring3_node::raise_descriptor_limit();
     let config = orders.source.read()?;
     let name = orders.name.clone().unwrap_or_else(|| config.on.clone());
     ring3_config::name::node(&name)?;
@@ -124,6 +131,7 @@ impl<'a> Supervisor<'a> {
             others: others.clone(),
             line: Line::new(ours),
             child,
+            outside: None,
             open: Vec::new(),
             names: HashMap::new(),
             last_listener: 0,
@@ -147,9 +155,19 @@ impl<'a> Supervisor<'a> {
     }
 
     fn begin(&mut self, others: Vec<String>) -> Result<()> {
-        let node = self.config.on.clone();
-        self.said.push(ToRelay::Start(Start { node, others }));
+        let start = Start {
+            node: self.config.on.clone(),
+            ports: self.config.ports.clone(),
+            others,
+        };
+        if !start.ports.is_empty() {
+            self.outside = Some(open_ports(&start)?);
+        }
+        self.said.push(ToRelay::Start(start));
         self.flush()?;
+        if let Some(outside) = &self.outside {
+            outside.send(self.line.socket())?;
+        }
         self.hear_first()?;
         let config = self.config.clone();
         self.take_over(&config)?;
@@ -281,6 +299,7 @@ impl<'a> Supervisor<'a> {
         let config = self.orders.source.read()?;
         for (what, is_new) in [
             ("on", config.on != self.config.on),
+            ("port", config.ports != self.config.ports),
             ("metrics", config.metrics != self.config.metrics),
         ] {
             if is_new {
@@ -422,6 +441,7 @@ impl<'a> Supervisor<'a> {
                         tried,
                         ..
                     } => self.want(ask, listener, &tried),
+                    FromRelay::Unused { target } => drop(self.gave_back(target)),
                     FromRelay::Over(over) => self.over(over),
                     FromRelay::Told(told) => self.told(*told),
                     FromRelay::Listening(wrong) => self.listening = Some(wrong),
@@ -457,6 +477,8 @@ impl<'a> Supervisor<'a> {
                     None
                 }
                 Ok(Given::Node(at, to)) => Some((at, to)),
+                // This process has no room for it, which is not the target's fault.
+                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => break,
                 Err(why) => {
                     log::debug!("target {}: {why}", target.spec.to);
                     target.fail(now);
@@ -472,15 +494,18 @@ impl<'a> Supervisor<'a> {
         self.said.push(nothing);
     }
 
+    /// A target has one connection less; what it is called.
+    fn gave_back(&mut self, id: TargetId) -> Option<String> {
+        let mut targets = self.open.iter_mut().flat_map(|it| &mut it.targets);
+        let target = targets.find(|it| it.id == id)?;
+        target.active = target.active.saturating_sub(1);
+        Some(target.spec.to.to_string())
+    }
+
     fn over(&mut self, over: Over) {
         let name = self.names.get(&over.listener);
         let Some(name) = name.cloned() else { return };
-        let target = over.target.and_then(|id| {
-            let targets = self.open.iter_mut().flat_map(|it| &mut it.targets);
-            let target = targets.into_iter().find(|it| it.id == id)?;
-            target.active = target.active.saturating_sub(1);
-            Some(target.spec.to.to_string())
-        });
+        let target = over.target.and_then(|id| self.gave_back(id));
         *self.ends.entry((name.clone(), over.end)).or_default() += 1;
         if self.journal.has_file() {
             self.journal.line(json!({
@@ -524,6 +549,15 @@ impl<'a> Supervisor<'a> {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// The relay is confined before it makes its node, and opens no port.
+fn open_ports(start: &Start) -> Result<Outside> {
+    let config = wire::own_node(start).map_err(|why| Error::Listeners(why.into()))?;
+    let folder = Folder::open()?;
+    let mut outside = Outside::claim(&config, &folder, Trust::Gateway)?;
+    outside.open(&config, &folder)?;
+    Ok(outside)
 }
 
 fn numbers(open: &Open) -> impl Iterator<Item = TargetNumbers> + '_ {

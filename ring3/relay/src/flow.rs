@@ -98,7 +98,8 @@ impl Flow {
 
     pub fn is_idle(&self, now: Instant) -> bool {
         let limit = match (self.idle, self.answered) {
-            (Some(idle), _) => idle,
+            (Some(idle), true) => idle,
+            (Some(idle), false) => idle.min(FLOW_IDLE),
             (None, true) => FLOW_IDLE_ANSWERED,
             (None, false) => FLOW_IDLE,
         };

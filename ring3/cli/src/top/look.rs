@@ -134,9 +134,9 @@ impl Row {
         let pair = was.zip(is);
         let line = pair.map(|(was, is)| Line::between(was.reading, is.reading, is.at - was.at));
         let cpu = pair.map_or(0.0, |(was, is)| {
-            // A process that is new has used its time since, as far as this tells.
+            // One that has come since may have been busy elsewhere before: it counts from now on.
             let spent = is.ticks.iter().map(|(pid, ticks)| {
-                let before = was.ticks.get(pid).copied().unwrap_or(0);
+                let before = was.ticks.get(pid).copied().unwrap_or(*ticks);
                 ticks.saturating_sub(before)
             });
             let seconds = (is.at - was.at).as_secs_f64().max(1e-3);

@@ -4,6 +4,8 @@
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -14,6 +16,7 @@ use ratatui::Frame;
 use crate::error::{Failure, Result};
 
 use super::look::{Row, Sort, Watch};
+use super::EVERY_MIN;
 
 /// How often keys are looked for.
 const TURN: Duration = Duration::from_millis(50);
@@ -38,10 +41,21 @@ pub enum Act {
     Quit,
 }
 
+/// What ends the screen from outside: the terminal is given back first.
+const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
+
+fn signals() -> nix::Result<SignalFd> {
+    let set: SigSet = ENDING.into_iter().collect();
+    set.thread_block()?;
+    SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
+}
+
 pub fn show(every: Duration) -> Result<()> {
+    // Before there is a thread, which inherits it.
+    let signals = signals().map_err(|why| Failure::host("watch for signals")(why.into()))?;
     let looks = look_on(every)?;
     let mut terminal = ratatui::try_init().map_err(Failure::host("use the terminal"))?;
-    let done = run(&mut terminal, &looks);
+    let done = run(&mut terminal, &looks, &signals);
     let restored = ratatui::try_restore().map_err(Failure::host("give the terminal back"));
     done.and(restored)
 }
@@ -51,22 +65,28 @@ fn look_on(every: Duration) -> Result<Receiver<Result<Vec<Row>>>> {
     let mut watch = Watch::start()?;
     std::thread::Builder::new()
         .name("ring3-look".into())
-        .spawn(move || loop {
-            // The first rates soon, the others as asked.
-            let rows = watch.look();
-            if tell.send(rows).is_err() {
-                return;
+        .spawn(move || {
+            // The first rates soon, the others as asked. CPU times move in steps of 10 ms, and say nothing over less.
+            std::thread::sleep(EVERY_MIN);
+            while tell.send(watch.look()).is_ok() {
+                std::thread::sleep(every);
             }
-            std::thread::sleep(every);
         })
         .map_err(Failure::host("start a thread"))?;
     Ok(looks)
 }
 
-fn run(terminal: &mut ratatui::DefaultTerminal, looks: &Receiver<Result<Vec<Row>>>) -> Result<()> {
+fn run(
+    terminal: &mut ratatui::DefaultTerminal,
+    looks: &Receiver<Result<Vec<Row>>>,
+    signals: &SignalFd,
+) -> Result<()> {
     let fail = || Failure::host("use the terminal");
     let mut view = View::new();
     loop {
+        if let Ok(Some(_)) = signals.read_signal() {
+            return Ok(());
+        }
         terminal.draw(|frame| view.draw(frame)).map_err(fail())?;
         if event::poll(TURN).map_err(fail())? {
             if let Event::Key(key) = event::read().map_err(fail())? {

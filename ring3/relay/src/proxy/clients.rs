@@ -19,6 +19,7 @@ use crate::slab::{Key, Side};
 use crate::stream::Next;
 use crate::tuning::{
     ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, BACKLOG, DATAGRAMS, DATAGRAMS_HELD, FLOWS_MAX,
+    FLOWS_SHARE,
 };
 
 const IP_RECVORIGDSTADDR: i32 = 20;
@@ -242,7 +243,7 @@ impl Engine {
 
     fn begin_course(&mut self, listen: &Rc<Listen>, ends: (SocketAddr, SocketAddr)) -> Option<Key> {
         if self.courses.len() >= FLOWS_MAX {
-            return None;
+            self.make_room();
         }
         let source = Source::of(listen.id, ends.0.ip());
         let entered = self.sources.enter(source, listen, Instant::now());
@@ -275,12 +276,32 @@ impl Engine {
         Some(key)
     }
 
+    /// Ends some flows, so that a flood of new ones can't keep others out: those without an answer first, the most idle first.
+    fn make_room(&mut self) {
+        let mut aged: Vec<_> = self
+            .entries
+            .iter()
+            .filter_map(|(key, entry)| match entry {
+                Entry::Course(course) => {
+                    let age = course.flow.as_ref().map(Flow::age);
+                    Some((age.unwrap_or((false, course.about.since)), key))
+                }
+                _ => None,
+            })
+            .collect();
+        aged.sort_unstable_by_key(|(age, _)| *age);
+        for (_, key) in aged.into_iter().take(FLOWS_SHARE) {
+            self.end(key, End::Idle);
+        }
+    }
+
     /// The target's socket is there.
     pub fn begin_flow(&mut self, key: Key, target: TargetId, fd: Option<OwnedFd>) {
         let Some(Entry::Course(course)) = self.entries.get_mut(key) else {
             return;
         };
         let (ends, idle) = (course.ends, course.about.listen.idle_ms);
+        course.about.target = Some(target);
         let made = fd.ok_or(Errno(libc::EMFILE)).and_then(|host| {
             let node = speaker(&mut self.task, ends)?;
             let data = key.data(Side::Node);
@@ -302,7 +323,6 @@ impl Engine {
         for data in course.waits.drain(..) {
             say_to_target(&mut self.task, &mut self.names, &mut flow, &data);
         }
-        course.about.target = Some(target);
         course.flow = Some(flow);
         self.go_on(key, Side::Node);
         self.go_on(key, Side::Host);

@@ -173,7 +173,9 @@ impl Engine {
         loop {
             let timeout = self.timeout();
             self.feed.wait(&mut self.task, timeout, &mut news)?;
-            self.others.look(&mut self.task, &mut news)?;
+            if self.others.look(&mut self.task, &mut news)? {
+                self.end_of_a_node();
+            }
             for News { data, events } in news.drain(..) {
                 match data {
                     LINE => match self.hear() {
@@ -203,6 +205,23 @@ impl Engine {
                 Err(Broken::Gone) => return Ok(()),
                 Err(why) => return Err(Error::Supervisor { why }),
             }
+        }
+    }
+
+    /// Connections to targets there are over.
+    fn end_of_a_node(&mut self) {
+        let is_over = |entry: &Entry| match entry {
+            Entry::Joint(joint) => self.others.is_gone(&joint.stream.host),
+            Entry::Opening(opening) => match &opening.stage {
+                Stage::Connecting { far, .. } => self.others.is_gone(far),
+                _ => false,
+            },
+            _ => false,
+        };
+        let over = self.entries.iter().filter(|(_, entry)| is_over(entry));
+        let over: Vec<Key> = over.map(|(key, _)| key).collect();
+        for key in over {
+            self.end(key, End::Reset);
         }
     }
 
@@ -437,10 +456,14 @@ impl Engine {
                 self.openings -= 1;
                 let _ = self.task.reset_at_close(opening.fd);
                 let _ = self.task.close(opening.fd);
+                let target = match opening.stage {
+                    Stage::Connecting { target, .. } => Some(target),
+                    _ => None,
+                };
                 let about = About {
                     listen: opening.listen,
                     client: opening.client,
-                    target: None,
+                    target,
                     source: opening.source,
                     since: opening.since,
                 };
@@ -484,7 +507,7 @@ impl Engine {
                 return self.begin_flow(key, target, fd);
             }
             // The client has gone meanwhile.
-            _ => return,
+            _ => return self.say(FromRelay::Unused { target }),
         }
         let data = key.data(Side::Host);
         let far = match (fd, node) {
@@ -504,7 +527,10 @@ impl Engine {
                     since: Instant::now(),
                 };
             }
-            Err(Errno(libc::EMFILE)) => self.end(key, End::Full),
+            Err(Errno(libc::EMFILE)) => {
+                self.say(FromRelay::Unused { target });
+                self.end(key, End::Full);
+            }
             Err(_) => {
                 opening.tried.push(target);
                 self.ask(key);

@@ -39,7 +39,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use ring3_config::NodeConfig;
+use ring3_node::inside::Inside;
 use ring3_node::joined::Joined;
+use ring3_node::outside::Given;
+use ring3_node::task::Task;
 use rustix::event::{poll, PollFd, PollFlags};
 
 use crate::error::{Error, Result};
@@ -56,8 +60,19 @@ pub fn relay(socket: OwnedFd) -> Result<()> {
     ring3_node::inside::close_inherited(&socket)?;
     let mut line = Line::new(socket);
     let start = hear_start(&line)?;
-    match prepare(&start) {
-        Ok(ready) => serve(ready, line),
+    match prepare(&start, &line) {
+        Ok(ready) => {
+            let run = || serve(ready, line);
+            // A task belongs to one thread, and this one may be pid 1 of the relay's own node.
+            std::thread::scope(|scope| {
+                std::thread::Builder::new()
+                    .name("ring3-relay".into())
+                    .spawn_scoped(scope, run)
+                    .map_err(Error::host("start a thread"))?
+                    .join()
+                    .unwrap_or(Err(Error::Panicked))
+            })
+        }
         Err(error) => {
             // The supervisor says it, if it hears it.
             let mut said = vec![FromRelay::Failed(error.to_string())];
@@ -83,15 +98,32 @@ fn hear_start(line: &Line) -> Result<Start> {
     }
 }
 
+/// The node that listens.
+enum Ground {
+    /// Another keeper's.
+    Joined(Joined),
+    /// This process keeps it, and nobody else is on it.
+    Own(Box<Inside>),
+}
+
+impl Ground {
+    fn task(&mut self) -> Result<Task> {
+        match self {
+            Ground::Joined(node) => node.task().ok_or(Error::Panicked),
+            Ground::Own(node) => Ok(node.task()?),
+        }
+    }
+}
+
 /// All that needs the host's files.
 struct Ready {
-    node: Joined,
+    node: Ground,
     others: Vec<Joined>,
     signal: SignalFd,
     streams_max: usize,
 }
 
-fn prepare(start: &Start) -> Result<Ready> {
+fn prepare(start: &Start, line: &Line) -> Result<Ready> {
     let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
     let mut held: SigSet = signals.into_iter().collect();
     let fail = |why: nix::Error| Error::host("watch for signals")(std_errno(why));
@@ -105,18 +137,39 @@ fn prepare(start: &Start) -> Result<Ready> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let descriptors = limit.current.unwrap_or(u64::MAX);
     let others = start.others.iter().map(|name| Joined::join(name));
-    let ready = Ready {
-        node: Joined::join(&start.node)?,
-        others: others.collect::<std::result::Result<_, _>>()?,
-        signal,
-        streams_max: descriptors.saturating_sub(OWN_DESCRIPTORS) as usize,
+    let others = others.collect::<std::result::Result<_, _>>()?;
+    let given = match start.ports.is_empty() {
+        true => None,
+        false => Some(receive(start, line)?),
     };
-    wall::limit_memory().map_err(Error::host("limit the relay's memory"))?;
+    let joined = match given {
+        Some(_) => None,
+        None => Some(Joined::join(&start.node)?),
+    };
+    wall::limit_memory(given.is_some()).map_err(Error::host("limit the relay's memory"))?;
     ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
     if !ring3_sandbox::fence()? {
         log::info!("this host's kernel has no Landlock: the proxy has only its list of host calls");
     }
-    Ok(ready)
+    let node = match (joined, given) {
+        (Some(node), _) => Ground::Joined(node),
+        (None, Some((config, given))) => Ground::Own(Box::new(Inside::own(config, given)?)),
+        (None, None) => return Err(Error::Panicked),
+    };
+    Ok(Ready {
+        node,
+        others,
+        signal,
+        streams_max: descriptors.saturating_sub(OWN_DESCRIPTORS) as usize,
+    })
+}
+
+/// The supervisor has opened the ports of the relay's own node.
+fn receive(start: &Start, line: &Line) -> Result<(NodeConfig, Given)> {
+    let config = wire::own_node(start).map_err(|why| Error::Rules { why })?;
+    let mut given = Given::new(&config)?;
+    given.receive(&config, line.socket())?;
+    Ok((config, given))
 }
 
 fn std_errno(why: nix::Error) -> ring3_node::Errno {
@@ -125,11 +178,17 @@ fn std_errno(why: nix::Error) -> ring3_node::Errno {
 
 fn serve(mut ready: Ready, line: Line) -> Result<()> {
     ring3_node::inside::prepare_thread();
-    let mut task = ready.node.task().ok_or(Error::Panicked)?;
+    let mut task = ready.node.task()?;
     let feed = Feed::start(&mut task)?;
     let others = Others::start(&mut task, &feed, &mut ready.others)?;
     let mut engine = Engine::new(task, feed, others, line, ready.signal, ready.streams_max)?;
-    wall::raise()?;
+    match ready.node {
+        Ground::Joined(_) => wall::raise()?,
+        Ground::Own(_) => {
+            engine.task.fix_text()?;
+            wall::raise_for_own()?;
+        }
+    }
     engine.say(FromRelay::Serves);
     engine.run()?;
     // What is left goes with the process, as a program's does.

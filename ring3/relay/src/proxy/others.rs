@@ -25,6 +25,8 @@ const ONCE: u32 = (libc::EPOLLIN | libc::EPOLLONESHOT) as u32;
 #[derive(Debug)]
 struct Other {
     task: Rc<RefCell<Task>>,
+    /// Its node has gone: what was on it ends, and nothing begins there.
+    is_gone: bool,
     set: Fd,
     /// Has `set` as its one member.
     door: Fd,
@@ -44,13 +46,13 @@ impl Others {
         Ok(Others(others))
     }
 
-    /// Adds what others have to say.
-    pub fn look(&mut self, task: &mut Task, news: &mut Vec<News>) -> Result<()> {
+    /// Adds what others have to say. True: one of them has gone.
+    pub fn look(&mut self, task: &mut Task, news: &mut Vec<News>) -> Result<bool> {
         if self.0.is_empty() {
-            return Ok(());
+            return Ok(false);
         }
         let last = DATA + self.0.len() as u64;
-        let mut called = Vec::new();
+        let (mut called, mut any_gone) = (Vec::new(), false);
         news.retain(|it| {
             let is_other = (DATA..last).contains(&it.data);
             if is_other {
@@ -61,14 +63,31 @@ impl Others {
         for at in called {
             task.proxy_clear(FIRST + at as Fd)
                 .map_err(Error::node("watch another node"))?;
-            self.0[at].look(news)?;
+            let is_new = !self.0[at].is_gone;
+            if let (Err(why), true) = (self.0[at].look(news), is_new) {
+                log::warn!(
+                    "a node with targets has gone ({why}): start the proxy again once it is up"
+                );
+                self.0[at].is_gone = true;
+                any_gone = true;
+            }
         }
-        Ok(())
+        Ok(any_gone)
+    }
+
+    /// Whether the node of this half is there no more.
+    pub fn is_gone(&self, far: &Far) -> bool {
+        let Far::Node(task, _) = far else {
+            return false;
+        };
+        let mut gone = self.0.iter().filter(|it| it.is_gone);
+        gone.any(|it| Rc::ptr_eq(&it.task, task))
     }
 
     /// A connection that begins on another node.
     pub fn connect(&self, at: usize, to: SocketAddr, data: u64) -> Result<Far, Errno> {
-        let other = self.0.get(at).ok_or(Errno(libc::ENOENT))?;
+        let other = self.0.get(at).filter(|it| !it.is_gone);
+        let other = other.ok_or(Errno(libc::ENETUNREACH))?;
         let mut task = other.task.borrow_mut();
         let domain = match to {
             SocketAddr::V4(_) => libc::AF_INET,
@@ -91,15 +110,14 @@ impl Others {
 
 impl Other {
     /// All that it has to say; then the helper waits for more.
-    fn look(&mut self, news: &mut Vec<News>) -> Result<()> {
-        let fail = || Error::node("watch another node");
+    fn look(&mut self, news: &mut Vec<News>) -> Result<(), Errno> {
         let mut task = self.task.borrow_mut();
         let mut events = vec![Event { events: 0, u64: 0 }; EVENTS];
         loop {
             let count = match task.epoll_wait(self.set, &mut events, 0) {
                 Ok(count) => count.min(EVENTS),
                 Err(Errno(libc::EINTR)) => continue,
-                Err(why) => return Err(fail()(why)),
+                Err(why) => return Err(why),
             };
             news.extend(events[..count].iter().map(|event| News {
                 data: event.u64,
@@ -110,7 +128,6 @@ impl Other {
             }
         }
         task.epoll_modify(self.door, self.set, ONCE, 0)
-            .map_err(fail())
     }
 }
 
@@ -133,13 +150,19 @@ fn begin(first: &mut Task, feed: &Feed, at: usize, mut own: Task) -> Result<Othe
                 match there.epoll_wait(door, &mut events, -1) {
                     Ok(0) | Err(Errno(libc::EINTR)) => {}
                     Ok(_) if here.proxy_set(number).is_ok() => {}
-                    _ => return,
+                    Ok(_) => return,
+                    Err(_) => {
+                        // Its node has gone: this is the last word.
+                        let _ = here.proxy_set(number);
+                        return;
+                    }
                 }
             }
         })
         .map_err(Error::host("start a thread"))?;
     Ok(Other {
         task: Rc::new(RefCell::new(own)),
+        is_gone: false,
         set,
         door,
     })

@@ -11,6 +11,9 @@ use crate::error::Result;
 use crate::tuning::PROXY_MEMORY;
 use crate::wall::{Condition, Rules};
 
+/// RING3_SLOT_SIZE of include/ring3.abi.
+const SLOT: u64 = 4 << 30;
+
 /// With any arguments, and what makes it.
 const ALLOWED: &[libc::c_long] = &[
     // stream.rs, flow.rs, far.rs: on sockets that came from the supervisor.
@@ -58,6 +61,15 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_sigaltstack,
 ];
 
+/// What a relay that keeps its node makes besides.
+const FOR_OWN: &[libc::c_long] = &[
+    // The far end of a link asks for its memory (ring3_node, ports/handover.rs).
+    libc::SYS_accept4,
+    // Of this process once its number is known (ring3_node, procs.rs), and nothing can be sent to it.
+    libc::SYS_pidfd_open,
+    libc::SYS_mincore,
+];
+
 /// With these arguments.
 const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
     (
@@ -80,21 +92,32 @@ const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
 /// From here on, for all threads of this process. Also sets no_new_privs.
 pub fn raise() -> Result<()> {
     Rules {
-        allowed: ALLOWED,
+        allowed: &[ALLOWED],
+        checked: CHECKED,
+    }
+    .raise()
+}
+
+/// The same where the relay keeps the node.
+pub fn raise_for_own() -> Result<()> {
+    Rules {
+        allowed: &[ALLOWED, FOR_OWN],
         checked: CHECKED,
     }
     .raise()
 }
 
 /// Address space beyond what there is now, so that a relay out of control does not take the host's memory; no core files.
-pub fn limit_memory() -> rustix::io::Result<()> {
+/// `makes_node`: it will make one, whose slot of address space counts.
+pub fn limit_memory(makes_node: bool) -> rustix::io::Result<()> {
     let pages = std::fs::read_to_string("/proc/self/statm");
     let pages = pages
         .ok()
         .and_then(|text| text.split(' ').next()?.parse::<u64>().ok());
     let page = rustix::param::page_size() as u64;
     if let Some(pages) = pages {
-        let all = pages * page + PROXY_MEMORY;
+        let slot = if makes_node { SLOT } else { 0 };
+        let all = pages * page + PROXY_MEMORY + slot;
         let hard = getrlimit(Resource::As).maximum;
         let all = hard.map_or(all, |hard| all.min(hard));
         let limit = Rlimit {

@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use ring3_config::{NodeConfig, PortSpec};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
@@ -35,8 +36,21 @@ pub type Ask = u64;
 pub struct Start {
     /// The node that listens.
     pub node: String,
+    /// Its ports, if it is the relay's own: their descriptors come in a message of their own (ring3_node::outside).
+    pub ports: Vec<String>,
     /// Nodes that targets are on.
     pub others: Vec<String>,
+}
+
+/// A proxy's own node.
+pub fn own_node(start: &Start) -> Result<NodeConfig, &'static str> {
+    let mut config = NodeConfig::new(start.node.clone());
+    let ports = start.ports.iter().map(|text| text.parse::<PortSpec>());
+    config.ports = ports
+        .collect::<Result<_, _>>()
+        .map_err(|_| "a port makes no sense")?;
+    config.sysctls = vec![("net.ipv4.tcp_syncookies".into(), "1".into())];
+    Ok(config)
 }
 
 /// A listener, as the relay has to know it.
@@ -92,6 +106,10 @@ pub enum FromRelay {
         client: SocketAddr,
         /// Targets that have not answered.
         tried: Vec<TargetId>,
+    },
+    /// The client has gone before the socket to this target came.
+    Unused {
+        target: TargetId,
     },
     Over(Over),
     Told(Box<Told>),
@@ -224,6 +242,11 @@ impl Line {
             socket,
             waits: VecDeque::new(),
         }
+    }
+
+    /// For a message that is none of these.
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
     }
 
     /// Messages that wait for the other end to listen.

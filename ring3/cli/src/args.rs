@@ -181,6 +181,21 @@ pub struct SandboxArgs {
     /// Let a sandbox have at most about N processes and threads at a time; for an ordinary user
     #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub pids: Option<u64>,
+    /// Let each process of a sandbox have at most so much memory (addresses) beside its node's, for example 512M
+    #[arg(long, value_name = "SIZE", requires = "sandbox")]
+    pub proc_mem: Option<String>,
+    /// Let each process of a sandbox use at most so much CPU time; then it gets SIGXCPU, and SIGKILL a second later
+    #[arg(long, value_name = "SECONDS", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub cpu_time: Option<u64>,
+    /// Let each process of a sandbox have at most N descriptors, 1024 or more
+    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1024..=1_048_576))]
+    pub files: Option<u64>,
+    /// Let no file of a sandbox grow beyond this, files in memory included
+    #[arg(long, value_name = "SIZE", requires = "sandbox")]
+    pub file_size: Option<String>,
+    /// End a sandbox when less than this is free on a file system that it, or its gateway, writes to
+    #[arg(long, value_name = "SIZE", requires = "sandbox")]
+    pub min_free: Option<String>,
     /// Give a sandbox's ports to a gateway node that enforces these nftables rules; its interfaces are sandbox0 and the ports'
     #[arg(long, value_name = "FILE.nft", requires = "sandbox", value_hint = ValueHint::FilePath)]
     pub policy: Option<PathBuf>,

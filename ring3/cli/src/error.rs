@@ -73,6 +73,9 @@ pub enum Failure {
     #[error("{} has a second name (a hard link), which the sandbox's programs may reach: name a copy of it", path.display())]
     SecondName { path: PathBuf },
 
+    #[error("less than {least} (--min-free) is left on a file system that the sandbox writes to")]
+    NoRoom { least: String },
+
     #[error("{}: a policy is a file of at most {} MiB", path.display(), max >> 20)]
     NoPolicy { path: PathBuf, max: u64 },
 

@@ -109,6 +109,13 @@ pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, 
     unsafe { command.pre_exec(hook) };
 }
 
+/// Gives `command`'s process this limit of addresses.
+pub fn limit_addresses(command: &mut Command, bytes: rlim_t) {
+    let hook = move || Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?);
+    // SAFETY: the hook makes one system call, allocates nothing and takes no lock.
+    unsafe { command.pre_exec(hook) };
+}
+
 /// Leaves a descriptor to what `command` becomes.
 pub fn keep_open(command: &mut Command, fd: &std::os::fd::OwnedFd) {
     use std::os::fd::{AsRawFd, BorrowedFd};

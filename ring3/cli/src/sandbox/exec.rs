@@ -284,6 +284,8 @@ pub struct Host {
     pub door: Door,
     pub mask: SigSet,
     pub descriptors: (u64, u64),
+    /// Of addresses, if that is limited.
+    pub addresses: Option<u64>,
     /// What TMPDIR is within, if the sandbox has such a folder.
     pub tmp: Option<PathBuf>,
 }
@@ -355,6 +357,9 @@ impl Host {
             command.env_clear().envs(words.env);
             if let Some(tmp) = &self.tmp {
                 command.env("TMPDIR", tmp);
+            }
+            if let Some(bytes) = self.addresses {
+                leaf::limit_addresses(command, bytes);
             }
             leaf::own_session(command);
             Ok(())

@@ -274,7 +274,7 @@ impl Plan {
             .iter()
             .filter_map(|port| port.pcap.clone());
         view.write.extend(captures);
-        let bounds = ((view, None), Limits::none());
+        let bounds = ((view, None), Limits::default());
         Begun::start(&[self.flows.as_fd(), self.policy.as_fd()], |warden| {
             let work = Work::Gateway(&self.load, &self.policy, &self.flows);
             keeper::run(self.config.clone(), work, bounds, warden)

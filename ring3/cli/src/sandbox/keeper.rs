@@ -19,6 +19,7 @@ use super::begun::READY;
 use super::exec;
 use super::limits::Limits;
 use crate::error::{Failure, Result};
+use crate::leaf;
 use crate::program::Program;
 use crate::say;
 use crate::signals::{shell_status, Watch};
@@ -71,7 +72,8 @@ fn keep(
     if let Some(tmp) = &tmp {
         std::env::set_var("TMPDIR", tmp);
     }
-    limits.set().map_err(fail("set the sandbox's limits"))?;
+    limits.set()?;
+    let mem = config.mem;
     let questions = ring3_sandbox::confine(&files)?;
     // From here on nothing is done that the program might not do as well.
     report(warden, &questions).map_err(fail("report to the warden"))?;
@@ -79,18 +81,20 @@ fn keep(
     given.receive(&config, warden)?;
 
     let watch = Watch::start()?;
-    let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
-        .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
+    let descriptors =
+        getrlimit(Resource::RLIMIT_NOFILE).map_err(fail("ask for the limit of descriptors"))?;
     raise_descriptor_limit();
     let node = NodeHandle::start_confined(config, given, &[watch.ending()]);
     if let Some(status) = watch.is_to_end() {
         return Ok(status);
     }
     let node = node?;
+    limits.set_for_programs()?;
     let starter = Starter {
         node: &node,
         mask: watch.mask_before(),
-        descriptors,
+        descriptors: limits.descriptors(descriptors),
+        addresses: limits.addresses(mem),
         tmp,
     };
     let status = starter.live(&work, &watch, warden)?;
@@ -108,6 +112,7 @@ struct Starter<'a> {
     node: &'a NodeHandle,
     mask: SigSet,
     descriptors: (u64, u64),
+    addresses: Option<u64>,
     tmp: Option<PathBuf>,
 }
 
@@ -146,6 +151,9 @@ impl Starter<'_> {
         let (ours, theirs) = super::pair()?;
         let dress = |command: &mut Command| {
             command.stdin(input);
+            if let Some(bytes) = self.addresses {
+                leaf::limit_addresses(command, bytes);
+            }
             Ok(())
         };
         let child = program.spawn_within(&theirs, self.mask, self.descriptors, dress)?;
@@ -166,6 +174,7 @@ impl Starter<'_> {
             door,
             mask: self.mask,
             descriptors: self.descriptors,
+            addresses: self.addresses,
             tmp: self.tmp.clone(),
         };
         let warden = warden.try_clone();

@@ -1,13 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How much of the host a sandbox may take.
+//! Theory of operation: how much of the host a sandbox may take
 //!
-//! The host counts processes and threads by user (RLIMIT_NPROC), not by sandbox. So the limit is what the user has now, the
-//! keeper's own threads, and the sandbox's. Whatever else the user starts meanwhile takes from the same.
+//! The host counts processes and threads by user (RLIMIT_NPROC), not by sandbox. So that limit is what the user has now, the
+//! keeper's own threads, and the sandbox's. Whatever else the user starts meanwhile takes from the same. The other limits are of
+//! each process, so all together have as many times as much as there are processes. They hold for the keeper, too, which a
+//! program may have taken over: there the node's own needs come on top.
+//!
+//! No limit of the host's bounds all that memory or a disk is filled with, through files in memory, pipes, and files whose names are
+//! gone. So the host is told to kill the sandbox's processes before any other when memory runs out (oom_score_adj, which
+//! nobody within can set back), and the warden looks at what is left on the disks (room.rs).
 
 use nix::errno::Errno;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
 use nix::sys::wait::waitpid;
 use nix::unistd::geteuid;
+use ring3_abi::RING3_REGION_MAX;
+use ring3_config::size;
 
 use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
@@ -15,42 +23,93 @@ use crate::leaf;
 
 /// Threads of a keeper with all its ports, undertaker and reaper included.
 const KEEPERS: u64 = 16;
+/// Addresses that a keeper takes: two windows for a node's memory, and what the C library reserves for each thread (64 MiB).
+const KEEPERS_ADDRESSES: u64 = 2 * RING3_REGION_MAX + (KEEPERS << 27);
+/// Addresses that the gate takes of each process beside the node's memory (GATE_OWN_BYTES of gate/process/limits.c, and its file).
+const GATES_ADDRESSES: u64 = 32 << 20;
+/// Descriptors that a keeper needs: ports, questions, and some for each program that enters.
+const KEEPERS_FILES: u64 = 1024;
+/// What the host's out-of-memory killer takes first (<linux/oom.h>, OOM_SCORE_ADJ_MAX).
+const KILL_FIRST: &str = "1000";
+/// Seconds between SIGXCPU, which a program may handle, and SIGKILL.
+const LAST_WORDS_S: u64 = 1;
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
     /// The user's processes and threads, all together.
     tasks: Option<u64>,
+    /// Of each process: bytes of addresses beside the node's and the gate's, seconds, descriptors, bytes of each file.
+    addresses: Option<u64>,
+    cpu_s: Option<u64>,
+    files: Option<u64>,
+    file_size: Option<u64>,
 }
 
-/// What `args` ask for, as things stand now.
+/// What `args` ask for, as things stand now. While this process has one thread.
 pub fn of(args: &SandboxArgs) -> Result<Limits> {
-    let Some(pids) = args.pids else {
-        return Ok(Limits { tasks: None });
+    let bytes = |text: &Option<String>| text.as_deref().map(size::parse).transpose();
+    let tasks = match args.pids {
+        Some(_) if geteuid().is_root() => return Err(Failure::PidsOfRoot),
+        Some(pids) => Some(tasks_of_user()? + KEEPERS + pids),
+        None => None,
     };
-    if geteuid().is_root() {
-        return Err(Failure::PidsOfRoot);
-    }
     Ok(Limits {
-        tasks: Some(tasks_of_user()? + KEEPERS + pids),
+        tasks,
+        addresses: bytes(&args.proc_mem)?,
+        cpu_s: args.cpu_time,
+        files: args.files,
+        file_size: bytes(&args.file_size)?,
     })
 }
 
 impl Limits {
-    /// What is the user's own has the user's own.
-    pub fn none() -> Limits {
-        Limits { tasks: None }
-    }
-
     /// For this process and all that it starts; they can't be raised again.
-    pub fn set(self) -> nix::Result<()> {
+    pub fn set(self) -> Result<()> {
+        std::fs::write("/proc/self/oom_score_adj", KILL_FIRST).map_err(Failure::host(
+            "have the host end the sandbox first when memory runs out",
+        ))?;
         // A host's handler of core files reads what a hostile program writes. Linux starts it whatever the limit is,
         // but for one of 1 (do_coredump() of fs/coredump.c); the list of calls keeps it there.
-        setrlimit(Resource::RLIMIT_CORE, 1, 1)?;
-        match self.tasks {
-            Some(tasks) => setrlimit(Resource::RLIMIT_NPROC, tasks, tasks),
-            None => Ok(()),
-        }
+        hold(Resource::RLIMIT_CORE, Some(1))?;
+        hold(Resource::RLIMIT_NPROC, self.tasks)
     }
+
+    /// The same once the node is up, and before there is a program.
+    pub fn set_for_programs(self) -> Result<()> {
+        let with_own = |bytes: u64| bytes.saturating_add(KEEPERS_ADDRESSES);
+        hold(Resource::RLIMIT_AS, self.addresses.map(with_own))?;
+        hold(Resource::RLIMIT_FSIZE, self.file_size)?;
+        let files = self.files.map(|files| files.max(KEEPERS_FILES));
+        hold(Resource::RLIMIT_NOFILE, files)?;
+        let Some(cpu_s) = self.cpu_s else {
+            return Ok(());
+        };
+        let set = setrlimit(Resource::RLIMIT_CPU, cpu_s, cpu_s + LAST_WORDS_S);
+        set.map_err(|why| Failure::host("set the sandbox's limits")(why.into()))
+    }
+
+    /// What a program has of a process's descriptors, of which this host lets it have so many.
+    pub fn descriptors(self, (soft, hard): (u64, u64)) -> (u64, u64) {
+        let files = self.files.unwrap_or(hard);
+        (soft.min(files), hard.min(files))
+    }
+
+    /// What a program has of a process's addresses, on a node with so much memory.
+    pub fn addresses(self, mem: u64) -> Option<u64> {
+        let of_node = mem.saturating_add(GATES_ADDRESSES);
+        self.addresses.map(|bytes| bytes.saturating_add(of_node))
+    }
+}
+
+/// At most so much, and never more again.
+fn hold(what: Resource, most: Option<u64>) -> Result<()> {
+    let Some(most) = most else {
+        return Ok(());
+    };
+    let fail = |why: nix::Error| Failure::host("set the sandbox's limits")(why.into());
+    let (_, hard) = getrlimit(what).map_err(fail)?;
+    let most = most.min(hard);
+    setrlimit(what, most, most).map_err(fail)
 }
 
 /// How many processes and threads the user has, as the host counts them: those in other process namespaces, which /proc does not

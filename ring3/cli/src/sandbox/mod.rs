@@ -37,6 +37,7 @@ mod gateway;
 mod keeper;
 mod limits;
 mod reaper;
+mod room;
 mod rules;
 mod warden;
 

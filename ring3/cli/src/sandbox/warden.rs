@@ -7,11 +7,13 @@ use ring3_config::{NodeConfig, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
 
+use super::apart::Writable;
 use super::begun::{Begun, Heard};
 use super::files::{self, View};
 use super::gateway::{self, Gateway};
 use super::keeper::{self, Work};
 use super::limits::{self, Limits};
+use super::room::Room;
 use crate::args::{self, SandboxArgs};
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -108,8 +110,10 @@ fn stay_as_gateway(
 ) -> Result<u8> {
     let plan = gateway::plan_for(args, serve, config)?;
     let folder = Folder::open()?;
+    let room = Room::of(args)?;
     let begun = plan.start()?;
     let watch = Watch::start()?;
+    room.keep(&Writable::default(), None, Some(plan.config()), begun.end())?;
     match plan.serve(begun, &folder, &watch, caller.as_ref()) {
         Err(Failure::Node(ring3_node::Error::GivenUp)) => Ok(OWN_FAILURE),
         gateway => {
@@ -123,6 +127,7 @@ fn stay_as_gateway(
 /// A sandbox that is about to be.
 struct Bounds {
     config: NodeConfig,
+    room: Room,
     view: View,
     limits: Limits,
     plan: Option<gateway::Plan>,
@@ -136,6 +141,7 @@ impl Bounds {
         Ok(Bounds {
             plan: gateway::plan(args, &view.writable, &mut config)?,
             limits: limits::of(args)?,
+            room: Room::of(args)?,
             view,
             folder: Folder::open()?,
             config,
@@ -153,6 +159,10 @@ impl Bounds {
             keeper::run(self.config.clone(), work, bounds, warden)
         })?;
         let watch = Watch::start()?;
+        let tmp = self.view.tmp.as_ref().map(files::Tmp::path);
+        let plans = plan.map(gateway::Plan::config);
+        self.room
+            .keep(&self.view.writable, tmp, plans, sandbox.end())?;
         let gateway = match (plan, gateway) {
             (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch, caller.as_ref()) {
                 // It has said why.

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: the disks that a sandbox fills
+//!
+//! The host has no quota that a user can set. A look at the sandbox's folders would not see files whose names are gone. So the
+//! warden asks for what is left on each file system that the sandbox writes to, or that its gateway writes captures to, and
+//! ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
+//! disk takes more than what is above the limit.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::statvfs::fstatvfs;
+use ring3_config::{size, NodeConfig};
+
+use super::apart::Writable;
+use crate::args::SandboxArgs;
+use crate::error::{Failure, Result};
+use crate::say;
+
+/// Bytes a second that a disk, or memory, takes at most.
+const FASTEST: u64 = 8 << 30;
+const TURN_MIN: Duration = Duration::from_millis(2);
+const TURN_MAX: Duration = Duration::from_millis(500);
+
+/// How much is to stay free, if the user has said so.
+#[derive(Debug, Clone, Copy)]
+pub struct Room(Option<u64>);
+
+impl Room {
+    pub fn of(args: &SandboxArgs) -> Result<Room> {
+        let least = args.min_free.as_deref().map(size::parse).transpose()?;
+        Ok(Room(least))
+    }
+
+    /// Of where the sandbox writes, and the ports of `captured` do; from now on, in a thread that lives as long as this process. `end` is called
+    /// when there is too little. An error: there is too little now.
+    pub fn keep(
+        self,
+        written: &Writable,
+        tmp: Option<&Path>,
+        captured: Option<&NodeConfig>,
+        end: impl Fn() + Send + 'static,
+    ) -> Result<()> {
+        let Some(least) = self.0 else {
+            return Ok(());
+        };
+        let copies = written.fds().map(OwnedFd::try_clone);
+        let places: std::io::Result<Vec<_>> = copies.collect();
+        let mut places = places.map_err(Failure::host("copy a descriptor"))?;
+        let ports = captured.into_iter().flat_map(|config| &config.ports);
+        let captures = ports.filter_map(|port| port.pcap.as_deref());
+        for path in tmp.into_iter().chain(captures) {
+            let file = File::open(path);
+            let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
+            places.push(file.into());
+        }
+        Disks { places, least }.watch(end)
+    }
+}
+
+/// File systems of which so many bytes are to stay free.
+#[derive(Debug)]
+struct Disks {
+    places: Vec<OwnedFd>,
+    least: u64,
+}
+
+impl Disks {
+    fn watch(self, end: impl Fn() + Send + 'static) -> Result<()> {
+        if self.above()?.is_none() {
+            return Err(self.used_up());
+        }
+        let body = move || {
+            while let Ok(Some(above)) = self.above() {
+                let turn = Duration::from_millis(above.saturating_mul(1000) / FASTEST);
+                std::thread::sleep(turn.clamp(TURN_MIN, TURN_MAX));
+            }
+            say::complain(self.used_up());
+            end();
+        };
+        let thread = std::thread::Builder::new().spawn(body);
+        let thread = thread.map_err(Failure::host("start a thread"));
+        thread.map(drop)
+    }
+
+    /// How much there is beyond what is to stay; nothing: less than that is left.
+    fn above(&self) -> Result<Option<u64>> {
+        let mut above = u64::MAX;
+        for place in &self.places {
+            let found = fstatvfs(place);
+            let found = found.map_err(|why| Failure::host("ask how full a disk is")(why.into()))?;
+            // Files in memory are on none.
+            if found.blocks() == 0 {
+                continue;
+            }
+            let free = found
+                .blocks_available()
+                .saturating_mul(found.fragment_size());
+            match free.checked_sub(self.least) {
+                Some(left) => above = above.min(left),
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(above))
+    }
+
+    fn used_up(&self) -> Failure {
+        let least = size::format(self.least);
+        Failure::NoRoom { least }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_seen() {
+        let top = tempfile::tempdir().unwrap();
+        let (given, none) = ([top.path().to_owned()], Writable::default());
+        let written = Writable::find(&given).unwrap();
+        let keep = |least: u64, written: &Writable, tmp| {
+            let room = Room(Some(least));
+            room.keep(written, tmp, None, || {})
+        };
+        assert!(keep(1, &written, None).is_ok());
+        assert!(keep(u64::MAX, &none, None).is_ok());
+        for refused in [
+            keep(u64::MAX, &written, None),
+            keep(u64::MAX, &none, Some(top.path())),
+        ] {
+            assert!(matches!(refused, Err(Failure::NoRoom { .. })));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a sandbox may take of the host: each limit by a program that takes all it gets. Needs `make image gate`.
+
+mod place;
+
+use std::fs;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use place::{spawn, Place};
+
+/// A second of CPU time, on a machine that has none to spare.
+const LONG: Duration = Duration::from_secs(100);
+
+/// Takes, in a way that $1 says, until the host refuses; says how much it has got, and the error.
+const TAKES: &str = "
+import errno, mmap, os, sys
+MIB = 1 << 20
+what, got, kept = sys.argv[1], 0, []
+try:
+    while got < 1 << 20:
+        if what == 'shared':
+            kept.append(mmap.mmap(-1, 16 * MIB, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS))
+        elif what == 'private':
+            kept.append(mmap.mmap(-1, 16 * MIB, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS))
+        elif what == 'files':
+            kept.append(os.open('/dev/null', os.O_RDONLY))
+        else:
+            if not kept:
+                path = os.path.join(os.environ['TMPDIR'], 'file')
+                kept.append(os.memfd_create('x') if what == 'memfd' else os.open(path, os.O_RDWR | os.O_CREAT))
+            os.write(kept[0], bytes(MIB))
+        got += 1
+except OSError as error:
+    print(what, got, errno.errorcode[error.errno])
+";
+
+fn take(place: &Place, limits: &[&str], what: &str) -> (u32, String) {
+    let first = ["run", "--sandbox", "--mem", "64M"];
+    let program = ["--", "/usr/bin/python3", "-c", TAKES, what];
+    let said = place.ok(&[&first[..], limits, &program].concat());
+    let mut words = said.split_whitespace();
+    assert_eq!(words.next(), Some(what), "{said}");
+    let got = words.next().unwrap().parse().unwrap();
+    (got, words.next().unwrap().to_owned())
+}
+
+/// Shared memory, which no other limit of the host's counts, is counted as a process's own is.
+#[test]
+fn a_process_that_fills_its_memory() {
+    let place = Place::new();
+    for what in ["shared", "private"] {
+        // Python has some 20 MiB before it begins.
+        let (got, why) = take(&place, &["--proc-mem", "256M"], what);
+        assert!((8..=19).contains(&got), "{what}: {got} times 16 MiB");
+        assert_eq!(why, "ENOMEM");
+    }
+}
+
+#[test]
+fn a_process_that_opens_without_end() {
+    let place = Place::new();
+    let (got, why) = take(&place, &["--files", "1024"], "files");
+    assert!((16..=1021).contains(&got), "{got} files");
+    assert_eq!(why, "EMFILE");
+}
+
+#[test]
+fn a_file_that_grows_without_end() {
+    let place = Place::new();
+    for what in ["memfd", "disk"] {
+        let limits = ["--tmp", "--file-size", "8M"];
+        assert_eq!(take(&place, &limits, what), (8, "EFBIG".to_owned()));
+    }
+}
+
+fn finish_late(command: &mut Command) -> Output {
+    let child = spawn(command);
+    let start = std::time::Instant::now();
+    let pid = nix::unistd::Pid::from_raw(child.id() as i32);
+    let (give, take) = std::sync::mpsc::channel();
+    std::thread::spawn(move || give.send(child.wait_with_output().unwrap()));
+    take.recv_timeout(LONG).unwrap_or_else(|_| {
+        let _ = nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM);
+        panic!("still running after {:?}", start.elapsed())
+    })
+}
+
+/// The loop ends; another sandbox has nothing of it.
+#[test]
+fn a_process_that_loops() {
+    let place = Place::new();
+    place.ok(&["up", "--sandbox", "b"]);
+    let limit = ["run", "--sandbox", "--cpu-time", "1", "--", "sh", "-c"];
+    for (script, status) in [
+        ("while :; do :; done", 128 + 24),
+        ("trap '' XCPU; while :; do :; done", 128 + 9),
+    ] {
+        let output = finish_late(&mut place.command(&[&limit[..], &[script]].concat()));
+        assert_eq!(output.status.code(), Some(status), "{output:?}");
+    }
+    place.ok(&["exec", "b", "--", "true"]);
+    place.ok(&["down", "b"]);
+    place.is_empty();
+}
+
+/// Files whose names are gone fill a disk, too. The sandbox ends before that is full; the disk is a small one that nobody else sees.
+#[test]
+fn a_disk_that_fills_up() {
+    const FILLS: &str = "
+import os
+while True:
+    path = os.path.join(os.environ['TMPDIR'], 'x')
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT)
+    os.unlink(path)
+    try:
+        for n in range(8):
+            os.write(fd, bytes(1 << 20))
+    except OSError:
+        print('full', flush=True)
+";
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("not run: only root mounts a disk of its own");
+        return;
+    }
+    let place = Place::new();
+    let disk = place.dir.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let disk = disk.display().to_string();
+    let run = |size: &str| {
+        let limit = ["run", "--sandbox", "--tmp", "--min-free", size];
+        let program = ["--", "/usr/bin/python3", "-c", FILLS];
+        let mut command = place.command(&[&limit[..], &program].concat());
+        command.env("TMPDIR", &disk);
+        let script = "mount -t tmpfs -o size=512M none \"$TMPDIR\" && \"$@\"; status=$?; ls -A \"$TMPDIR\"; exit $status";
+        let mut command = place::behind(&command, "unshare", &["-m", "sh", "-c", script, "sh"]);
+        finish_late(&mut command)
+    };
+    let output = run("256M");
+    place::expect_failure(&output, 143, "--min-free");
+    // Neither was it full, nor has anything been left there.
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    place::expect_failure(&run("1G"), 125, "--min-free");
+    place.is_empty();
+}
+
+/// The host's kernel ends the sandbox, and not who looks after it, when memory runs out.
+#[test]
+fn memory_is_taken_from_it_first() {
+    let place = Place::new();
+    place.ok(&["up", "--sandbox", "a", "--", "sleep", "1000"]);
+    let status = place.stat("a");
+    let warden = status["pid"].as_i64().unwrap();
+    let program = status["procs"][0]["pid"].as_i64().unwrap();
+    let score = |pid: i64| -> i32 {
+        let text = fs::read_to_string(format!("/proc/{pid}/oom_score_adj")).unwrap();
+        text.trim().parse().unwrap()
+    };
+    assert_eq!(score(program), 1000);
+    assert_eq!(score(warden), score(i64::from(std::process::id())));
+    place.ok(&["down", "a"]);
+    place.is_empty();
+}

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 use ring3_config::proxy::{Listen, To};
+use ring3_config::sandbox;
 
 use crate::help;
 
@@ -179,16 +180,16 @@ pub struct SandboxArgs {
     #[arg(long, requires = "sandbox")]
     pub tmp: bool,
     /// Let a sandbox have at most about N processes and threads at a time; for an ordinary user
-    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(sandbox::PIDS))]
     pub pids: Option<u64>,
     /// Let each process of a sandbox have at most so much memory (addresses) beside its node's, for example 512M
     #[arg(long, value_name = "SIZE", requires = "sandbox")]
     pub proc_mem: Option<String>,
     /// Let each process of a sandbox use at most so much CPU time; then it gets SIGXCPU, and SIGKILL a second later
-    #[arg(long, value_name = "SECONDS", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    #[arg(long, value_name = "SECONDS", requires = "sandbox", value_parser = clap::value_parser!(u64).range(sandbox::CPU_TIME_S))]
     pub cpu_time: Option<u64>,
     /// Let each process of a sandbox have at most N descriptors, 1024 or more
-    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(1024..=1_048_576))]
+    #[arg(long, value_name = "N", requires = "sandbox", value_parser = clap::value_parser!(u64).range(sandbox::FILES))]
     pub files: Option<u64>,
     /// Let no file of a sandbox grow beyond this, files in memory included
     #[arg(long, value_name = "SIZE", requires = "sandbox")]

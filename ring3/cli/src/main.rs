@@ -145,7 +145,6 @@ fn inherited() -> Result<std::os::fd::OwnedFd> {
 
 fn dispatch(verb: Verb) -> Result<u8> {
     let done = match verb {
-        Verb::Run(args) if args.sandbox.sandbox => return sandbox::run(&args),
         Verb::Run(args) => return run::run(&args),
         Verb::Exec(args) => return run::exec(&args),
         Verb::Up(args) => up::up(&args),

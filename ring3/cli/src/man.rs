@@ -160,6 +160,12 @@ hosts = { db = "10.0.0.9" }     # the node's own /etc/hosts, in the place of the
 dns = ["10.0.0.3"]              # the same for /etc/resolv.conf
 wait = ["tcp 80"]               # `ring3 up` returns when a program has such a socket
 
+[sandbox]                       # with this table, even an empty one, the node is a sandbox: the options of that name
+rw = ["work"]
+tmp = true
+policy = "policy.nft"
+proc_mem = "1G"                 # also ro, record, pids, cpu_time, files, file_size, min_free
+
 [sysctl]
 net.ipv4.tcp_congestion_control = "bbr"
 

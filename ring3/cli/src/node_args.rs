@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use ring3_config::sandbox::Sandbox;
 use ring3_config::{names, size, sysctl, NodeConfig, PortKind, PortSpec};
 
 use crate::args::{NodeArgs, SandboxArgs};
@@ -66,6 +67,27 @@ fn from_file(path: &Path, name: Option<&str>) -> Result<NodeConfig> {
 }
 
 impl SandboxArgs {
+    /// These, and what the node's file says: one of both is enough for a sandbox; where both name a limit, it is this one.
+    pub fn beside(&self, file: Option<Sandbox>) -> SandboxArgs {
+        let mut all = self.clone();
+        let Some(file) = file else {
+            return all;
+        };
+        all.sandbox = true;
+        all.ro.extend(file.ro);
+        all.rw.extend(file.rw);
+        all.tmp |= file.tmp;
+        all.pids = all.pids.or(file.pids);
+        all.proc_mem = all.proc_mem.or(file.proc_mem);
+        all.cpu_time = all.cpu_time.or(file.cpu_time);
+        all.files = all.files.or(file.files);
+        all.file_size = all.file_size.or(file.file_size);
+        all.min_free = all.min_free.or(file.min_free);
+        all.policy = all.policy.or(file.policy);
+        all.record = all.record.or(file.record);
+        all
+    }
+
     /// A node that stays leaves this folder.
     pub fn make_absolute(&mut self) -> Result<()> {
         let paths = self.ro.iter_mut().chain(&mut self.rw);

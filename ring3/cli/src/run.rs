@@ -26,12 +26,16 @@ const LEAVE_TURN: Duration = Duration::from_millis(10);
 /// A node kept by this process for one program, which is our child.
 pub fn run(args: &args::Run) -> Result<u8> {
     let fallback = format!("run-{}", std::process::id());
-    let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
+    let mut config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
     if !config.programs.is_empty() {
         return Err(Failure::ProgramsForRun);
     }
     let program = Program::find(&args.command)?;
     ports::need_switches(&config, &Interrupt::hold_back()?)?;
+    let bounds = args.sandbox.beside(config.sandbox.take());
+    if bounds.sandbox {
+        return sandbox::run(&bounds, &program, config);
+    }
     let watch = Watch::start()?;
     // What is raised here is for the keeper; the program has its own again.
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE)

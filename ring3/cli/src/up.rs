@@ -21,6 +21,7 @@ use ring3_config::{NodeConfig, Restart, Switch};
 use ring3_node::client::Client;
 use ring3_node::Folder;
 
+use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
 use crate::leaf::{self, Side};
@@ -49,8 +50,9 @@ pub fn up(args: &args::Up) -> Result<()> {
         config.switch = Some(Switch::Stays);
     }
     config.check()?;
-    if args.sandbox.sandbox {
-        return up_sandboxed(args, config);
+    let bounds = args.sandbox.beside(config.sandbox.clone());
+    if bounds.sandbox {
+        return up_sandboxed(args, bounds, config);
     }
     if args.foreground {
         ports::need_switches(&config, &Interrupt::hold_back()?)?;
@@ -86,13 +88,17 @@ fn absolute(command: &[OsString]) -> Result<Vec<OsString>> {
     Ok(command)
 }
 
-/// The same in a sandbox, or as a gateway for others.
-fn up_sandboxed(args: &args::Up, config: NodeConfig) -> Result<()> {
-    if config.restart != Restart::No || config.switch.is_some() {
-        return Err(Failure::NotInSandbox);
+fn can_be_sandbox(config: &NodeConfig) -> Result<()> {
+    match config.restart != Restart::No || config.switch.is_some() {
+        true => Err(Failure::NotInSandbox),
+        false => Ok(()),
     }
+}
+
+/// The same in a sandbox, or as a gateway for others.
+fn up_sandboxed(args: &args::Up, mut bounds: SandboxArgs, config: NodeConfig) -> Result<()> {
+    can_be_sandbox(&config)?;
     let name = config.name.clone();
-    let mut bounds = args.sandbox.clone();
     bounds.make_absolute()?;
     let node = config.clone();
     let serve = sandbox::served(&args.serve)?;
@@ -123,6 +129,14 @@ fn up_sandboxed(args: &args::Up, config: NodeConfig) -> Result<()> {
 /// Starts a node in a process of its own, and returns when programs may join.
 pub fn start(config: &NodeConfig, interrupt: &Interrupt) -> Result<Client> {
     ports::need_switches(config, interrupt)?;
+    if config.sandbox.is_some() {
+        can_be_sandbox(config)?;
+        let mut bounds = SandboxArgs::default().beside(config.sandbox.clone());
+        bounds.make_absolute()?;
+        let node = config.clone();
+        let life = move |caller| sandbox::stay(&bounds, &[], node, caller);
+        return start_life(&config.name, interrupt, life);
+    }
     let job = Job::new(config.clone(), false)?;
     start_life(&config.name, interrupt, move |caller| job.carry_out(caller))
 }

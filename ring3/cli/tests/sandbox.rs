@@ -10,6 +10,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use place::{finish, spawn, Place};
 use ring3_sandbox::list::{ALLOWED, ASKED, CHECKED};
@@ -46,7 +47,10 @@ impl Targets {
         for file in ["secret", "spare", "spare2"] {
             fs::write(folder.join(file), "secret").unwrap();
         }
-        let name = format!("ring3-attacked-{}", std::process::id());
+        // Tests run side by side.
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("ring3-attacked-{}-{count}", std::process::id());
         let address = SocketAddr::from_abstract_name(&name).unwrap();
         let sleep = Command::new("sleep")
             .arg("1000")

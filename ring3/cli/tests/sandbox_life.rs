@@ -149,3 +149,38 @@ fn a_service_manager_hears_of_it() {
     assert_eq!(finish(child).status.code(), Some(0));
     place.is_empty();
 }
+
+/// A file that says that a node is a sandbox is never started as anything else.
+#[test]
+fn a_file_of_a_sandbox() {
+    let place = Place::new();
+    let folder = place.dir.path().join("of");
+    fs::create_dir_all(folder.join("work")).unwrap();
+    let secret = folder.join("secret");
+    fs::write(&secret, "secret").unwrap();
+    let sandbox = "rw = ['work']\ntmp = true\nfiles = 1024\n";
+    let file = folder.join("node.toml").display().to_string();
+    fs::write(&file, format!("name = 'a'\n[sandbox]\n{sandbox}")).unwrap();
+    let all = folder.join("all.toml").display().to_string();
+    fs::write(&all, format!("[node.a]\n[node.a.sandbox]\n{sandbox}")).unwrap();
+    let script = format!(
+        "cat {0}/secret 2>/dev/null; echo x >{0}/work/x && cat {0}/work/x && test -d $TMPDIR && ulimit -Hn",
+        folder.display()
+    );
+    let program = ["--", "sh", "-c", &script];
+    assert_eq!(
+        place.ok(&[&["run", "-f", &file][..], &program].concat()),
+        "x\n1024\n"
+    );
+    for up in [["up", "-f", &file], ["compose", "up", &all]] {
+        place.ok(&up);
+        assert_eq!(
+            place.ok(&[&["exec", "a"][..], &program].concat()),
+            "x\n1024\n"
+        );
+        place.ok(&["down", "a"]);
+    }
+    fs::write(&file, "name = 'a'\n[sandbox]\nfiles = 3\n").unwrap();
+    place.fails(&["run", "-f", &file, "--", "true"], 2, "1024");
+    place.is_empty();
+}

@@ -56,6 +56,14 @@ pub enum ConfigError {
     #[error("a grace of `{got}` is none: use seconds, 0 to {max}, for example 10 or 0.5")]
     Grace { got: String, max: u64 },
 
+    #[error("{key} = {got} of a sandbox is out of range: use {min} to {max}")]
+    Limit {
+        key: &'static str,
+        got: u64,
+        min: u64,
+        max: u64,
+    },
+
     #[error("restart `{got}` is unknown: use no, on-failure or always")]
     Restart { got: String },
 

@@ -27,6 +27,7 @@ use serde::Deserialize;
 use crate::error::ConfigError;
 use crate::node::{grace, NodeConfig, Restart, GRACE_DEFAULT, MEM_DEFAULT, SPIN_DEFAULT_NS};
 use crate::port::{Draft, PortKind, PortSpec};
+use crate::sandbox::Sandbox;
 use crate::{names, size, sysctl};
 
 /// The file's top level. The name may come from the command line instead.
@@ -43,6 +44,7 @@ pub(crate) struct File {
     grace: Option<Text>,
     restart: Option<String>,
     image: Option<PathBuf>,
+    sandbox: Option<Sandbox>,
     #[serde(default)]
     sysctl: Pairs,
     #[serde(default)]
@@ -146,6 +148,7 @@ impl File {
                 None => Restart::No,
             },
             image: file.image.map(from_folder),
+            sandbox: file.sandbox.map(|it| it.below(folder)),
         })
     }
 }
@@ -434,6 +437,30 @@ mod tests {
         .map(|(k, v)| (k.to_owned(), v.to_owned()))
         .into();
         assert_eq!(node, expected);
+    }
+
+    #[test]
+    fn a_sandbox() {
+        let text =
+            "name = 'a'\n[sandbox]\nrw = ['work', '/srv']\nproc_mem = '1G'\npolicy = 'p.nft'";
+        let sandbox = node(text).unwrap().sandbox.unwrap();
+        assert_eq!(sandbox.rw, [Path::new("/etc/work"), Path::new("/srv")]);
+        assert_eq!(sandbox.policy.as_deref(), Some(Path::new("/etc/p.nft")));
+        assert_eq!(sandbox.proc_mem.as_deref(), Some("1G"));
+        assert_eq!(
+            node("name = 'a'\n[sandbox]").unwrap().sandbox,
+            Some(Sandbox::default())
+        );
+        assert_eq!(node("name = 'a'").unwrap().sandbox, None);
+        for (line, why) in [
+            ("pids = 0", "out of range"),
+            ("files = 64", "out of range"),
+            ("min_free = 'much'", "size"),
+            ("mem = '1G'", "unknown field"),
+        ] {
+            let error = node(&format!("name = 'a'\n[sandbox]\n{line}")).unwrap_err();
+            assert!(error.to_string().contains(why), "{error}");
+        }
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`file`], [`compose`] | the TOML form of one, and of several nodes |
 //! | [`names`] | routes, names of hosts, what to wait for |
 //! | [`proxy`] | the file of `ring3 proxy` |
+//! | [`sandbox`] | what a program that nobody trusts may do |
 //! | [`size`], [`name`], [`sysctl`] | the small syntaxes |
 //! | [`check`] | what holds whatever is written, for fuzzers |
 //! | [`error`] | everything that can be wrong, in words |
@@ -27,6 +28,7 @@ pub mod names;
 pub mod node;
 pub mod port;
 pub mod proxy;
+pub mod sandbox;
 pub mod size;
 pub mod sysctl;
 

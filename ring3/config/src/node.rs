@@ -10,6 +10,7 @@ use std::time::Duration;
 use crate::error::ConfigError;
 use crate::names::{Route, WaitFor};
 use crate::port::PortSpec;
+use crate::sandbox::Sandbox;
 use crate::{name, size, sysctl};
 
 /// Memory of a node that does not say: packet memory and sockets of a busy server.
@@ -121,6 +122,8 @@ pub struct NodeConfig {
     pub restart: Restart,
     /// Another kernel image than the one beside the command.
     pub image: Option<PathBuf>,
+    /// Its programs are trusted by nobody, and may do this.
+    pub sandbox: Option<Sandbox>,
 }
 
 impl NodeConfig {
@@ -145,6 +148,7 @@ impl NodeConfig {
             programs: Vec::new(),
             restart: Restart::No,
             image: None,
+            sandbox: None,
         }
     }
 
@@ -153,6 +157,7 @@ impl NodeConfig {
         name::node(&self.name)?;
         check_mem(self.mem)?;
         check_cmdline(&self.cmdline)?;
+        self.sandbox.as_ref().map_or(Ok(()), Sandbox::check)?;
         if self.spin_ns > SPIN_MAX_NS {
             return Err(ConfigError::Spin {
                 got: self.spin_ns,

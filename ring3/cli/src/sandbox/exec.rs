@@ -16,18 +16,16 @@
 //! The program has a session of its own: its terminal, if it has one, is not its controlling one. When the caller ends, the
 //! program is killed.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{IoSlice, IoSliceMut, Read, Seek, Write};
+use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
-use nix::sys::memfd::{memfd_create, MFdFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{
     recv, recvmsg, send, sendmsg, ControlMessage, ControlMessageOwned, MsgFlags,
@@ -35,6 +33,7 @@ use nix::sys::socket::{
 use ring3_node::{outside, Door, Folder};
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
+use super::words::Words;
 use crate::error::{Failure, Result};
 use crate::leaf;
 use crate::program::Program;
@@ -47,8 +46,6 @@ const STATUS: u8 = b'S';
 const FAILED: u8 = b'F';
 /// A failure's words are shorter.
 const MESSAGE_MAX: usize = 4096;
-/// Arguments and environment: what Linux takes at most (a quarter of the usual stack limit, 8 MiB).
-const WORDS_MAX: u64 = 2 << 20;
 /// In which a keeper starts a program, which takes it milliseconds, on a machine that is very busy.
 const START_MAX: Duration = Duration::from_secs(30);
 /// What a program that has a limit of its own is granted beyond that.
@@ -207,76 +204,6 @@ impl Given {
     }
 }
 
-/// What is to be started, and where.
-#[derive(Debug, PartialEq, Eq)]
-struct Words {
-    folder: PathBuf,
-    args: Vec<OsString>,
-    env: Vec<(OsString, OsString)>,
-}
-
-impl Words {
-    fn of_caller(command: &[OsString]) -> Words {
-        Words {
-            folder: std::env::current_dir().unwrap_or_else(|_| "/".into()),
-            args: command.to_vec(),
-            env: std::env::vars_os().collect(),
-        }
-    }
-
-    /// Strings that each end with a NUL: the folder, how many arguments, these, the environment.
-    fn write(&self) -> Result<File> {
-        let mut bytes = Vec::new();
-        let mut put = |text: &OsStr| {
-            bytes.extend(text.as_bytes());
-            bytes.push(0);
-        };
-        put(self.folder.as_os_str());
-        put(OsStr::new(&self.args.len().to_string()));
-        self.args.iter().for_each(|text| put(text));
-        for (name, value) in &self.env {
-            let mut pair = name.clone();
-            pair.push("=");
-            pair.push(value);
-            put(&pair);
-        }
-        let file = memfd_create(c"ring3-exec", MFdFlags::MFD_CLOEXEC);
-        let file = file.map_err(|why| Failure::host("make a file in memory")(why.into()))?;
-        let mut file = File::from(file);
-        file.write_all(&bytes)
-            .map_err(Failure::host("write a command down"))?;
-        Ok(file)
-    }
-
-    fn read(file: &mut File) -> Option<Words> {
-        let mut bytes = Vec::new();
-        file.rewind().ok()?;
-        file.take(WORDS_MAX).read_to_end(&mut bytes).ok()?;
-        let bytes = bytes.strip_suffix(&[0])?;
-        let mut texts = bytes
-            .split(|&byte| byte == 0)
-            .map(|text| OsString::from_vec(text.to_vec()));
-        let folder = texts.next()?.into();
-        let count = texts.next()?.to_str()?.parse().ok()?;
-        let args: Vec<OsString> = texts.by_ref().take(count).collect();
-        let env = texts.filter_map(|pair| {
-            let at = pair
-                .as_bytes()
-                .iter()
-                .skip(1)
-                .position(|&byte| byte == b'=')?
-                + 1;
-            let (name, value) = pair.as_bytes().split_at(at);
-            Some((
-                OsStr::from_bytes(name).to_owned(),
-                OsStr::from_bytes(&value[1..]).to_owned(),
-            ))
-        });
-        let env = env.collect();
-        (!args.is_empty()).then_some(Words { folder, args, env })
-    }
-}
-
 /// What a keeper starts programs with.
 pub struct Host {
     /// Any: its gate is the others', too.
@@ -407,26 +334,5 @@ fn accompany(mut child: Child, talk: &OwnedFd) -> u8 {
         if let Some(signal) = signal {
             let _ = pidfd_send_signal(&process, signal);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_come_through() {
-        let words = Words {
-            folder: "/a b".into(),
-            args: vec!["x".into(), OsString::new(), "y\nz".into()],
-            env: vec![
-                ("A".into(), "1=2".into()),
-                ("B".into(), OsString::from_vec(vec![0xff])),
-            ],
-        };
-        let mut file = words.write().unwrap();
-        assert_eq!(Words::read(&mut file), Some(words));
-        let mut empty = Words::of_caller(&[]).write().unwrap();
-        assert_eq!(Words::read(&mut empty), None);
     }
 }

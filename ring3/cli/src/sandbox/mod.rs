@@ -40,6 +40,7 @@ mod reaper;
 mod room;
 mod rules;
 mod warden;
+mod words;
 
 pub use exec::enter;
 pub use gateway::served;

@@ -14,13 +14,10 @@ use super::gateway::{self, Gateway};
 use super::keeper::{self, Work};
 use super::limits::{self, Limits};
 use super::room::Room;
-use crate::args::{self, SandboxArgs};
+use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
-use crate::interrupt::Interrupt;
 use crate::names;
-use crate::node_args;
 use crate::notify;
-use crate::ports;
 use crate::program::Program;
 use crate::say;
 use crate::signals::Watch;
@@ -32,16 +29,9 @@ const OWN_FAILURE: u8 = 125;
 const ENDED: u8 = 128 + 15;
 
 /// `ring3 run --sandbox`: the program's status.
-pub fn run(args: &args::Run) -> Result<u8> {
-    let fallback = format!("run-{}", std::process::id());
-    let config = node_args::node(&args.node, args.name.as_deref(), &fallback)?;
-    if !config.programs.is_empty() {
-        return Err(Failure::ProgramsForRun);
-    }
-    let program = Program::find(&args.command)?;
-    ports::need_switches(&config, &Interrupt::hold_back()?)?;
-    let bounds = Bounds::of(&args.sandbox, &[&program], config)?;
-    bounds.keep(Work::Program(&program), &mut None)
+pub fn run(args: &SandboxArgs, program: &Program, config: NodeConfig) -> Result<u8> {
+    let bounds = Bounds::of(args, &[program], config)?;
+    bounds.keep(Work::Program(program), &mut None)
 }
 
 /// `ring3 up --sandbox`: the life of the process that stays, and its status. `caller` hears when the node is up, or why not.

@@ -10,6 +10,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule, TargetArch,
 };
 
+use crate::arguments::Word;
 use crate::list::{Check, ALLOWED, ASKED, CHECKED, REFUSED};
 use crate::Error;
 
@@ -26,7 +27,8 @@ pub(crate) fn programs() -> Result<[BpfProgram; 2], Error> {
     let mut pass: Rules = ALLOWED.iter().map(|call| (call.nr, Vec::new())).collect();
     pass.insert(ASKED.nr, Vec::new());
     for checked in CHECKED {
-        let rules: Result<_, Error> = checked.when.iter().map(|all| rule(all)).collect();
+        let rules = checked.when.iter().flat_map(|all| alternatives(all));
+        let rules: Result<_, Error> = rules.map(|all| rule(&all)).collect();
         pass.insert(checked.call.nr, rules?);
     }
     let refuse: Rules = REFUSED
@@ -57,6 +59,17 @@ fn program(rules: Rules, other: SeccompAction, named: SeccompAction) -> Result<B
     Ok(filter.try_into()?)
 }
 
+/// One for each value that an argument may have.
+fn alternatives(all: &[Check]) -> Vec<Vec<Check>> {
+    match *all {
+        [Check::Among(index, words)] => {
+            let is = |word: &Word| vec![Check::Is(index, word.1)];
+            words.iter().map(is).collect()
+        }
+        _ => vec![all.to_vec()],
+    }
+}
+
 fn rule(all: &[Check]) -> Result<SeccompRule, Error> {
     let conditions: Result<Vec<_>, Error> = all.iter().map(condition).collect();
     Ok(SeccompRule::new(conditions?)?)
@@ -67,6 +80,8 @@ fn condition(check: &Check) -> Result<SeccompCondition, Error> {
         Check::Is(index, value) => (index, Len::Dword, Op::Eq, value),
         Check::IsNot(index, value) => (index, Len::Dword, Op::Ne, value),
         Check::Clear(index, bits) => (index, Len::Dword, Op::MaskedEq(bits.into()), 0),
+        // alternatives() has taken it apart, and it stands alone.
+        Check::Among(..) => return Err(Error::Condition),
         Check::Null(index) => (index, Len::Qword, Op::Eq, 0),
     };
     Ok(SeccompCondition::new(index, len, op, value.into())?)

@@ -13,6 +13,7 @@
 //! need somebody outside ([`notify`]), and ends what is left.
 #![deny(unsafe_code)]
 
+pub mod arguments;
 mod filter;
 pub mod list;
 pub mod notify;
@@ -51,6 +52,8 @@ pub enum Error {
     Capabilities(rustix::io::Errno),
     #[error("cannot make the seccomp filter: {0}")]
     Filter(#[from] seccompiler::BackendError),
+    #[error("a list of values is one condition of several: give it an alternative of its own")]
+    Condition,
     #[error("cannot set the seccomp filter: {0}")]
     Seccomp(#[from] seccompiler::Error),
     #[error("cannot set the seccomp filter that asks the warden: {0}")]

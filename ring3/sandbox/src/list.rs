@@ -5,7 +5,8 @@
 //! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`ASKED`]. One of [`CHECKED`] whose arguments are others, and a call that is
 //! not named here, fail with `ENOSYS`, as on a kernel that has not got it.
 
-use Check::{Clear, Is, IsNot, Null};
+use crate::arguments::{self, Word, IOCTLS, PRCTLS};
+use Check::{Among, Clear, Is, IsNot, Null};
 
 /// A condition on one argument, which is counted from 0. All but [`Check::Null`] look at the low 32 bits.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +19,8 @@ pub enum Check {
     Clear(u8, u32),
     /// All 64 bits are zero.
     Null(u8),
+    /// The argument is one of these. It is an alternative's only condition.
+    Among(u8, &'static [Word]),
 }
 
 /// A call by its name and number.
@@ -292,26 +295,6 @@ pub const ALLOWED: &[Call] = &[
     call!("sendmmsg", SYS_sendmmsg),
 ];
 
-/// <asm-generic/ioctls.h>, <linux/sockios.h>, <linux/fs.h>, <linux/if_tun.h>
-const IOCTLS: &[Check] = &[
-    IsNot(1, libc::TIOCSTI as u32),
-    IsNot(1, 0x541c), // TIOCLINUX
-    IsNot(1, libc::TIOCSETD as u32),
-    IsNot(1, libc::TIOCCONS as u32),
-    IsNot(1, libc::TIOCSPGRP as u32),
-    IsNot(1, libc::TIOCSWINSZ as u32),
-    IsNot(1, libc::TIOCEXCL as u32),
-    IsNot(1, 0x8901),      // FIOSETOWN
-    IsNot(1, 0x8902),      // SIOCSPGRP
-    IsNot(1, 0x8924),      // SIOCSIFHWADDR
-    IsNot(1, 0x4008_6602), // FS_IOC_SETFLAGS
-    IsNot(1, 0x401c_5820), // FS_IOC_FSSETXATTR
-    IsNot(1, 0x4080_6685), // FS_IOC_ENABLE_VERITY
-    IsNot(1, 0x4004_54cb), // TUNSETPERSIST
-    IsNot(1, 0x4004_54cc), // TUNSETOWNER
-    IsNot(1, 0x4004_54ce), // TUNSETGROUP
-];
-
 /// What may be made with some arguments.
 #[rustfmt::skip]
 pub const CHECKED: &[Checked] = &[
@@ -319,13 +302,13 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("socket", SYS_socket), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("socketpair", SYS_socketpair), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
-    Checked { call: call!("ioctl", SYS_ioctl), why: "nothing that acts on others by a terminal, tells the host to signal, or changes files, TAPs and interfaces", when: &[IOCTLS] },
+    Checked { call: call!("ioctl", SYS_ioctl), why: "the commands below", when: &[&[Among(1, IOCTLS)]] },
     Checked { call: call!("fcntl", SYS_fcntl), why: "no leases, no notices of directories and no signals: they hold up, tell of, or reach who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32), IsNot(1, libc::F_SETOWN as u32), IsNot(1, 10 /* F_SETSIG */), IsNot(1, 15 /* F_SETOWN_EX */)]] },
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
     Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
-    Checked { call: call!("prctl", SYS_prctl), why: "all but the memory map and the processor's mitigations", when: &[&[IsNot(0, libc::PR_SET_MM as u32), IsNot(0, 53 /* PR_SET_SPECULATION_CTRL */)]] },
+    Checked { call: call!("prctl", SYS_prctl), why: "the options below", when: &[&[Among(0, PRCTLS)]] },
 ];
 
 /// What may not be made, and why.
@@ -448,6 +431,9 @@ pub fn page() -> String {
     page += "\n\n## Allowed with some arguments\n\nOther arguments get `ENOSYS`.\n\n| call | what may be asked |\n| --- | --- |\n";
     for it in CHECKED {
         page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
+    for (call, words) in [("ioctl", IOCTLS), ("prctl", PRCTLS)] {
+        page += &format!("\nOf `{call}`: {}\n", arguments::names(words));
     }
     page += "\n## Answered by the warden\n\n";
     page += &format!(

@@ -4,10 +4,12 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use ring3_sandbox::arguments::{Word, IOCTLS, PRCTLS};
 use ring3_sandbox::list::{ABSENT, ALLOWED, ASKED, CHECKED, REFUSED};
 use ring3_sandbox::{confine, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
@@ -201,6 +203,73 @@ fn every_host_call_of_the_gate_is_named() {
         found > 100,
         "only {found} host calls found: has the gate another way to make them?"
     );
+}
+
+/// Each number of these interfaces, on a file and on a terminal's and a socket's range: those named get through to the host, no
+/// other does. Outside, the host says something else to all of them.
+#[test]
+fn no_other_command_or_option_is_taken() {
+    const SWEPT: [(u32, u32); 9] = [
+        (0, 0x100),
+        (0x5400, 0x5500),
+        (0x8900, 0x8a00),
+        (0xb700, 0xb710),
+        (0x4004_5400, 0x4004_5500),
+        (0x8004_5400, 0x8004_5500),
+        (0x4008_6600, 0x4008_6680),
+        (0x8008_6600, 0x8008_6680),
+        (0x5356_4d00, 0x5356_4e00),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    fs::write(&path, "x").unwrap();
+    let is_named = |words: &[Word], nr: u32| words.iter().any(|word| word.1 == nr);
+    let swept = || SWEPT.iter().flat_map(|(from, to)| *from..*to);
+    let wrong: Vec<String> = inside(folder.path(), || {
+        let file = fs::File::open(&path).unwrap();
+        let command = |nr: u32| absent(libc::SYS_ioctl, file.as_raw_fd() as u64, nr.into());
+        let option = |nr: u32| absent(libc::SYS_prctl, nr.into(), u64::MAX);
+        let commands = swept().chain(IOCTLS.iter().map(|word| word.1));
+        let commands = commands.filter(|nr| command(*nr) == is_named(IOCTLS, *nr));
+        let commands: Vec<_> = commands.map(|nr| format!("ioctl {nr:#x}")).collect();
+        // These would be carried out.
+        let harmless = |nr: &u32| !is_named(PRCTLS, *nr);
+        let options = swept().filter(harmless).filter(|nr| !option(*nr));
+        let options = options.map(|nr| format!("prctl {nr:#x}"));
+        commands.into_iter().chain(options).collect()
+    });
+    assert_eq!(wrong, Vec::<String>::new());
+}
+
+/// Whether the host says that it has no such call, for these two arguments and none.
+#[allow(unsafe_code)]
+fn absent(call: libc::c_long, first: u64, second: u64) -> bool {
+    // SAFETY: the second argument is a number, or an address that no memory has: nothing of this process is read or written.
+    let done = unsafe { libc::syscall(call, first, second, u64::MAX, u64::MAX, u64::MAX) };
+    done == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS)
+}
+
+/// The numbers are those of Linux's headers.
+#[test]
+fn commands_and_options_are_what_they_are_called() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = String::from(
+        "#include <asm/ioctls.h>\n#include <asm/termbits.h>\n#include <linux/sockios.h>\n#include <linux/fs.h>\n\
+         #include <linux/fiemap.h>\n#include <linux/nsfs.h>\n#include <linux/prctl.h>\n",
+    );
+    // What older headers lack is not compared.
+    for (name, nr) in IOCTLS.iter().chain(PRCTLS) {
+        source += &format!(
+            "#ifdef {name}\n_Static_assert((unsigned)({name}) == {nr:#x}u, \"{name}\");\n#endif\n"
+        );
+    }
+    let file = folder.path().join("numbers.c");
+    fs::write(&file, source).unwrap();
+    let status = Command::new("cc")
+        .args(["-fsyntax-only", "-x", "c"])
+        .arg(&file)
+        .status();
+    assert!(status.expect("a C compiler").success());
 }
 
 /// `RING3_BLESS=1` writes the page.

@@ -411,9 +411,9 @@ pub const ABSENT: &[Refused] = &[
     Refused { call: call!("llistxattr", SYS_llistxattr), why: "see getxattr" },
 ];
 
-/// Asks the warden. The host has had nothing else under this number since Linux 5.1. The argument is an index of
+/// Asks the warden. Linux for x86-64 has never had anything under this number, and the filters of containers let it through. The argument is an index of
 /// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.
-pub const ASKED: Call = call!("uselib", SYS_uselib);
+pub const ASKED: Call = call!("epoll_wait_old", SYS_epoll_wait_old);
 /// The gate has these in the same order: `gate/sandbox/own.c`.
 pub const OWN_FILES: [&str; 2] = ["maps", "status"];
 

@@ -362,10 +362,11 @@ fn its_status_is_the_programs() {
     );
 }
 
-#[test]
-fn the_example_runs() {
+/// What one of examples/sandbox says.
+fn example(name: &str) -> String {
     let place = Place::new();
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sandbox/run.sh");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/sandbox");
+    let script = scripts.join(name);
     let ours = place.command(&[]);
     let folder = Path::new(env!("CARGO_BIN_EXE_ring3")).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
@@ -378,10 +379,22 @@ fn the_example_runs() {
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     let output = finish(spawn(&mut command));
     assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8(output.stdout).unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_service_behind_somebody_s_rules() {
+    let wanted = "outside: http://198.51.100.1/ answers\noutside: http://198.51.100.1:9090/ does not answer\n\
+                  service: http://127.0.0.1:9090/ answers\nservice: http://198.51.100.10/ does not answer\n\
+                  its try is in the gateway's log\n";
+    assert_eq!(example("service.sh"), wanted);
+}
+
+#[test]
+fn the_example_runs() {
     let wanted = "200\n200\nthe home folder is not there\nnor are the processes of others\n\
                   and none of them can be sent a signal\nresult\n";
-    assert_eq!(text, wanted);
+    assert_eq!(example("run.sh"), wanted);
 }
 
 #[test]

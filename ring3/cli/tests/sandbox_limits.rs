@@ -119,14 +119,16 @@ while True:
     except OSError:
         print('full', flush=True)
 ";
-    if !nix::unistd::geteuid().is_root() {
-        eprintln!("not run: only root mounts a disk of its own");
-        return;
-    }
     let place = Place::new();
     let disk = place.dir.path().join("disk");
     fs::create_dir(&disk).unwrap();
     let disk = disk.display().to_string();
+    let mut mount = Command::new("unshare");
+    mount.args(["-m", "mount", "-t", "tmpfs", "none", &disk]);
+    if !place::finish(spawn(&mut mount)).status.success() {
+        eprintln!("not run: this user can't mount a disk of its own");
+        return;
+    }
     let run = |size: &str| {
         let limit = ["run", "--sandbox", "--tmp", "--min-free", size];
         let program = ["--", "/usr/bin/python3", "-c", FILLS];

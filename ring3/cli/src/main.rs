@@ -19,7 +19,7 @@
 //! | [`top`] | what all nodes do, on a screen |
 //! | [`watch`] | what a node does, as it does it |
 //! | [`metrics`] | what the nodes count, for Prometheus |
-//! | [`sim`], [`sim_progress`], [`sim_search`] | simulated networks |
+//! | [`sim`], [`sim_over`], [`sim_progress`], [`sim_search`] | simulated networks |
 //! | [`perf`], [`symbols`] | a kernel's functions by name, for perf |
 //! | [`kunit`] | the kernel's own tests |
 //! | [`doctor`] | what the host offers |

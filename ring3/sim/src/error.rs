@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a simulation fails: one line each, with the place in the scenario where there is one.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,29 @@ pub struct Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
+    }
+}
+
+/// Where the values of a map stand, for checks that come after it was read.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    whole: Place,
+    keys: BTreeMap<String, Place>,
+}
+
+impl Places {
+    pub fn new(whole: Place, keys: BTreeMap<String, Place>) -> Places {
+        Places { whole, keys }
+    }
+
+    /// Of something that has no keys of its own.
+    pub fn at(whole: Place) -> Places {
+        Places::new(whole, BTreeMap::new())
+    }
+
+    /// Of a key's value; of the whole map where it has no such key.
+    pub fn of(&self, key: &str) -> Place {
+        self.keys.get(key).copied().unwrap_or(self.whole)
     }
 }
 

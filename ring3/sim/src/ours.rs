@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use crate::error::Fault;
+use crate::error::{Fault, Places};
 use crate::read::opt;
 use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, Wire};
 use crate::topology;
 use crate::units::{bytes_of, rate_of, share_of, time_of};
-use crate::yaml::{Map, Node, Places, Result, Value};
+use crate::yaml::{Map, Node, Result, Value};
 
 pub const WIRE: &[&str] = &[
     "rate",

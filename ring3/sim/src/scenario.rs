@@ -9,10 +9,9 @@ use std::time::Duration;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use crate::error::Place;
+use crate::error::{Place, Places};
 use crate::graph::Graph;
 use crate::units::Rate;
-use crate::yaml::Places;
 
 #[derive(Debug, Clone)]
 pub struct Scenario {

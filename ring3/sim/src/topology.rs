@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, Place, Places};
 use crate::ours::{default_wires, names, plain_link, wires_of};
 use crate::read::opt;
 use crate::scenario::{Host, Link, Wire};
-use crate::yaml::{Map, Node, Places, Result, Value};
+use crate::yaml::{Map, Node, Result, Value};
 
 /// More ports of a switch than any that is sold; 48 make 27,648 hosts.
 const PORTS: i64 = 48;

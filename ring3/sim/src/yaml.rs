@@ -4,12 +4,10 @@
 //! Aliases are resolved by the parser, merge keys (`<<`) here. A reader takes keys out of a [`Map`]
 //! one by one and at last calls [`Map::finish`], which complains of what nobody took.
 
-use std::collections::BTreeMap;
-
 use saphyr::{MarkedYaml, Scalar, YamlData, YamlLoader};
 use saphyr_parser::Parser;
 
-use crate::error::{Fault, Place};
+use crate::error::{Fault, Place, Places};
 
 pub type Result<T> = std::result::Result<T, Fault>;
 
@@ -267,26 +265,6 @@ impl Node {
     }
 }
 
-/// Where the values of a map stand, for checks that come after it was read.
-#[derive(Debug, Clone, Default)]
-pub struct Places {
-    whole: Place,
-    keys: BTreeMap<String, Place>,
-}
-
-impl Places {
-    /// Of something that has no keys of its own.
-    pub fn at(whole: Place) -> Places {
-        let keys = BTreeMap::new();
-        Places { whole, keys }
-    }
-
-    /// Of a key's value; of the whole map where it has no such key.
-    pub fn of(&self, key: &str) -> Place {
-        self.keys.get(key).copied().unwrap_or(self.whole)
-    }
-}
-
 /// A map that is being read.
 #[derive(Debug)]
 pub struct Map<'a> {
@@ -299,10 +277,7 @@ impl<'a> Map<'a> {
     /// To be asked before keys are taken.
     pub fn places(&self) -> Places {
         let entry = |(key, _, node): &(String, Place, &Node)| (key.clone(), node.place);
-        Places {
-            whole: self.place,
-            keys: self.entries.iter().map(entry).collect(),
-        }
+        Places::new(self.place, self.entries.iter().map(entry).collect())
     }
 
     /// Takes a key. One without a value (`key:`) counts as absent.

@@ -126,7 +126,8 @@ long fd_create_pipe(u32 flags, u64 user);	/* pipe2(), into the program's array *
 void fd_drop(u32 fd);		/* closes it on both sides */
 void fd_start(void);		/* once, when the process joins */
 bool fd_is_host_epoll(u32 fd);	/* what holds this number on the host is an epoll */
-u64 fd_numbers(void);		/* gate_life: numbers, inherit, exec */
+/* numbers.c: gate_life numbers, inherit, exec */
+u64 fd_numbers(void);
 void fd_inherit(u64 before);
 void fd_exec(bool begins);
 void fd_forked(void);

@@ -108,6 +108,7 @@ struct gate_life {
 	long (*unshare_files)(void);		/* a table of the process's own, on both sides */
 	/* Each call, in virtual time; handler NULL: the host's. */
 	long (*sim)(struct gate_regs *r, gate_handler handler);
+	void (*sim_ends)(bool all);	/* in virtual time: the thread, or all of the process */
 };
 extern const struct gate_life gate_life;
 

@@ -87,6 +87,8 @@ struct gate_tcb {
 	u64 clear_tid;		/* in virtual time: what set_tid_address() names, or 0 */
 	u64 child_set_tid;	/* ... and CLONE_CHILD_SETTID and _CLEARTID, of the thread that this one makes, or that begins */
 	u64 child_clear_tid;
+	u64 robust_list;	/* ... and set_robust_list() */
+	u64 clone_number;	/* ... where the number of the thread that this one makes is, if it is ours to choose */
 	u64 process;		/* of those that have had this memory; a thread has its creator's */
 	void *scratch;		/* execve's environment, in a vfork child */
 	size_t scratch_size;
@@ -386,12 +388,16 @@ void sim_turn(void);
 void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own);
 void sim_killed(void) __attribute__((noreturn));
 void sim_nap(u64 *ns);
+void sim_jitter(void);
 u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid);
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number);
 bool sim_clone_again(struct clone_args *args, long error);
 void sim_exit_task(int code);
 void sim_exit(void);
 long sim_tid_address(u64 address);
+
+void sim_wait(u64 *ns);
+void sim_changed(void);
 
 /* tsc.c */
 bool tsc_read(struct sigcontext *sc);

@@ -77,6 +77,7 @@ const struct gate_life gate_life = {
 	.others = helper_others,
 	.unshare_files = ns_unshare_files,
 	.sim = sim_syscall,
+	.sim_ends = sim_futex_ends,
 };
 
 const struct gate_fd_life gate_fd_life = {

@@ -156,7 +156,11 @@ long gate_exit_group(struct gate_regs *r)
 	stat_flush();
 	stop_others();
 	vfork_done(t);
+	if (unlikely(gate.sim))
+		gate_life.sim_ends(true);
 	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0] & 0xff);	/* above are marks like RING3_BY_SIGNAL */
+	if (unlikely(gate.sim))
+		sim_jitter();
 	if (!ret && gate.region)
 		proc_give_back(t, proc);
 	stop_final();

@@ -37,15 +37,20 @@ void signal_drain_node(void)
 			continue;
 		if (info.si_signo == SIGKILL)
 			sim_killed();
-		if (info.si_code > 0) {		/* POLL_IN and so on */
-			info.si_fd = t->sigq[i].fd;
-			info.si_band = t->sigq[i].band;
+		/* POLL_IN and so on; in virtual time each has come from the node. */
+		if (info.si_code > 0 || gate.sim) {
+			memcpy(&info._sifields, t->sigq[i].data, sizeof(t->sigq[i].data));
 		} else {
 			info.si_pid = host_syscall0(__NR_getpid);
 			info.si_uid = host_syscall0(__NR_getuid);
 		}
-		/* Another thread may be the one that waits for it. Of a process only the first thread may say POLL_*. */
-		if ((t->sigq[i].signo & RING3_SIG_PROCESS) &&
+		if (gate.sim && info.si_signo == SIGCHLD)
+			info.si_errno = OF_NODE;
+		/*
+		 * Another thread may be the one that waits for it. Of a process only the first thread may say POLL_*. In virtual
+		 * time the node knows the threads' masks and has chosen: one that the host chose would come at the host's time.
+		 */
+		if ((t->sigq[i].signo & RING3_SIG_PROCESS) && !gate.sim &&
 		    !host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid), info.si_signo,
 				   (long)&info))
 			continue;

@@ -197,6 +197,20 @@ static void take_back(bool lent)
 		__atomic_store_n(&gate_thread()->gate[RING3_ADOPT_WORD], 0, __ATOMIC_RELEASE);
 }
 
+/*
+ * In virtual time the node tells of the ends of children. The host does so, too, since exec gives a process back the signal
+ * that clone was told not to send; and it does so at its own time.
+ */
+static bool of_host(siginfo_t *info)
+{
+	if (likely(!gate.sim) || info->si_signo != SIGCHLD)
+		return false;
+	if (info->si_errno != OF_NODE)
+		return true;
+	info->si_errno = 0;
+	return false;
+}
+
 void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	bool lent;
@@ -205,7 +219,10 @@ void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
 	if (sig == SIGCONT && unlikely(sigstop_continued(info, uc)))
 		return;
 	lent = lend(uc);
-	handle(info, uc);
+	if (unlikely(of_host(info)))
+		hide_eintr(&uc->uc_mcontext);
+	else
+		handle(info, uc);
 	take_back(lent);
 	if (default_is_stop(sig))
 		sigstop_taken();

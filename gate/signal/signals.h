@@ -49,6 +49,9 @@ static inline u32 forced_index(int sig)
 	return __builtin_popcountl(SIG_FORCED & (SIGBIT(sig) - 1));
 }
 
+/* In si_errno of a SIGCHLD: the node's, and not the host's, which comes at the host's time. */
+#define OF_NODE		0x52494e47
+
 static inline void raise_info(const siginfo_t *info)
 {
 	host_syscall4(__NR_rt_tgsigqueueinfo, host_syscall0(__NR_getpid),

@@ -9,22 +9,58 @@
 
 #define NAP_FIRST_NS	10000UL		/* of virtual time */
 #define NAP_MAX_NS	1000000UL
+#define LOOK_FIRST_NS	1000000UL
+#define LOOK_LAST_NS	100000000000UL
+
+/* As in kernel/arch/ring3/turn/jitter.c. */
+#define JITTER_OFTEN	8
+#define JITTER_SELDOM	256
+#define JITTER_LONG	20
 
 bool sim_on(void)
 {
 	return gate.sim;
 }
 
-/* Sleeps in the node; the next time for longer. For what tells of nothing there. */
+/* Waits in the node for somebody's change; the next time for longer. For what may tell of nothing there. */
 void sim_nap(u64 *ns)
 {
-	struct timespec ts;
-
 	*ns = *ns ? *ns * 2 : NAP_FIRST_NS;
 	if (*ns > NAP_MAX_NS)
 		*ns = NAP_MAX_NS;
-	ts = (struct timespec){ .tv_nsec = *ns };
-	image_call2(__NR_nanosleep, &ts, 0);
+	image_call1(RING3_NR_HOST_WAIT, *ns);
+}
+
+/* Until something may have changed. */
+void sim_wait(u64 *ns)
+{
+	*ns = !*ns ? LOOK_FIRST_NS : *ns * 2 < LOOK_LAST_NS ? *ns * 2 : LOOK_LAST_NS;
+	image_call1(RING3_NR_HOST_WAIT, *ns);
+}
+
+void sim_changed(void)
+{
+	if (READ_ONCE(gate.region->host_waiters))
+		image_call0(RING3_NR_HOST_CHANGED);
+}
+
+/* Real time passes, which must not matter: kernel/arch/ring3/turn/jitter.c. */
+void sim_jitter(void)
+{
+	u64 us = gate.region->jitter_us, drawn;
+	struct timespec ts;
+
+	if (likely(!us))
+		return;
+	host_syscall2(__NR_clock_gettime, CLOCK_MONOTONIC, (long)&ts);
+	drawn = (ts.tv_sec * 1000000000ull + ts.tv_nsec) * 0x9e3779b97f4a7c15ull >> 24;
+	if (!(drawn % JITTER_SELDOM))
+		us *= JITTER_LONG;
+	else if (drawn % JITTER_OFTEN)
+		return;
+	us = (drawn >> 8) % us;
+	ts = (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
+	host_syscall2(__NR_nanosleep, (long)&ts, 0);
 }
 
 /* A new thread, before it does anything that others could see. */
@@ -64,8 +100,10 @@ long sim_tid_address(u64 address)
 /* Its number, so that two runs have the same: the host's next one depends on what else has begun there. */
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number)
 {
+	gate_tcb()->clone_number = 0;
 	if (args->set_tid_size || !t->ret)
 		return;
+	gate_tcb()->clone_number = (u64)number;
 	*number = t->ret;
 	args->set_tid = (u64)number;
 	args->set_tid_size = 1;
@@ -76,7 +114,7 @@ void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_
 /* The host has refused with `error': once more without, where it was for the number (no namespace of our own, or in use)? */
 bool sim_clone_again(struct clone_args *args, long error)
 {
-	if (!gate.sim || !args->set_tid_size || (error != -EPERM && error != -EEXIST))
+	if (!gate.sim || !args->set_tid_size || args->set_tid != gate_tcb()->clone_number || (error != -EPERM && error != -EEXIST))
 		return false;
 	args->set_tid = args->set_tid_size = 0;
 	return true;
@@ -87,6 +125,7 @@ void sim_exit_task(int code)
 {
 	struct ring3_thread *t = gate_thread();
 
+	gate_life.sim_ends(false);
 	WRITE_ONCE(t->gate[WORD_LEFT], 1);
 	image_call3(RING3_NR_EXIT, code, gate_tcb()->clear_tid, &t->gate[WORD_LEFT]);
 }
@@ -94,14 +133,18 @@ void sim_exit_task(int code)
 /* The last but one call of a thread: what it has of memory of the program's, or the gate's, is others' from here on. */
 void sim_exit(void)
 {
-	if (unlikely(gate.sim))
+	if (unlikely(gate.sim)) {
+		sim_jitter();
 		host_syscall1(__NR_set_tid_address, (long)&gate_thread()->gate[WORD_LEFT]);
+	}
 }
 
 /* The host has made thread `tid', whose task is in t. */
 void sim_begin(struct ring3_thread *t, s32 tid)
 {
 	WRITE_ONCE(t->tid, tid);
+	WRITE_ONCE(t->nr, RING3_NR_TURN);	/* which it is about to make, or has made */
+	sim_jitter();
 	image_call1(RING3_NR_NUMBER, t);
 	image_call2(RING3_NR_BEGIN, t, tid);
 }
@@ -112,13 +155,14 @@ void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own)
 	u64 nap = 0;
 
 	while (READ_ONCE(t->gate[WORD_VFORK]) == own && READ_ONCE(t->tid) == (u32)tid && t->task)
-		sim_nap(&nap);
+		sim_wait(&nap);
 }
 
 /* By SIGKILL of a program of the node: the process ends in the node first. */
 void sim_killed(void)
 {
 	WRITE_ONCE(gate_thread()->nsig, 0);
+	gate_life.sim_ends(true);
 	image_call1(RING3_NR_EXIT_GROUP, RING3_BY_SIGNAL | SIGKILL);
 	for (;;)
 		host_syscall2(__NR_kill, host_syscall0(__NR_getpid), SIGKILL);
@@ -131,6 +175,7 @@ void sim_start(void)
 	u64 mask = 0;
 
 	gate.nap = sim_nap;
+	sim_changed();		/* a vfork parent waits for this; others for what the exec has closed */
 	if (act.handler != (u64)SIG_IGN)
 		act.handler = (u64)SIG_DFL;
 	image_call(__NR_rt_sigaction, SIGCHLD, (long)&act, 0, sizeof(u64), 0, 0);

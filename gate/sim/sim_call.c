@@ -4,51 +4,25 @@
  *
  * Theory of operation
  * -------------------
- * Time, sleeps, randomness, signals between programs and ends of children are the node's kernel's: such calls are
- * passed to it, and pipes, eventfds and timerfds are its descriptors. Futexes, unix sockets, FIFOs and terminals are the host's still. A thread that waited for one of them on the host would
- * keep the turn, and no other program could make it ready. So the gate makes such a call when it does not wait. Until then the
- * thread sleeps in the node, 10 us of virtual time at first and 1 ms at most (sim_nap()). A descriptor becomes ready by what
- * programs of the node do, so two runs agree.
+ * Time, sleeps, futexes, randomness, signals between programs and ends of children are the node's kernel's: such calls are
+ * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Unix sockets, FIFOs, file locks and terminals
+ * are the host's still: sim_wait.c has how they are waited for, sim_futex.c what is to be said of futexes.
  */
 #include "internal.h"
 #include "policy.h"
-#include <linux/futex.h>
 #include <linux/wait.h>
 
 #define NSEC		1000000000ull
 /* Newer than the headers that this may be built with. */
 #define NR_FUTEX_WAITV		449
 #define NR_FUTEX_WAKE		454
+#define NR_FUTEX_WAIT		455
 #define NR_FUTEX_REQUEUE	456
 #define MSEC		1000000ull
-
-/* Would the call wait for this descriptor of the host? */
-static bool would_wait(s32 fd, u16 events)
-{
-	struct pollfd p = { .fd = fd, .events = events };
-	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
-
-	return flags >= 0 && !(flags & (O_NONBLOCK | O_PATH)) &&
-	       !host_syscall3(__NR_poll, (long)&p, 1, 0);
-}
 
 static bool interrupted(void)
 {
 	return READ_ONCE(gate_thread()->sigpending);
-}
-
-static long by_host(struct gate_regs *r, gate_handler handler, u16 events)
-{
-	u64 nap = 0;
-
-	if (fd_is_node(r->a[0]))
-		return handler(r);
-	while (would_wait(r->a[0], events)) {
-		sim_nap(&nap);
-		if (interrupted())
-			return -ERESTARTSYS;
-	}
-	return handler(r);
 }
 
 #define SET_WORDS	(1024 / 64)	/* of a set of select(); larger ones are refused */
@@ -177,48 +151,6 @@ static long do_child(struct gate_regs *r)
 	return ret;
 }
 
-static long do_futex(struct gate_regs *r)
-{
-	u32 op = r->a[1] & FUTEX_CMD_MASK, value;
-	bool absolute = op == FUTEX_WAIT_BITSET;
-	u64 deadline = WAIT_FOREVER, nap = 0;
-	struct __kernel_timespec ts, now;
-
-	switch (op) {
-	case FUTEX_WAKE:
-	case FUTEX_WAKE_BITSET:
-		/* Who waits looks by itself. */
-		return gate_copy_in(&value, user_ptr(r->a[0]), sizeof(value)) ? -EFAULT : 0;
-	case FUTEX_WAIT:
-	case FUTEX_WAIT_BITSET:
-		break;
-	default:
-		return -ENOSYS;
-	}
-	if (r->a[3]) {
-		if (gate_copy_in(&ts, user_ptr(r->a[3]), sizeof(ts)))
-			return -EFAULT;
-		deadline = ts.tv_sec * NSEC + ts.tv_nsec;
-		if (absolute && (r->a[1] & FUTEX_CLOCK_REALTIME)) {
-			image_call2(__NR_clock_gettime, CLOCK_REALTIME, &now);
-			deadline = deadline - (now.tv_sec * NSEC + now.tv_nsec) + wait_now();
-		} else if (!absolute) {
-			deadline = wait_until_ns(deadline);
-		}
-	}
-	for (;;) {
-		if (gate_copy_in(&value, user_ptr(r->a[0]), sizeof(value)))
-			return -EFAULT;
-		if (value != (u32)r->a[2])
-			return nap ? 0 : -EAGAIN;
-		if ((s64)(wait_now() - deadline) >= 0 && deadline != WAIT_FOREVER)
-			return -ETIMEDOUT;
-		sim_nap(&nap);
-		if (interrupted())
-			return absolute || !r->a[3] ? -ERESTARTSYS : -EINTR;
-	}
-}
-
 /* The node queues signals and wakes tasks, so it has to know the program's masks and its disposition of SIGCHLD. */
 static long do_mirror(struct gate_regs *r, gate_handler handler)
 {
@@ -298,10 +230,8 @@ static long on_host(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-long sim_syscall(struct gate_regs *r, gate_handler handler)
+static long serve(struct gate_regs *r, gate_handler handler)
 {
-	if (!handler)
-		handler = on_host;
 	switch (r->nr) {
 	case __NR_clock_gettime:
 	case __NR_gettimeofday:
@@ -341,10 +271,24 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 	case __NR_waitid:
 		return do_child(r);
 	case __NR_futex:
-		return do_futex(r);
+		return sim_futex(r);
 	case NR_FUTEX_WAITV:
-	case NR_FUTEX_WAKE ... NR_FUTEX_REQUEUE:
-		return -ENOSYS;
+		return sim_futex_waitv(r, r->a[1]);
+	case NR_FUTEX_WAKE:
+		return sim_futex2(r, 3);
+	case NR_FUTEX_WAIT:
+		return sim_futex2(r, 4);
+	case NR_FUTEX_REQUEUE:
+		return sim_futex_waitv(r, 2);
+	case __NR_set_robust_list:
+		return sim_robust_list(r);
+	case __NR_mmap:
+	case __NR_munmap:
+	case __NR_mremap:
+	case __NR_shmat:
+	case __NR_shmdt:
+		sim_maps(r);
+		return handler(r);
 	case __NR_set_tid_address:
 		return sim_tid_address(r->a[0]);
 	case __NR_rt_sigprocmask:
@@ -354,14 +298,29 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 	case __NR_readv:
 	case __NR_recvfrom:
 	case __NR_recvmsg:
+	case __NR_recvmmsg:
 	case __NR_accept:
 	case __NR_accept4:
-		return by_host(r, handler, POLLIN);
+		return sim_by_host(r, handler, POLLIN);
 	case __NR_write:
 	case __NR_writev:
 	case __NR_sendto:
 	case __NR_sendmsg:
-		return by_host(r, handler, POLLOUT);
+	case __NR_sendmmsg:
+	case __NR_connect:
+		return sim_by_host(r, handler, POLLOUT);
+	case __NR_open:
+	case __NR_openat:
+		return sim_open(r, handler);
+	case __NR_flock:
+	case __NR_fcntl:
+		return sim_lock(r, handler);
+	case __NR_signalfd:
+	case __NR_signalfd4:
+		if ((s32)r->a[0] != -1)
+			return handler(r);
+		return fd_create(r->nr == __NR_signalfd4 && (r->a[3] & O_CLOEXEC), __NR_signalfd4, -1, r->a[1], r->a[2],
+				 r->nr == __NR_signalfd4 ? r->a[3] : 0);
 	case __NR_poll:
 	case __NR_ppoll:
 		if (!r->a[1])
@@ -386,4 +345,17 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
 	}
 	return handler(r);
+}
+
+long sim_syscall(struct gate_regs *r, gate_handler handler)
+{
+	bool changes = sim_changes(r);
+	long ret;
+
+	sim_jitter();
+	ret = serve(r, handler ? : on_host);
+
+	if (unlikely(changes))
+		sim_changed();
+	return ret;
 }

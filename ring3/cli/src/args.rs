@@ -598,6 +598,9 @@ pub struct Sim {
     /// Run on an ordinary node: time is real, and nothing repeats exactly
     #[arg(long)]
     pub real_time: bool,
+    /// Write each call that the node serves to calls.trace in the data directory
+    #[arg(long, conflicts_with_all = ["real_time", "seeds"])]
+    pub trace: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,

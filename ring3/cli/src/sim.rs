@@ -68,7 +68,8 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         true => None,
         false => Some(image()?),
     };
-    let plan = plan::plan(&scenario, folder);
+    let mut plan = plan::plan(&scenario, folder);
+    plan.trace = args.trace;
     let data = Data::make(&plan, scenario.general.template_directory.as_deref())?;
     data::write(&data.path("processed-config.yaml"), &tree.to_json())?;
     let setup = Setup {

@@ -154,7 +154,11 @@ impl Node {
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.
         let undertaker = Undertaker::start(&region, config.grace)?;
-        let join = runtime.as_ref().map(|it| it.join_path(&config.name));
+        // In virtual time nobody is the adopter: its coming and going would be at the host's time.
+        let join = runtime
+            .as_ref()
+            .filter(|_| !image.is_sim())
+            .map(|it| it.join_path(&config.name));
         let (deaths, graves) = Deaths::start(&region, join.as_deref())?;
         let mut node = Node {
             init: Thread::init(&region),

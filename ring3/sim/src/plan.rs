@@ -39,6 +39,8 @@ pub struct Plan {
     pub sample: Duration,
     /// General::schedule.
     pub schedule: Duration,
+    /// Each call that the node serves is to be a line of [`crate::stage::TRACE`].
+    pub trace: bool,
     pub data: PathBuf,
     /// Lines for `ip -batch` in the node's first network namespace.
     pub links: Vec<String>,
@@ -156,6 +158,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
         stop: scenario.general.stop_time,
         sample: scenario.general.sample,
         schedule: scenario.general.schedule,
+        trace: false,
         data,
         links: Vec::new(),
         spaces: Vec::new(),

@@ -12,6 +12,8 @@ use std::process::{Command, Stdio};
 
 use nix::mount::{mount, umount2, MntFlags, MsFlags};
 use nix::sched::{unshare, CloneFlags};
+use nix::sys::resource::{getrlimit, setrlimit, Resource, RLIM_INFINITY};
+use nix::sys::stat::{umask, Mode};
 use nix::unistd::{chdir, sethostname, setsid, Pid};
 
 use crate::data::Data;
@@ -21,6 +23,13 @@ use crate::plan::{HostPlan, ProcessPlan};
 
 /// The PATH of programs and of the simulator's own tools.
 pub const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Soft and hard limits, as systemd gives them to services; lower where the caller's are.
+const LIMITS: [(Resource, u64, u64); 3] = [
+    (Resource::RLIMIT_STACK, 8 << 20, RLIM_INFINITY),
+    (Resource::RLIMIT_NOFILE, 1024, 524_288),
+    (Resource::RLIMIT_CORE, 0, RLIM_INFINITY),
+];
 
 /// Files of a host over those of the machine: what, and over which path.
 struct Over {
@@ -118,8 +127,18 @@ impl World {
         }
         bind(&self.tmp, Path::new("/tmp"))?;
         chdir(&self.home)?;
-        Ok(())
+        own_limits()
     }
+}
+
+/// What programs inherit, whoever has started the simulation: addresses of mappings depend on the stack's limit.
+fn own_limits() -> std::io::Result<()> {
+    umask(Mode::from_bits_truncate(0o022));
+    for (resource, soft, hard) in LIMITS {
+        let (_, most) = getrlimit(resource)?;
+        setrlimit(resource, soft.min(most), hard.min(most))?;
+    }
+    Ok(())
 }
 
 fn bind(source: &Path, target: &Path) -> IoResult<()> {

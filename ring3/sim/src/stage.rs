@@ -28,10 +28,20 @@ use crate::error::{Error, Result};
 
 /// RING3_ENV_NODE of include/ring3.abi.
 const ENV_NODE: &str = "RING3_NODE";
+/// Threads sleep for up to so many microseconds of real time now and then: kernel/arch/ring3/turn/jitter.c.
+const ENV_JITTER: &str = "RING3_SIM_JITTER";
+/// In the data folder, written by kernel/arch/ring3/turn/trace.c.
+pub const TRACE: &str = "calls.trace";
 /// A gibibyte for the node's kernel, and for each host beyond a hundred what a study measured twice over.
 const NODE_BYTES: u64 = 1 << 30;
 const HOST_BYTES: u64 = 1 << 20;
 const GRAIN: u64 = 16 << 20;
+/// More than the stop time: before it a wait of all programs is no deadlock.
+const STALL_SECONDS: u64 = 1000;
+
+/// The number in the simulation's PID namespace: above those of the keeper's threads, below those of programs.
+const CONDUCTOR_PID: u32 = 900;
+const LAST_PID: &str = "/proc/sys/kernel/ns_last_pid";
 
 /// How a simulation is started; the stages get it as arguments.
 #[derive(Debug, Clone)]
@@ -151,12 +161,22 @@ fn keep(setup: &Setup) -> Result<u8> {
         let most = plan.schedule.as_nanos();
         config.cmdline = format!("ring3_sim_order={},{most}", plan.seed);
     }
+    if setup.image.is_some() {
+        // Servers may wait until the stop time, at which the conductor wakes up; nobody comes from outside.
+        let stall = plan.stop.as_secs().saturating_add(STALL_SECONDS);
+        config.cmdline += &format!(" ring3_sim_deadlock=1 ring3_sim_stall={stall}");
+    }
+    if setup.image.is_some() {
+        config.cmdline += &observed(&plan);
+    }
     config.grace = std::time::Duration::ZERO;
     config.check().map_err(Error::host("make the node"))?;
     raise_descriptor_limit();
     let node = NodeHandle::start_in(config, &Folder::at(setup.runtime.clone())?)?;
     // The gate is asked for a file: /proc/self/exe would be itself.
     let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
+    // Programs see it as their parent. Where this cannot be said, it is the host's next number.
+    let _ = std::fs::write(LAST_PID, (CONDUCTOR_PID - 1).to_string());
     let mut child = Command::new(&setup.gate)
         .arg("--")
         .arg(exe)
@@ -175,6 +195,19 @@ fn keep(setup: &Setup) -> Result<u8> {
         ))),
         None => down.map(|()| code(status)).map_err(Error::Node),
     }
+}
+
+/// The last words of the kernel's command line, which it takes off before it depends on them.
+fn observed(plan: &crate::plan::Plan) -> String {
+    let us = std::env::var(ENV_JITTER).unwrap_or_else(|_| "0".into());
+    let trace = match plan.trace {
+        true => format!(
+            " ring3_sim_trace={}",
+            crate::data::Data::of(plan).path(TRACE).display()
+        ),
+        false => String::new(),
+    };
+    format!(" ring3_sim_jitter={us}{trace}")
 }
 
 /// /proc of the new PID namespace, and shared memory that nobody has used before.

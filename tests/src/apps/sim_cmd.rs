@@ -7,7 +7,7 @@ use crate::node::ring3;
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_cmd_diff".into(), diff),
         trial("sim_cmd_search".into(), search),
         trial("sim_cmd_virtual".into(), virtual_time),
+        trial("sim_cmd_jitter".into(), jitter),
         trial("sim_cmd_example_dumbbell".into(), dumbbell),
         trial("sim_cmd_example_bufferbloat".into(), bufferbloat),
         trial("sim_cmd_example_lossy_wan".into(), lossy_wan),
@@ -498,76 +499,116 @@ hosts:
     Ok(Verdict::Passed)
 }
 
-/// Other programs on each CPU for as long as this lives.
-struct Load(Vec<std::process::Child>);
+/// Threads of the second run sleep for up to so long now and then: real time, which must not matter.
+const JITTER_US: &str = "60";
 
-impl Load {
-    fn begin() -> Result<Load, String> {
-        let cpus = std::thread::available_parallelism().map_or(1, |n| n.get());
-        let busy = || {
-            std::process::Command::new("sh")
-                .args(["-c", "while :; do :; done"])
-                .spawn()
-        };
-        (0..cpus + 1)
-            .map(|_| busy())
-            .collect::<Result<_, _>>()
-            .map(Load)
-            .map_err(|why| why.to_string())
-    }
-}
-
-impl Drop for Load {
-    fn drop(&mut self) {
-        for child in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
-/// An example of examples/sim in virtual time, twice, the second time on a busy machine: all files are equal.
-/// Its results are below a scratch folder.
-fn example(name: &str) -> Result<Simulation, String> {
-    run_example(name, true)
-}
-
-/// Once, for those that use the kernel's random numbers: see what docs/sim.md says of these.
-pub(super) fn example_once(name: &str) -> Result<Simulation, String> {
-    run_example(name, false)
-}
-
-fn run_example(name: &str, is_repeated: bool) -> Result<Simulation, String> {
-    let scratch = Scratch::new()?;
-    let once = || {
+/// Twice: as it is, and with jitter and another environment. All files are equal.
+fn twice(scratch: &Scratch, file: &Path, options: &[&str]) -> Result<Outcome, String> {
+    let run = |jitter: bool| {
         let mut command = ring3(["sim", "--json", "--data-directory"]);
-        command.arg(scratch.file("shadow.data")).arg(
-            paths::root()
-                .join("examples/sim")
-                .join(format!("{name}.yaml")),
-        );
+        command
+            .arg(scratch.file("shadow.data"))
+            .args(options)
+            .arg(file);
+        if jitter {
+            command
+                .env("RING3_SIM_JITTER", JITTER_US)
+                .env("TERM", "dumb")
+                .env("SOMETHING_ELSE", "x".repeat(1000));
+        }
         exec::run(&mut command, LIMIT)
     };
-    let first = once()?;
+    let first = run(false)?;
     ensure(first.ok(), || first.report())?;
-    if !is_repeated {
-        let outcome = first;
-        return Ok(Simulation { scratch, outcome });
-    }
     std::fs::rename(scratch.file("shadow.data"), scratch.file("first"))
         .map_err(|why| why.to_string())?;
-    let load = Load::begin()?;
-    let outcome = once()?;
-    drop(load);
+    let outcome = run(true)?;
     let mut command = ring3(["sim", "diff"]);
     command.args([scratch.file("first"), scratch.file("shadow.data")]);
     let same = exec::run(&mut command, LIMIT)?;
     ensure(same.ok() && same.stdout.contains("all equal"), || {
-        format!("{name}: {}", same.report())
+        format!("{}: {}", file.display(), same.report())
     })?;
+    Ok(outcome)
+}
+
+/// An example of examples/sim in virtual time, twice. Its results are below a scratch folder.
+pub(super) fn example(name: &str) -> Result<Simulation, String> {
+    let scratch = Scratch::new()?;
+    let file = paths::root()
+        .join("examples/sim")
+        .join(format!("{name}.yaml"));
+    let outcome = twice(&scratch, &file, &[])?;
     let simulation = Simulation { scratch, outcome };
     simulation.ended_well()?;
     Ok(simulation)
+}
+
+/// Whatever may come at the host's time: ends of children, signals to a process with threads, timers, a program that
+/// crashes, one that kills itself, many starts at the same time. With each call as a line, so that a failure names the first.
+const THREADS: &str = r#"
+import os, queue, random, signal, subprocess, threading, time, urllib.request
+done = queue.Queue(); lock = threading.Lock(); out = []
+def ask(i):
+    for k in range(5):
+        time.sleep(random.random() / 10)
+        page = urllib.request.urlopen('http://server/').read()
+        with lock: out.append((i, k, time.monotonic_ns(), len(page)))
+        done.put(i)
+threads = [threading.Thread(target=ask, args=(i,)) for i in range(6)]
+[x.start() for x in threads]; [done.get() for i in range(30)]; [x.join() for x in threads]
+[print(*o) for o in out]
+def heard(s, frame): print('signal', s, time.monotonic_ns())
+[signal.signal(s, heard) for s in (signal.SIGUSR1, signal.SIGALRM, signal.SIGCHLD)]
+signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+threads = [threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(50)]) for _ in range(3)]
+[x.start() for x in threads]
+for i in range(10): os.kill(os.getpid(), signal.SIGUSR1); time.sleep(0.013)
+[x.join() for x in threads]
+signal.setitimer(signal.ITIMER_REAL, 0)
+p = subprocess.Popen(['python3', '-c', 'import ctypes, time; time.sleep(0.2); ctypes.string_at(0)'])
+print(p.wait(), time.monotonic_ns())
+many = [subprocess.Popen(['sh', '-c', 'sleep 0.%d; kill -9 $$' % i]) for i in range(1, 6)]
+print([x.wait() for x in many], time.monotonic_ns(), os.getppid(), os.urandom(4).hex())
+"#;
+
+fn jitter() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let scratch = Scratch::new()?;
+    let program = THREADS.replace('\n', "\n        ");
+    let file = scratch.write(
+        "scenario.yaml",
+        &format!(
+            r#"
+general: {{stop_time: 8 s, heartbeat_interval: 1 s}}
+network: {{graph: {{type: 1_gbit_switch}}}}
+hosts:
+  server:
+    network_node_id: 0
+    processes: [{{path: python3, args: -m http.server 80, expected_final_state: running}}]
+  one: &client
+    network_node_id: 0
+    processes:
+    - path: python3
+      args:
+      - -c
+      - |{program}
+      start_time: 2 s
+  two: *client
+"#
+        ),
+    )?;
+    let outcome = twice(&scratch, &file, &["--trace"])?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let calls = std::fs::read_to_string(scratch.file("shadow.data/calls.trace"))
+        .map_err(|why| why.to_string())?;
+    ensure(
+        calls.lines().count() > 1000 && calls.contains(" futex "),
+        || format!("{} lines of calls", calls.lines().count()),
+    )?;
+    Ok(Verdict::Passed)
 }
 
 /// Two flows share what there is, and no more: 10 Mbit/s.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Examples of `ring3 sim` with other transports than TCP and UDP, and with routers that find their routes.
 
-use super::sim_cmd::example_once;
+use super::sim_cmd::example;
 use super::{Checked, Verdict, ensure, missing, trial};
 use libtest_mimic::Trial;
 
@@ -27,7 +27,7 @@ fn mptcp() -> Checked {
     if let Some(why) = missing(&["python3", "ip"])? {
         return Ok(Verdict::Ignored(why));
     }
-    let simulation = example_once("mptcp")?;
+    let simulation = example("mptcp")?;
     let text = simulation.read("hosts/server/python3.1002.stdout")?;
     let seconds = before(&text, " s\n")?;
     // 32 Mbit at 8 Mbit/s, of which a half is gone after two seconds.
@@ -62,7 +62,7 @@ fn sctp() -> Checked {
     if let Some(why) = missing(&["python3", "ip"])? {
         return Ok(Verdict::Ignored(why));
     }
-    let text = example_once("sctp")?.read("hosts/server/python3.1000.stdout")?;
+    let text = example("sctp")?.read("hosts/server/python3.1000.stdout")?;
     let pause = before(&text, " s\n")?;
     ensure(
         text.starts_with("80 messages") && (0.2..3.0).contains(&pause),
@@ -75,7 +75,7 @@ fn dccp() -> Checked {
     if let Some(why) = missing(&["python3", "ip"])? {
         return Ok(Verdict::Ignored(why));
     }
-    let simulation = example_once("dccp")?;
+    let simulation = example("dccp")?;
     let sent = simulation.read("hosts/source/python3.1000.stdout")?;
     let received = simulation.read("hosts/sink/python3.1000.stdout")?;
     let (sent, received) = (before(&sent, " Mbit/s")?, before(&received, " Mbit/s")?);
@@ -92,7 +92,7 @@ fn ospf() -> Checked {
     if let Some(why) = missing(&["bird", "ping", "ip"])? {
         return Ok(Verdict::Ignored(why));
     }
-    let text = example_once("ospf")?.read("hosts/r1/ping.1001.stdout")?;
+    let text = example("ospf")?.read("hosts/r1/ping.1001.stdout")?;
     let ttl = |line: &str| line.contains("ttl=60") || line.contains("ttl=50");
     let answers: Vec<&str> = text.lines().filter(|line| ttl(line)).collect();
     let around = answers

@@ -248,10 +248,8 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 			*q = (struct ring3_siginfo) {
 				.signo = sig | (process ? RING3_SIG_PROCESS : 0), .code = info.si_code,
 			};
-			if (sig == SIGIO || info.si_code > 0) {
-				q->fd = info.si_fd;
-				q->band = info.si_band;
-			}
+			BUILD_BUG_ON(sizeof(info._sifields) < sizeof(q->data));
+			memcpy(q->data, &info._sifields, sizeof(q->data));
 			tb->nsig++;
 		} else if (tb->proc) {
 			signal_outside(tb, sig, &info, process);

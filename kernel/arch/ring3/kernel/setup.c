@@ -19,6 +19,7 @@
 #include <asm/ring3_grow.h>
 #include <asm/sections.h>
 #include <asm/setup.h>
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
 extern char __head_end[];
@@ -47,6 +48,7 @@ void __init setup_arch(char **cmdline_p)
 		 "dhash_entries=2048 ihash_entries=2048 dccp.thash_entries=2048 "
 		 "initcall_blacklist=jent_mod_init",
 		 pages >> (THREAD_SIZE_ORDER + 1), ring3_region.cmdline);
+	turn_observed(boot_command_line);
 	strscpy(boot_command_line_buf, boot_command_line, COMMAND_LINE_SIZE);
 	*cmdline_p = boot_command_line_buf;
 	if (strstr(boot_command_line, "ring3_console"))

@@ -123,6 +123,12 @@ long ring3_dispatch(struct ring3_thread *tb)
 		return ring3_sys_begin((struct ring3_thread *)a[0], a[1]);
 	case RING3_NR_PIPE:
 		return ring3_sys_pipe(a[0], a[1], a[2]);
+	case RING3_NR_FUTEX_MEMORY:
+		return ring3_sys_futex_memory(a[0], a[1], a[2], a[3]);
+	case RING3_NR_HOST_WAIT:
+		return ring3_sys_host_wait(a[0]);
+	case RING3_NR_HOST_CHANGED:
+		return ring3_sys_host_changed();
 	case RING3_NR_IDS:
 		return ring3_sys_ids(a[0], a[1], a[2], a[3]);
 	}

@@ -432,19 +432,24 @@ void ring3_task_exited(struct ring3_thread *tb)
 	if (r3t_host_pid(tb) && proc && proc->pid)
 		r3t_host_pid(tb) = proc->pid;
 	if (proc) {
-		if (proc->threads == 1)
+		if (proc->threads == 1) {
 			ring3_maps_exit((u64)proc);
+			turn_memory_forget(proc);
+		}
 		last = proc->threads == 1;
 		proc->threads--;
 		if (last)
 			proc_emptied(proc);
-		/* One without a pid has never been on the host, which refused it: the keeper has nothing to reap. */
-		if (last && !proc->pid)
+		/*
+		 * One without a pid has never been on the host, which refused it: the keeper has nothing to reap. In virtual time
+		 * it has nothing to reap of any that ends by itself: its call would come at the host's time.
+		 */
+		if (last && (!proc->pid || (IS_ENABLED(CONFIG_RING3_SIM) && is_listed(proc) && !ring3_proc_dead(proc))))
 			host_store(&proc->state, RING3_PROC_FREE);
 	}
 	block_gone(tb);
 	mutex_unlock(&ring3_blocks);
-	if (last)
+	if (last || IS_ENABLED(CONFIG_RING3_SIM))
 		wake_up(&process_over);
 }
 
@@ -453,8 +458,10 @@ void exit_thread(struct task_struct *tsk)
 	struct ring3_thread *tb = tsk->thread.tb;
 
 	/* A task that never ran (a failed copy_process) has nothing to give back yet. */
-	if (tb && tsk == current)
+	if (tb && tsk == current) {
+		turn_futex_leaves();
 		ring3_task_exited(tb);
+	}
 }
 
 /*
@@ -514,9 +521,14 @@ static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
 long ring3_sys_exit_group(int code)
 {
 	struct ring3_thread *me = current->thread.tb;
+	struct ring3_proc *proc = (struct ring3_proc *)me->proc;
 
+	turn_futex_leaves();
+	kill_threads(proc, me);
+	/* The process ends in the host after all of it has ended here, so that the keeper has nothing to do with it. */
+	if (IS_ENABLED(CONFIG_RING3_SIM) && is_listed(proc))
+		wait_event(process_over, READ_ONCE(proc->threads) == 1 || ring3_proc_dead(proc));
 	turn_leaves(me);
-	kill_threads((struct ring3_proc *)me->proc, me);
 	settle_exit(me);
 	if (IS_ENABLED(CONFIG_RING3_SIM)) {
 		/* Its parent asks the node how it has ended. */
@@ -535,6 +547,7 @@ long ring3_sys_exec(void)
 	unsigned int word;
 	int ret;
 
+	turn_futex_leaves();
 	kill_threads((struct ring3_proc *)me->proc, me);
 	ret = unshare_files();
 	if (ret)
@@ -562,6 +575,7 @@ long ring3_sys_exec(void)
 	}
 	memset(map->proxy, 0, sizeof(map->proxy));
 	ring3_maps_exit(me->proc);
+	turn_memory_forget((struct ring3_proc *)me->proc);
 	return ring3_exec_creds();
 }
 

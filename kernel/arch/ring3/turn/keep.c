@@ -30,7 +30,10 @@ void ring3_ports_call(void)
 {
 }
 
-/* The holder is gone, and had nothing of the kernel's under way: the vCPU is free. */
+/*
+ * The holder is gone, and had nothing of the kernel's under way: the vCPU is free. Nobody takes it before the keeper has
+ * told the node of the process's end (REAP), so that no time passes until then.
+ */
 static bool take_from_dead(struct ring3_vcpu *vcpu, u32 o)
 {
 	struct ring3_thread *tb = ring3_holder(vcpu, o & RING3_OWNER_TID);
@@ -41,55 +44,24 @@ static bool take_from_dead(struct ring3_vcpu *vcpu, u32 o)
 	if (host_load(&vcpu->owner) != o)
 		return false;
 	if ((tb->task && r3t_outside(tb)) || (r3t_flags(tb) & R3_F_GONE) || (host_load(&tb->word) & RING3_WORD_HANDED)) {
-		if (r3_reclaim(&vcpu->owner, o))
-			host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
+		if (r3_reclaim(&vcpu->owner, o) && host_xchg(&turn_comers, 0))
+			host_or(vcpu_pending(vcpu), RING3_IRQ_COMER);
 		return true;
 	}
 	ring3_poison("process %d died inside kernel code", proc->pid);
 	return true;
 }
 
-/* Up to size - 1 bytes of /proc/PID/NAME, with a 0 behind them. */
-static long read_proc(int pid, const char *name, char *buf, size_t size)
-{
-	char path[40];
-	long fd, n = 0, got;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
-	fd = ring3_host_syscall(__NR_open, (long)path, 0 /* O_RDONLY */, 0, 0, 0, 0);
-	if (fd >= 0) {
-		while ((got = ring3_host_syscall(__NR_read, fd, (long)buf + n, size - 1 - n, 0, 0, 0)) > 0)
-			n += got;
-		ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
-	}
-	buf[n] = 0;
-	return n;
-}
-
-/* What `ring3 sim' calls the simulated host: it is in the environment that it gives each process. */
-static const char *host_of(int pid)
-{
-	static char environ[16384];
-	long n = read_proc(pid, "environ", environ, sizeof(environ));
-	const char *at;
-
-	for (at = environ; at < environ + n; at += strlen(at) + 1)
-		if (!strncmp(at, "HOSTNAME=", 9))
-			return at + 9;
-	return "-";
-}
-
 /* The node fails: whose turn it is, and since when. */
 static void turn_too_long(const struct ring3_thread *tb, u64 now)
 {
 	int pid = tb ? ((const struct ring3_proc *)tb->proc)->pid : 0;
-	char comm[32];
-	long n = read_proc(pid, "comm", comm, sizeof(comm));
+	char comm[TURN_NAME_BYTES], host[TURN_NAME_BYTES];
 
-	if (n)
-		comm[n - 1] = 0;	/* the end of the line */
-	ring3_poison("at %llu.%09llu s, host %.20s, %s (process %d): no call for %u s, or one that waits in the host",
-		     now / NSEC_PER_SEC, now % NSEC_PER_SEC, host_of(pid), comm, pid, patience_s);
+	turn_comm_of(pid, comm, sizeof(comm));
+	turn_host_of(pid, host, sizeof(host));
+	ring3_poison("at %llu.%09llu s, host %s, %s (process %d): no call for %u s, or one that waits in the host",
+		     now / NSEC_PER_SEC, now % NSEC_PER_SEC, host, comm, pid, patience_s);
 }
 
 static void look(struct ring3_vcpu *vcpu)
@@ -119,11 +91,14 @@ long ring3_host_keep(struct ring3_thread *tb)
 	unsigned long host_sp = tb->host_sp;
 
 	while (!ring3_poisoned()) {
+		turn_jitter();
 		kick = host_load(word);
 		ring3_populate_serve(vcpu);
 		ring3_errands();
+		turn_trace_write();
 		if (host_load(&ring3_region.state) == RING3_UP)
 			look(vcpu);
+		turn_name_deadlock();
 		if (host_load(vcpu_pending(vcpu)) && !host_load(&vcpu->owner)) {
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
@@ -131,6 +106,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 		ring3_host_futex_wait(word, kick, LOOK_NS);
 	}
 	ring3_errands();
+	turn_trace_write();
 	return 0;
 }
 

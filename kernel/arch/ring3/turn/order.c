@@ -26,6 +26,7 @@
 
 static u64 seed, most_ns;
 static u64 call_ns, read_ns;
+static bool every;	/* each call comes here */
 
 /* The last step of SplitMix64 (Steele, Lea, Flood 2014). */
 static u64 mix(u64 z)
@@ -42,10 +43,12 @@ u64 turn_cost(unsigned long nr, int pid)
 	bool read = nr == __NR_clock_gettime || nr == __NR_gettimeofday || nr == __NR_time;
 	u64 drawn, extra;
 
-	if (likely(!most_ns))
+	if (likely(!every))
 		return read ? ring3_virtual_read_cost : ring3_virtual_cost;
 	if (read)
 		return read_ns;
+	if (!most_ns)
+		return call_ns;
 	drawn = mix(mix(seed ^ ring3_clock()) ^ pid);
 	if (drawn % EVERY)
 		return call_ns;
@@ -56,8 +59,9 @@ u64 turn_cost(unsigned long nr, int pid)
 /* After ring3_sim_cost= was read, and before the first program. */
 static int __init begin_order(void)
 {
-	if (!most_ns)
+	if (!most_ns && !turn_traces)
 		return 0;
+	every = true;
 	call_ns = ring3_virtual_cost;
 	read_ns = ring3_virtual_read_cost;
 	ring3_virtual_cost = FOREVER;

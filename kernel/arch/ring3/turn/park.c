@@ -158,6 +158,7 @@ static int wait_turn(struct ring3_thread *tb)
 				r3_word_clear(&tb->word, RING3_WORD_HANDED | RING3_WORD_COME);
 				if (r3t_call(tb) != R3_CALL_DONE)
 					wait_for_leaving();
+				turn_jitter();
 				return 1;
 			}
 		} else if (w & RING3_WORD_DONE) {
@@ -192,6 +193,7 @@ int ring3_host_leave(struct ring3_thread *tb)
 	bool stays = tb->task && tb->proc != (unsigned long)&ring3_region.init_proc && !(r3t_flags(tb) & R3_F_GONE);
 
 	if (!stays && is_handed(tb)) {
+		turn_jitter();
 		r3_release(&vcpu->owner);
 		if (is_called(vcpu) && !ring3_poisoned() && acquire(tb)) {
 			r3t_call(tb) = R3_CALL_DONE;
@@ -248,6 +250,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		return 1;
 	case RING3_NR_TURN:
 		/* A new thread: who made it has said so to its task, or will. */
+		turn_jitter();
 		return wait_turn(tb);
 	case RING3_NR_REAP:
 		host_store(&((struct ring3_proc *)tb->args[0])->state, RING3_PROC_DEAD);
@@ -264,6 +267,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 		r3t_request(tb) |= R3_REQ_CALL;
 		return 1;
 	}
+	turn_jitter();
 	if (come(tb, R3_REQ_CALL))
 		return 1;
 	return wait_turn(tb);

@@ -3,7 +3,6 @@
  * task.c - the turn, seen from tasks: who comes in, what a call costs, what happens when all wait
  */
 #include <linux/errno.h>
-#include <linux/futex.h>
 #include <linux/hrtimer.h>
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -17,10 +16,13 @@
 #include <asm/unistd.h>
 #include "../clock/clock.h"
 #include "../vcpu/vcpu.h"
+#include "futex.h"
 #include "turn.h"
 
 static int programs;			/* tasks of programs that have begun */
 static u64 last_turn;			/* when a program got the vCPU last */
+static u64 idle_until;			/* the clock as the idle task left it */
+bool turn_looked;			/* since then a program has looked at what has not changed, see hostwait.c: no turn */
 static u64 stall_s = 10000;		/* ring3_sim_stall=: longer than TCP's longest wait but one */
 
 /* One that is on its way here from the host is no reason for time to pass. */
@@ -70,8 +72,7 @@ static bool time_passes(u64 next)
 	if (next != U64_MAX && next - last_turn < stall_s * NSEC_PER_SEC)
 		return true;
 	if (said != last_turn + 1)
-		pr_err("deadlock at %llu ns of virtual time: all %d threads of programs wait, and no timer wakes one\n",
-		       last_turn, programs);
+		turn_tell_deadlock(last_turn);
 	said = last_turn + 1;
 	return false;
 }
@@ -90,6 +91,11 @@ void turn_idle(void)
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
 	u64 next = ring3_clock_next(vcpu);
 
+	/* Calls of the fast path do not come by turn_go_home(), but they cost something. */
+	if (ring3_clock() != idle_until && !turn_looked)
+		last_turn = ring3_clock();
+	turn_looked = false;
+	idle_until = ring3_clock();
 	if (unlikely(READ_ONCE(turn_comers))) {
 		admit_keeper(vcpu);
 		return;
@@ -100,6 +106,7 @@ void turn_idle(void)
 	}
 	if (next > ring3_clock())
 		ring3_clock_jump(next);
+	idle_until = ring3_clock();
 	host_or(vcpu_pending(vcpu), RING3_IRQ_TIMER);
 }
 
@@ -140,56 +147,13 @@ void turn_go_home(struct ring3_thread *tb)
 		waited = 0;
 		admit_keeper(ring3_this_vcpu);
 	}
+	if (unlikely(turn_traces))
+		turn_trace(tb->nr, tb->tid, tb->ret);
 	charge(tb);
+	if (tb->nr != RING3_NR_HOST_WAIT || !tb->ret)	/* a look at what has not changed is no turn */
+		last_turn = ring3_clock();
 	while (ring3_driver != tb && !(r3t_flags(tb) & R3_F_KILL) && !ring3_proc_dead((struct ring3_proc *)tb->proc))
 		ring3_park(R3_PARK_HANDOVER, tb);
-	last_turn = ring3_clock();
-}
-
-/*
- * SIGSTOP has come. It is the node's: a thread that the host stops would keep the turn. As in do_signal_stop()
- * (kernel/signal.c) all threads are called, and stop on their way home; SIGCONT ends it there, in prepare_signal().
- */
-void turn_stop(void)
-{
-	struct task_struct *t;
-
-	spin_lock_irq(&current->sighand->siglock);
-	if (!(current->signal->flags & SIGNAL_GROUP_EXIT)) {
-		signal_set_stop_flags(current->signal, SIGNAL_STOP_STOPPED);
-		current->signal->group_exit_code = SIGSTOP;
-		for_each_thread(current, t)
-			signal_wake_up(t, 0);
-	}
-	spin_unlock_irq(&current->sighand->siglock);
-	/* A parent may wait for it with WUNTRACED. */
-	read_lock(&tasklist_lock);
-	__wake_up_parent(current, current->real_parent);
-	read_unlock(&tasklist_lock);
-}
-
-/* Waits until the process is continued, or killed. */
-void turn_stopped(const struct ring3_thread *tb)
-{
-	struct signal_struct *signal = current->signal;
-	bool stopped, killed;
-
-	for (;;) {
-		spin_lock_irq(&current->sighand->siglock);
-		killed = r3t_flags(tb) & R3_F_KILL || sigismember(&current->pending.signal, SIGKILL) ||
-			 sigismember(&signal->shared_pending.signal, SIGKILL);
-		if (killed && !(signal->flags & SIGNAL_GROUP_EXIT))
-			signal_set_stop_flags(signal, 0);
-		stopped = signal->flags & SIGNAL_STOP_STOPPED;
-		if (stopped) {
-			current->jobctl |= JOBCTL_STOPPED;
-			set_special_state(TASK_STOPPED);
-		}
-		spin_unlock_irq(&current->sighand->siglock);
-		if (!stopped)
-			return;
-		schedule();
-	}
 }
 
 /* The process, or its last thread, ends: who is next waits for the host to say so. */
@@ -197,8 +161,10 @@ void turn_leaves(struct ring3_thread *tb)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 
-	if (proc != &ring3_region.init_proc)
-		turn_leaving = proc->pid;
+	if (proc == &ring3_region.init_proc)
+		return;
+	turn_leaving = proc->pid;
+	ring3_sys_host_changed();	/* its locks and the ends that it has had: who goes on waits for the host to drop them */
 }
 
 /*
@@ -208,10 +174,11 @@ void turn_leaves(struct ring3_thread *tb)
 void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
+	struct turn_key key;
 
-	futex_exit_release(current);
-	if (clear && !put_user(0, clear))
-		do_futex(clear, FUTEX_WAKE, 1, NULL, NULL, 0, 0);
+	turn_futex_leaves();
+	if (clear && !put_user(0, clear) && !turn_key_of(clear, false, &key))
+		turn_wake_some(&key, 1, FUTEX_BITSET_MATCH_ANY);
 	if (!left)
 		return;
 	/* The host does not clear the word where nobody else has the memory. */

@@ -29,6 +29,7 @@
 
 #include <linux/types.h>
 
+struct ring3_proc;
 struct ring3_thread;
 
 #ifdef CONFIG_RING3_SIM
@@ -40,6 +41,22 @@ struct ring3_thread;
 extern u64 ring3_virtual_now, ring3_virtual_cost, ring3_virtual_read_cost;
 void ring3_clock_jump(u64 to);
 
+/* deadlock.c */
+#define TURN_NAME_BYTES	20	/* of a host or program, in messages */
+extern bool turn_looked;
+void turn_tell_deadlock(u64 since);
+void turn_name_deadlock(void);
+void turn_host_of(int pid, char *name, size_t size);
+void turn_comm_of(int pid, char *name, size_t size);
+void turn_name_call(u64 nr, char *name, size_t size);
+
+/* futex.c, futex_pi.c, hostwait.c */
+void turn_memory_forget(struct ring3_proc *proc);
+void turn_futex_leaves(void);
+long ring3_sys_futex_memory(unsigned long start, unsigned long end, u64 object, u64 index);
+long ring3_sys_host_wait(u64 ns);
+long ring3_sys_host_changed(void);
+
 /* task.c: on a task's stack */
 void turn_admit(void);
 void turn_idle(void);
@@ -48,10 +65,19 @@ void turn_ended(struct ring3_thread *tb);
 void turn_leaves(struct ring3_thread *tb);
 void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left);
 void turn_stop(void);
-void turn_stopped(const struct ring3_thread *tb);
+void turn_stopped(struct ring3_thread *tb);
 bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with the vCPU */
 int turn_number(void);		/* of the host's, for a new thread */
 long ring3_sys_begin(struct ring3_thread *child, int tid);
+
+/* jitter.c */
+void turn_jitter(void);
+
+/* trace.c */
+extern bool turn_traces;
+void turn_observed(char *cmdline);
+void turn_trace(u32 nr, s32 pid, s64 ret);
+void turn_trace_write(void);
 
 /* order.c */
 u64 turn_cost(unsigned long nr, int pid);
@@ -70,12 +96,18 @@ static inline void turn_idle(void) { }
 static inline void turn_go_home(struct ring3_thread *tb) { }
 static inline void turn_ended(struct ring3_thread *tb) { }
 static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
+static inline void turn_observed(char *cmdline) { }
 static inline void turn_leaves(struct ring3_thread *tb) { }
 static inline void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left) { }
 static inline int turn_number(void) { return 0; }
 static inline void turn_stop(void) { }
-static inline void turn_stopped(const struct ring3_thread *tb) { }
+static inline void turn_stopped(struct ring3_thread *tb) { }
 static inline long ring3_sys_begin(struct ring3_thread *child, int tid) { return -38; }
+static inline void turn_memory_forget(struct ring3_proc *proc) { }
+static inline void turn_futex_leaves(void) { }
+static inline long ring3_sys_futex_memory(unsigned long start, unsigned long end, u64 object, u64 index) { return -38; }
+static inline long ring3_sys_host_wait(u64 ns) { return -38; }
+static inline long ring3_sys_host_changed(void) { return -38; }
 
 #endif
 #endif

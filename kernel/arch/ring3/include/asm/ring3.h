@@ -33,6 +33,7 @@ extern struct task_struct *ring3_current;
 #define R3T_OUTSIDE	7	/* the task is parked at base_sp: the fast path may use it */
 #define R3T_SLACK	8	/* the host's timer slack, ns, and in the upper half when it was asked for, ms */
 #define R3T_OWES	9	/* it has wake-ups to send, or a hand-off to end, that nobody else knows of */
+#define R3T_ROBUST	10	/* sim: what set_robust_list() said */
 #define R3T_HOST_PID	6	/* to tell whether its tid is still in use */
 
 enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };

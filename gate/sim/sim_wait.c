@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sim_wait.c - waits for what is the host's, in virtual time
+ *
+ * Theory of operation
+ * -------------------
+ * Unix sockets, FIFOs and file locks are the host's. A thread that waited for one there would keep the turn, and no other
+ * program could make it ready. So the gate makes the call so that it does not wait. Where it would have to, the thread waits
+ * in the node (HOST_WAIT) until another thread of the simulated host has made a call that may have changed something
+ * (HOST_CHANGED), and looks again. So it goes on at the very time at which the other made its call.
+ *
+ * Of some changes nothing tells: those by programs of another network namespace, and by calls that sim_changes() does not
+ * know. So the thread also looks by itself, after 1 ms and then ever later (sim_wait()). What comes from outside of the
+ * simulation, a terminal or a pipe, is looked at each ms (sim_nap()).
+ */
+#include "internal.h"
+#include "policy.h"
+#include <asm/socket.h>
+#include <linux/stat.h>
+
+#define PIPEFS_MAGIC		0x50495045
+#define OUTSIDE_MS		10000	/* less than a turn may take: ring3_sim_patience */
+#define SOCK_STREAM		1
+#define MSG_WAITALL		0x100
+#define LOCK_NB			4
+#define LOCK_UN			8
+#define F_OFD_SETLK		37
+#define F_OFD_SETLKW		38
+
+enum kind {
+	KIND_FILE,		/* never waits, but for locks */
+	KIND_INSIDE,		/* programs of the simulation alone change it */
+	KIND_OUTSIDE,
+};
+
+static enum kind kind_of(s32 fd)
+{
+	u64 fs[15];		/* struct statfs: its type comes first */
+	struct stat st;
+
+	if (host_syscall2(__NR_fstat, fd, (long)&st))
+		return KIND_FILE;
+	switch (st.st_mode & S_IFMT) {
+	case S_IFREG:
+	case S_IFDIR:
+	case S_IFBLK:
+		return KIND_FILE;
+	case S_IFSOCK:
+		return KIND_INSIDE;
+	case S_IFIFO:
+		return !host_syscall2(__NR_fstatfs, fd, (long)fs) && fs[0] == PIPEFS_MAGIC ? KIND_OUTSIDE : KIND_INSIDE;
+	}
+	return KIND_OUTSIDE;
+}
+
+static bool interrupted(void)
+{
+	return READ_ONCE(gate_thread()->sigpending);
+}
+
+/* May the call change what others wait for? Asked before it, since it may close the descriptor. */
+bool sim_changes(const struct gate_regs *r)
+{
+	if (likely(!READ_ONCE(gate.region->host_waiters)))
+		return false;
+	switch (r->nr) {
+	case __NR_close:		/* of any file: its locks go */
+	case __NR_close_range:
+	case __NR_dup2:
+	case __NR_dup3:
+	case __NR_open:
+	case __NR_openat:
+	case __NR_flock:
+	case __NR_sendfile:
+	case __NR_splice:
+	case __NR_tee:
+	case __NR_vmsplice:
+		return true;
+	case __NR_fcntl:
+		return r->a[1] == F_SETLK || r->a[1] == F_SETLKW || r->a[1] == F_OFD_SETLK || r->a[1] == F_OFD_SETLKW;
+	case __NR_read:
+	case __NR_readv:
+	case __NR_write:
+	case __NR_writev:
+	case __NR_recvfrom:
+	case __NR_recvmsg:
+	case __NR_recvmmsg:
+	case __NR_sendto:
+	case __NR_sendmsg:
+	case __NR_sendmmsg:
+	case __NR_accept:
+	case __NR_accept4:
+	case __NR_connect:
+	case __NR_bind:
+	case __NR_listen:
+	case __NR_shutdown:
+		return !fd_is_node(r->a[0]) && kind_of(r->a[0]) != KIND_FILE;
+	}
+	return false;
+}
+
+/*
+ * Would the call wait for somebody outside? Of one who reads what the program writes no program of the simulation sees
+ * when: the thread waits for that in real time, with the turn, unless it takes very long.
+ */
+static bool would_wait(const struct gate_regs *r, u16 events)
+{
+	struct pollfd p = { .fd = r->a[0], .events = events };
+	long ret;
+
+	do
+		ret = host_syscall3(__NR_poll, (long)&p, 1, events == POLLOUT ? OUTSIDE_MS : 0);
+	while (ret == -EINTR);
+	return !ret;
+}
+
+/* Which argument of a call holds MSG_ flags; 0: it has none. */
+static u32 msg_flags_at(const struct gate_regs *r)
+{
+	switch (r->nr) {
+	case __NR_recvfrom:
+	case __NR_sendto:
+	case __NR_recvmmsg:
+	case __NR_sendmmsg:
+		return 3;
+	case __NR_recvmsg:
+	case __NR_sendmsg:
+		return 2;
+	}
+	return 0;
+}
+
+static bool dont_wait(const struct gate_regs *r)
+{
+	u32 at = msg_flags_at(r);
+
+	return at && (r->a[at] & MSG_DONTWAIT);
+}
+
+/*
+ * A call on a descriptor of the host's, so that it does not wait. O_NONBLOCK is that of all who share the description, and others
+ * run where a handler calls the node: it is for calls that have no flag of their own. Their handlers do not call the node.
+ * A large write to a stream may be cut short, as by a signal.
+ */
+static long at_once(const struct gate_regs *r, gate_handler handler, long flags)
+{
+	u32 at = msg_flags_at(r);
+	struct gate_regs now = *r;
+	long ret;
+
+	if (at) {
+		now.a[at] |= MSG_DONTWAIT;
+		return handler(&now);
+	}
+	host_syscall3(__NR_fcntl, r->a[0], F_SETFL, flags | O_NONBLOCK);
+	ret = handler(&now);
+	host_syscall3(__NR_fcntl, r->a[0], F_SETFL, flags);
+	return ret;
+}
+
+static bool is_stream(s32 fd)
+{
+	s32 type = 0, len = sizeof(type);
+
+	return !host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) && type == SOCK_STREAM;
+}
+
+/* What is left of a write() or send() to a stream, or of a recv() of all that was asked for. */
+static bool goes_on(struct gate_regs *left, long ret)
+{
+	bool all = left->nr == __NR_write || left->nr == __NR_sendto ||
+		   (left->nr == __NR_recvfrom && (left->a[3] & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL);
+
+	if (ret <= 0 || !all || (u64)ret >= left->a[2] || (left->nr == __NR_recvfrom && !is_stream(left->a[0])))
+		return false;
+	left->a[1] += ret;
+	left->a[2] -= ret;
+	return true;
+}
+
+/* SO_RCVTIMEO or SO_SNDTIMEO of a socket, as a deadline. */
+static u64 deadline_of(s32 fd, bool sends)
+{
+	s64 tv[2] = { 0 };
+	s32 len = sizeof(tv);
+
+	if (host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, sends ? SO_SNDTIMEO_OLD : SO_RCVTIMEO_OLD, (long)tv, (long)&len) ||
+	    (!tv[0] && !tv[1]))
+		return WAIT_FOREVER;
+	return wait_until_ns((u64)tv[0] * 1000000000ull + (u64)tv[1] * 1000);
+}
+
+long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
+{
+	struct gate_regs left = *r;
+	u64 ns = 0, deadline;
+	enum kind kind;
+	long ret, flags, done = 0;
+
+	if (fd_is_node(r->a[0]))
+		return handler(r);
+	flags = host_syscall3(__NR_fcntl, r->a[0], F_GETFL, 0);
+	if (flags < 0 || (flags & (O_NONBLOCK | O_PATH)) || dont_wait(r))
+		return handler(r);
+	kind = kind_of(r->a[0]);
+	if (kind == KIND_FILE)
+		return handler(r);
+	deadline = kind == KIND_INSIDE ? deadline_of(r->a[0], events == POLLOUT) : WAIT_FOREVER;
+	for (;;) {
+		if (kind == KIND_OUTSIDE) {
+			/* A terminal, or somebody else has the other end: O_NONBLOCK would be theirs, too. */
+			ret = would_wait(&left, events) ? -EAGAIN : handler(&left);
+		} else {
+			ret = at_once(&left, handler, flags);
+			if (ret > 0) {
+				done += ret;
+				sim_changed();
+			}
+			if (goes_on(&left, ret))
+				continue;
+		}
+		if (ret != -EAGAIN)
+			return done ? done : ret;
+		if (wait_now() >= deadline)
+			return done ? done : -EAGAIN;
+		if (kind == KIND_INSIDE)
+			sim_wait(&ns);
+		else
+			sim_nap(&ns);
+		if (interrupted())
+			return done ? done : deadline == WAIT_FOREVER ? -ERESTARTSYS : -EINTR;
+	}
+}
+
+/* flock() and fcntl(F_SETLKW): who waits asks again when another has done something. A cycle of waits is not found (EDEADLK). */
+long sim_lock(struct gate_regs *r, gate_handler handler)
+{
+	struct gate_regs now = *r;
+	u64 ns = 0;
+	long ret;
+
+	if (fd_is_node(r->a[0]))
+		return handler(r);
+	if (r->nr == __NR_flock) {
+		if (r->a[1] & (LOCK_NB | LOCK_UN))
+			return handler(r);
+		now.a[1] |= LOCK_NB;
+	} else if (r->a[1] == F_SETLKW) {
+		now.a[1] = F_SETLK;
+	} else if (r->a[1] == F_OFD_SETLKW) {
+		now.a[1] = F_OFD_SETLK;
+	} else {
+		return handler(r);
+	}
+	for (;;) {
+		ret = handler(&now);
+		if (ret != -EAGAIN)
+			return ret;
+		sim_wait(&ns);
+		if (interrupted())
+			return -ERESTARTSYS;
+	}
+}
+
+/* The path leads to a FIFO of the host's? */
+static bool is_fifo(s32 dirfd, u64 path, u64 flags)
+{
+	struct stat st;
+
+	return !(flags & O_PATH) &&
+	       !host_syscall4(__NR_newfstatat, dirfd, path, (long)&st, flags & O_NOFOLLOW ? AT_SYMLINK_NOFOLLOW : 0) &&
+	       (st.st_mode & S_IFMT) == S_IFIFO;
+}
+
+/*
+ * Until it has a writer. poll() tells of one that has written, or has gone again since we opened it; read() fails where one has
+ * done neither, and finds nothing to take.
+ */
+static long wait_for_writer(long fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	u64 ns = 0;
+	char c;
+
+	while (host_syscall3(__NR_poll, (long)&p, 1, 0) <= 0 && host_syscall3(__NR_read, fd, (long)&c, 1) != -EAGAIN) {
+		sim_wait(&ns);
+		if (interrupted())
+			return -ERESTARTSYS;
+	}
+	return 0;
+}
+
+/* open() and openat(). One end of a FIFO waits for the other. */
+long sim_open(struct gate_regs *r, gate_handler handler)
+{
+	bool at = r->nr == __NR_openat;
+	u64 flags = r->a[1 + at], ns = 0;
+	struct gate_regs now = *r;
+	long fd, ret;
+
+	if ((flags & O_NONBLOCK) || (flags & O_ACCMODE) == O_RDWR ||
+	    !is_fifo(at ? (s32)r->a[0] : AT_FDCWD, r->a[at], flags))
+		return handler(r);
+	now.a[1 + at] |= O_NONBLOCK;
+	for (;;) {
+		fd = handler(&now);
+		if (fd != -ENXIO || (flags & O_ACCMODE) != O_WRONLY)
+			break;
+		sim_wait(&ns);
+		if (interrupted())
+			return -ERESTARTSYS;
+	}
+	if (fd < 0 || fd_is_node(fd))
+		return fd;
+	sim_changed();
+	ret = (flags & O_ACCMODE) == O_RDONLY ? wait_for_writer(fd) : 0;
+	if (ret) {
+		host_syscall1(__NR_close, fd);
+		return ret;
+	}
+	host_syscall3(__NR_fcntl, fd, F_SETFL, host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & ~(long)O_NONBLOCK);
+	return fd;
+}

@@ -33,6 +33,9 @@ static struct {
 	u32 *armed, *doorbell;
 	u32 *cpu;		/* see ring3_poll_cpus() */
 	const u32 *peer_cpu;
+	const u32 *taken;	/* see ring3_poll_room() */
+	const u32 *wanted;
+	u32 *waiting;
 	u32 rung;		/* doorbell as last looked at */
 	u32 used;
 } polls[RING3_PORTS_MAX];
@@ -141,6 +144,7 @@ int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
 	polls[port].armed = armed;
 	polls[port].doorbell = doorbell;
 	polls[port].cpu = NULL;
+	polls[port].wanted = NULL;
 	host_store(&polls[port].used, 1);
 	if (polls_max < port + 1)
 		host_store(&polls_max, port + 1);
@@ -171,6 +175,28 @@ void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs)
 {
 	polls[port].peer_cpu = theirs;
 	host_store(&polls[port].cpu, ours);
+}
+
+void ring3_poll_room(unsigned int port, const u32 *taken, const u32 *wanted, u32 *waiting)
+{
+	polls[port].taken = taken;
+	polls[port].waiting = waiting;
+	host_store(&polls[port].wanted, wanted);
+}
+
+/* Which position of the far side the port's sender waits for, as the word `waiting' has it; 0: none. */
+static u32 room_wanted(u32 i)
+{
+	const u32 *wanted = host_load(&polls[i].wanted);
+
+	return wanted ? READ_ONCE(*wanted) : 0;
+}
+
+static bool has_room(u32 i)
+{
+	u32 at = room_wanted(i);
+
+	return at && (s32)(host_load(polls[i].taken) - (at & ~1U)) >= 0;
 }
 
 void ring3_poll_owe(unsigned int port)
@@ -208,8 +234,8 @@ bool ring3_poll_beside_peer(void)
 }
 
 /*
- * Ports whose ring is not empty, that were rung for another reason (there is
- * room again, the peer came or went), or in which something was left, as pending bits.
+ * Ports whose ring is not empty, that have the room that was waited for, that were rung for another reason (the peer
+ * came or went), or in which something was left, as pending bits.
  */
 u32 ring3_poll_ready(void)
 {
@@ -223,7 +249,7 @@ u32 ring3_poll_ready(void)
 			WRITE_ONCE(polls[i].rung, bell);
 			ready |= RING3_IRQ_PORT(i);
 		}
-		if (host_load(polls[i].head) != READ_ONCE(*polls[i].tail))
+		if (host_load(polls[i].head) != READ_ONCE(*polls[i].tail) || has_room(i))
 			ready |= RING3_IRQ_PORT(i);
 	}
 	return ready;
@@ -261,15 +287,18 @@ u32 ring3_poll_taken(void)
 	return sum;
 }
 
-/* Asks peers to ring from now on; returns what came in meanwhile. */
+/* Asks peers to ring from now on, for packets and for room; returns what came in meanwhile. */
 u32 ring3_poll_arm(void)
 {
-	u32 i, n = READ_ONCE(polls_max);
+	u32 i, at, n = READ_ONCE(polls_max);
 	bool any = false;
 
 	for (i = 0; i < n; i++) {
 		if (polls[i].used) {
 			host_store(polls[i].armed, 1);
+			at = room_wanted(i);
+			if (at)
+				host_store(polls[i].waiting, at);
 			any = true;
 		}
 	}

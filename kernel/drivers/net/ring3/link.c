@@ -11,9 +11,10 @@
  * a batch (xmit_more); then, if the far side sleeps (`armed`), its doorbell is rung.
  * The queue is stopped while the ring has no room for the largest frame, so
  * that xmit never fails for want of room, and while LINK_DEPTH packets wait there: then a flood waits in its own
- * socket's queue, and not in front of what others send. `waiting` asks the far side to ring
- * when half has been taken: half, so that two nodes which share a processor
- * hand it over once for many packets and not once for each.
+ * socket's queue, and not in front of what others send. It goes on when
+ * half has been taken: half, so that two nodes which share a processor
+ * hand it over once for many packets and not once for each. Who looks at the link sees that. Who goes to sleep asks the far side
+ * to ring then, by `waiting`.
  *
  * Receive: one copy, out of the ring into an skb, before anything of the frame is looked
  * at, since the far side can change it under our eyes. A 64 KiB segment becomes one
@@ -55,13 +56,28 @@ static bool link_tx_ready(struct link_port *link)
 	return link_tx_room(&link->tx, LINK_FRAME_MAX) == LINK_OK && !link_tx_deep(&link->tx, LINK_DEPTH);
 }
 
-/* Asks to be woken when half has been taken. True: the queue may go on at once. */
+static void link_tx_go_on(struct link_port *link)
+{
+	WRITE_ONCE(link->wanted, 0);
+	link_store(&link->self->waiting, 0);
+}
+
+/*
+ * Waits until half has been taken. While the link is unarmed somebody looks, sees it without a ring, and says `waiting' when he
+ * arms the link. Else that is said here. True: the queue may go on at once.
+ */
 static bool link_tx_wait(struct link_port *link)
 {
-	link_set_flag(&link->self->waiting, link_tx_half(&link->tx, LINK_DEPTH));
+	u32 at = link_tx_half(&link->tx, LINK_DEPTH);
+
+	WRITE_ONCE(link->wanted, at);
+	if (!link->polled || link_load(&link->self->armed))
+		link_set_flag(&link->self->waiting, at);
+	else
+		ring3_poll_later();
 	if (!link_tx_ready(link))
 		return false;
-	link_store(&link->self->waiting, 0);
+	link_tx_go_on(link);
 	return true;
 }
 
@@ -114,7 +130,7 @@ static bool link_tx_resume(struct ring3_port *port)
 
 	if (!link_tx_ready(link))
 		return link_tx_wait(link);
-	link_store(&link->self->waiting, 0);
+	link_tx_go_on(link);
 	return true;
 }
 
@@ -156,6 +172,9 @@ static int link_poll(struct ring3_port *port, int budget)
 	int done = 0;
 
 	link_check_carrier(port, link);
+	/* The queue was started by others, as the carrier came: nobody is to look for room. */
+	if (unlikely(READ_ONCE(link->wanted)) && !netif_tx_queue_stopped(ring3_txq(port)))
+		WRITE_ONCE(link->wanted, 0);
 
 	while (done < budget) {
 		struct virtio_net_hdr hdr;
@@ -219,7 +238,7 @@ static int link_open(struct ring3_port *port)
 		return err;
 	link->polled = true;
 
-	link_store(&link->self->waiting, 0);
+	link_tx_go_on(link);
 	link_store(&link->self->pid, ring3_region.keeper_pid);
 	link_store_release(&link->self->up, get_random_u32() | 1);
 	link_ring_doorbell(link);
@@ -234,7 +253,7 @@ static void link_stop(struct ring3_port *port)
 	cancel_delayed_work_sync(&link->look);
 	link_unwatch(port, link);
 	link_store_release(&link->self->up, 0);
-	link_store(&link->self->waiting, 0);
+	link_tx_go_on(link);
 	link_ring_doorbell(link);
 	netif_carrier_off(port->dev);
 	ring3_rx_copy_end(&link->frag);

@@ -19,6 +19,7 @@ struct link_port {
 	u32 side;
 
 	struct link_tx tx ____cacheline_aligned;	/* TX queue's lock */
+	u32 wanted;			/* the position that the stopped queue waits for; 0: it does not. The same lock */
 
 	struct link_rx rx ____cacheline_aligned;	/* NAPI */
 	struct page_frag frag;

@@ -42,8 +42,10 @@ int link_watch(struct ring3_port *port, struct link_port *link)
 	int err = ring3_poll_add(port->index, &link->rx.ring->head, &link->rx.ring->tail,
 				 &link->self->armed, &link->self->doorbell);
 
-	if (!err)
+	if (!err) {
 		ring3_poll_cpus(port->index, &link->self->cpu, &link->peer->cpu);
+		ring3_poll_room(port->index, &link->tx.ring->tail, &link->wanted, &link->self->waiting);
+	}
 	return err;
 }
 

@@ -12,7 +12,7 @@
  *
  * The same interrupt says that there is room again. A kind that runs short stops
  * the queue; each poll of a port whose queue is stopped asks the kind whether it
- * may go on. Hence whatever makes room must raise the interrupt, and does: a link's far
+ * may go on. Hence whatever makes room must raise the interrupt, and does: the idle loop looks for a link's room too, and its far
  * side rings our doorbell when it finds `waiting`, the host reports the
  * descriptor writable. The watchdog's time-out is a last look, not a repair.
  *

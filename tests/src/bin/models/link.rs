@@ -26,6 +26,8 @@ pub enum Plant {
     RoomWithoutBarrier,
     /// The doorbell's value is read after the ring was looked at.
     LateBell,
+    /// Who has looked for room goes to sleep and does not say that it waits.
+    NotSaid,
 }
 
 /// Registers: position, the doorbell as last read, as last looked into.
@@ -40,7 +42,7 @@ fn producer(cpu: &mut Cpu, plant: Plant) {
         0 if at == RECORDS => cpu.done(),
         0 => {
             let room = at - cpu.load(TAIL) < ROOM;
-            cpu.go(if room { 1 } else { 10 });
+            cpu.go(if room { 1 } else { 9 });
         }
         1 => {
             cpu.store(HEAD, at + 1);
@@ -70,7 +72,16 @@ fn producer(cpu: &mut Cpu, plant: Plant) {
             cpu.futex_wake(CONSUMER_BELL, true);
             cpu.go(0);
         }
-        // link_tx_stop(): link_set_flag(waiting), then look again
+        // link_tx_wait() of an unarmed link: has_room() sees it, or ring3_poll_arm() says that it is waited for
+        9 => {
+            let room = at - cpu.load(TAIL) < ROOM;
+            cpu.go(match room {
+                true => 1,
+                false if plant == Plant::NotSaid => 14,
+                false => 10,
+            });
+        }
+        // link_set_flag(waiting), then look again
         10 => {
             cpu.store(WAITING, 1);
             cpu.go(11);

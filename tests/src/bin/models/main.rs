@@ -337,6 +337,11 @@ fn cases() -> Vec<Case> {
             false,
         ),
         (
+            "planted: who looked for room sleeps without a word",
+            link::model(L::NotSaid),
+            false,
+        ),
+        (
             "planted: a ring while another drives is dropped",
             watch::model(false, W::Dropped),
             false,

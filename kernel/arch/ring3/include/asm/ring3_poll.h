@@ -10,6 +10,12 @@
  */
 void ring3_poll_cpus(unsigned int port, u32 *ours, const u32 *theirs);
 
+/*
+ * A polled port's sender may wait for room: until the far side's position `taken' has come to `*wanted', where that is not 0.
+ * Bit 0 is set in it, for 0 is a position too. Who looks at the port sees that. Who arms it has the far side ring, by `*waiting'. To be called after ring3_poll_add().
+ */
+void ring3_poll_room(unsigned int port, const u32 *taken, const u32 *wanted, u32 *waiting);
+
 /* Is the port one of those whose memory is looked at? */
 bool ring3_poll_watches(unsigned int port);
 bool ring3_irq_wanted(unsigned int port);

@@ -257,9 +257,9 @@ Example:
   perf record -g -p \"$(pidof -d, nginx)\" -- sleep 5
   ring3 perf report
 
-perf sees a node's kernel as code of each of its programs, without names. This command gives it a folder of
-symbols (--symfs). Recording needs no help. An ordinary user sees programs of its own, where the host's sysctl
-kernel.perf_event_paranoid is at most 2.";
+perf sees a node's kernel as code of each of its programs, without names. This command gives it
+a folder of symbols (--symfs). Recording needs no help. An ordinary user sees programs of its own,
+where the host's sysctl kernel.perf_event_paranoid is at most 2.";
 
 pub const SIM: &str = "\
 Example:

@@ -11,7 +11,7 @@
 #define STACK		(64ul << 10)
 #define STARTERS	3
 #define EACH		16	/* threads that live at the same time, of each starter */
-#define ROUNDS		5
+#define ROUNDS		3
 
 static char stacks[STARTERS][EACH][STACK] __attribute__((aligned(4096)));
 static char starters[STARTERS + 1][STACK] __attribute__((aligned(4096)));

@@ -51,7 +51,7 @@ def test_task(task, tmp_path):
 
 def test_the_list_has_them_all():
     listed = re.findall(r"^\| \[([^\]]*)\]\(", (ROOT / "examples/README.md").read_text(), re.M)
-    there = {it.name for it in tasks()} | {"compose/", "proxy.toml", "sandbox/run.sh", "sim/"}
+    there = {it.name for it in tasks()} | {"compose/", "proxy.toml", "sandbox/run.sh", "sandbox/service.sh", "sim/"}
     assert set(listed) == there
     assert len(tasks()) >= 12
 

@@ -79,5 +79,5 @@ def test_one_connection_of_a_socket_unit(node):
                 door = subprocess.Popen([os.environ["RING3"], "connect", node.name, "127.0.0.1", "8000"],
                                         stdin=accepted, stdout=accepted)
             client.sendall(b"GET / HTTP/1.0\r\n\r\n")
-            assert client.makefile("rb").readline().endswith(b"200 OK\r\n")
-        assert door.wait(timeout=60) == 0
+            answer = client.makefile("rb").read()   # all: what a client leaves unread is an error of whoever sent it
+        assert b" 200 OK\r\n" in answer and door.wait(timeout=60) == 0

@@ -580,7 +580,7 @@ fn jitter() -> Checked {
     let program = THREADS.replace('\n', "\n        ");
     let file = scratch.write(
         "scenario.yaml",
-        &format!(
+        format!(
             r#"
 general: {{stop_time: 8 s, heartbeat_interval: 1 s}}
 network: {{graph: {{type: 1_gbit_switch}}}}

@@ -492,6 +492,9 @@ impl Listener {
             if self.proxy_in || self.proxy_out.is_some() {
                 return fail("the PROXY protocol is for tcp here");
             }
+            if limit.bytes.is_some() {
+                return fail("a limit of bytes is for tcp");
+            }
             if self.health.is_some() {
                 return fail("health checks are for tcp");
             }
@@ -570,6 +573,12 @@ impl ProxyConfig {
             if !names.insert(&listener.name) {
                 return Err(format!("two listeners are called `{}`", listener.name));
             }
+        }
+        if self.others().contains(&self.on) {
+            return Err(format!(
+                "a target is on node {}, which listens: a proxy passes clients to other nodes or to the host",
+                self.on
+            ));
         }
         Ok(())
     }
@@ -709,6 +718,14 @@ to = ["127.0.0.1:53"]
             (
                 "on = 'a'\n[[listener]]\nlisten = 'udp:80'\nto = ['a:1']\nproxy_in = true\n",
                 "PROXY protocol",
+            ),
+            (
+                "on = 'a'\n[[listener]]\nlisten = 'udp:80'\nto = ['a:1']\nlimit = { bytes = '1M' }\n",
+                "a limit of bytes is for tcp",
+            ),
+            (
+                "on = 'a'\n[[listener]]\nlisten = 'tcp:80'\nto = ['node:a:1']\n",
+                "a target is on node a, which listens",
             ),
             ("on = 'a'\n", "nothing to listen on"),
             ("[[listener]]\nlisten = 'tcp:80'\nto = ['a:1']\n", "no node"),

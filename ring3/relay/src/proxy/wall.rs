@@ -3,7 +3,8 @@
 //!
 //! Whoever takes the process over has the clients' bytes and the sockets that it was given, may ask the supervisor for more
 //! sockets to the targets of the configuration, and owns the node that it is on: its memory is shared by all of the node's
-//! processes. It opens no file, starts nothing, signals nobody, makes no socket of the host's, and connects none.
+//! processes. It opens no file, starts nothing, signals nobody, makes no socket of the host's, and has no connect().
+//! It can send to any address by a socket that it was given: sendto() and sendmsg() pass with an address, and MSG_FASTOPEN.
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 

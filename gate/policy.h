@@ -129,6 +129,7 @@ bool fd_is_host_epoll(u32 fd);	/* what holds this number on the host is an epoll
 /* numbers.c: gate_life numbers, inherit, exec */
 u64 fd_numbers(void);
 void fd_inherit(u64 before);
+void fd_apart(void);		/* our table was another process's, too, until now */
 void fd_exec(bool begins);
 void fd_forked(void);
 
@@ -226,6 +227,7 @@ long feed_start(void);		/* 0: runs; the feeder's number is feed_fd() */
 bool feed_made(void);		/* there is a proxy at that number, whether it runs or not */
 u32 feed_fd(void);
 bool feed_mine(void);		/* false in a child that borrows our memory (vfork) */
+bool feed_others(void);		/* true in one that has our table, too (CLONE_VM | CLONE_FILES) */
 long feed_expect(u32 fd, u32 events);
 void feed_close(u32 fd);
 bool feed_pause(void);		/* have one thread, if that is all the program has; true: feed_resume() */
@@ -283,7 +285,7 @@ long sim_robust_list(struct gate_regs *r);
 bool sim_changes(const struct gate_regs *r);
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);
 long sim_lock(struct gate_regs *r, gate_handler handler);	/* flock, fcntl */
-long sim_open(struct gate_regs *r, gate_handler handler);	/* open, openat */
+long sim_open(struct gate_regs *r, gate_handler handler);	/* open and its relatives */
 
 /* xfer.c */
 void xfer_forked(void);

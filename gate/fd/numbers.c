@@ -122,9 +122,9 @@ void fd_forked(void)
 		making.count = (making.count / MADE + 1) * MADE;
 }
 
-static void drop_unmade(void)
+static void drop_unmade(u32 end)
 {
-	u32 end = unmade_end(), fd;
+	u32 fd;
 
 	for (fd = next_unmade(0, end); fd < end; fd = next_unmade(fd + 1, end)) {
 		image_call1(__NR_close, fd);
@@ -154,16 +154,12 @@ void fd_exec(bool begins)
 	}
 }
 
-void fd_inherit(u64 before)
+/* What the host has closed. */
+static void drop_closed(void)
 {
 	struct ring3_fdmap *map = gate_fdmap();
-	u64 count = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST);
 	u32 fd;
 
-	if (unlikely((u32)count || count / MADE != before / MADE))
-		drop_unmade();
-	if (likely(__atomic_load_n(&closes, __ATOMIC_SEQ_CST) == (u32)before))
-		return;
 	for (fd = 0; fd < RING3_FDS_MAX; fd++) {
 		if (!(map->node[fd / 64] | map->proxy[fd / 64])) {
 			fd |= 63;
@@ -176,4 +172,21 @@ void fd_inherit(u64 before)
 			map_clear(map->proxy, fd);
 		}
 	}
+}
+
+void fd_inherit(u64 before)
+{
+	u64 count = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST);
+
+	if (unlikely((u32)count || count / MADE != before / MADE))
+		drop_unmade(unmade_end());
+	if (unlikely(__atomic_load_n(&closes, __ATOMIC_SEQ_CST) != (u32)before))
+		drop_closed();
+}
+
+/* Who had the table, too, has counts of its own, in memory of its own. */
+void fd_apart(void)
+{
+	drop_unmade(RING3_FDS_MAX);
+	drop_closed();
 }

@@ -21,6 +21,7 @@
 #include "policy.h"
 #include "ring3.h"
 
+#include <linux/close_range.h>
 #include <linux/mount.h>
 #include <linux/nsfs.h>
 
@@ -66,28 +67,43 @@ static bool host_lets(long ret)
 	return !ret || (ret == -EPERM && host_syscall0(__NR_geteuid));
 }
 
+/* What a thread among others would need, a feeder for its table alone, there is not. */
+static bool files_refused(void)
+{
+	if (!helper_others() && !feed_others())
+		return false;
+	gate_warn("unsharing descriptors (CLONE_FILES, CLOSE_RANGE_UNSHARE) in a process with threads, or in another's memory, is not supported");
+	return true;
+}
+
+/* By a call that closes nothing, since filters that know of containers let few make unshare(). */
+static long host_unshare_files(void)
+{
+	long ret = host_syscall3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
+
+	return ret == -ENOSYS || ret == -EINVAL ? host_syscall1(__NR_unshare, CLONE_FILES) : ret;
+}
+
 /*
- * A table of the process's own, on both sides, where it shares one with another process. As at a fork: the node's first, then the
- * host's, then what others have given up in between is dropped, and the feeder begins anew. What a thread among others would need,
- * a feeder for its table alone, there is not.
+ * A table of the process's own, on both sides, where it shares one with another process. The host's first, which may refuse. Then
+ * what others have made or given up in between is dropped, and the feeder begins anew.
  */
 long ns_unshare_files(void)
 {
-	u64 before, map = gate_thread()->fdmap;
-	bool paused;
+	u64 map = gate_thread()->fdmap;
+	bool paused, mine;
 	long ret;
 
-	if (helper_others()) {
-		gate_warn("unsharing descriptors (CLONE_FILES, CLOSE_RANGE_UNSHARE) in a process with threads is not supported");
+	if (files_refused())
 		return -EOPNOTSUPP;
-	}
+	mine = feed_mine();
 	paused = feed_pause();
-	before = gate_life.numbers();
-	ret = image_call1(__NR_unshare, CLONE_FILES);
+	ret = host_unshare_files();
 	if (!ret)
-		ret = host_syscall1(__NR_unshare, CLONE_FILES);
-	if (gate_thread()->fdmap != map) {
-		gate_life.inherit(before);
+		ret = image_call1(__NR_unshare, CLONE_FILES);
+	if (gate_thread()->fdmap != map)
+		fd_apart();
+	if (gate_thread()->fdmap != map && mine) {
 		ep_apart();
 		feed_none();
 	} else if (paused) {
@@ -96,20 +112,18 @@ long ns_unshare_files(void)
 	return ret;
 }
 
-/* A new network namespace is the node's business. */
+/* A new network namespace is the node's business. Linux does all of it or nothing: what we refuse comes first. */
 static long unshare_both(u64 flags)
 {
 	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS), host;
 	long ret = 0;
 
 	if (flags & ~(u64)UNSHARE_KNOWN)
-		return host_syscall1(__NR_unshare, flags);	/* EINVAL, whatever else is asked for */
+		return -EINVAL;
 	if (ns_refuses(flags))
 		return -EPERM;
-	if (flags & CLONE_FILES)
-		ret = ns_unshare_files();
-	if (ret)
-		return ret;
+	if ((flags & CLONE_FILES) && files_refused())
+		return -EOPNOTSUPP;
 	host = flags & ~(u64)(CLONE_FILES | CLONE_NEWNET);
 	if (host)
 		ret = host_syscall1(__NR_unshare, host);
@@ -118,6 +132,8 @@ static long unshare_both(u64 flags)
 	ret = flags & CLONE_NEWUSER ? image_call0(RING3_NR_NEWUSER) : 0;
 	if (!ret && node)
 		ret = image_call1(__NR_unshare, node);
+	if (!ret && (flags & CLONE_FILES))
+		ret = ns_unshare_files();
 	return ret;
 }
 
@@ -152,6 +168,22 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	return ret;
 }
 
+/* A pidfd without a number here: its process is gone, or another pid namespace's. Or it is no pidfd. */
+static long setns_nobody(u32 fd)
+{
+	long ret;
+
+	if (host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0)
+		return -EBADF;
+	ret = host_syscall4(__NR_pidfd_send_signal, fd, 0, 0, 0);
+	if (ret == -EBADF)
+		return -EINVAL;
+	if (ret == -ESRCH)
+		return -ESRCH;
+	gate_warn("setns: a process of another pid namespace is not supported");
+	return -EPERM;
+}
+
 static long setns_host(struct gate_regs *r, long kind)
 {
 	u32 fd = r->a[0], type = r->a[1];
@@ -168,10 +200,9 @@ static long setns_host(struct gate_regs *r, long kind)
 		return -EPERM;
 	if (type & (CLONE_NEWNET | CLONE_NEWPID)) {
 		pid = pidfd_pid(fd);
-		if (pid > 0 && ns_refuses(type))
-			return -EPERM;
-		if (pid > 0)
-			return setns_process(r, pid);
+		if (pid <= 0)
+			return setns_nobody(fd);
+		return ns_refuses(type) ? -EPERM : setns_process(r, pid);
 	}
 	ret = gate_host_regs(r);
 	if (!ret && (kind == CLONE_NEWUSER || (type & CLONE_NEWUSER)))

@@ -61,6 +61,12 @@ bool feed_mine(void)
 	return feed.owner == gate_thread()->fdmap;
 }
 
+/* Our table, but the feeder's words are another process's, whose memory we have. */
+bool feed_others(void)
+{
+	return feed_mine() && gate_process() != (feed.process ? : 1);
+}
+
 static long feed_ctl(u32 op, u32 fd, u32 events, u64 data)
 {
 	struct epoll_event ev = { .events = events, .data = data };

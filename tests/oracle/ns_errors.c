@@ -4,6 +4,21 @@
 #include <linux/sched.h>
 #include <sched.h>
 
+/* A pidfd whose process is no more. */
+static void gone(void)
+{
+	pid_t pid = must(fork());
+	int fd;
+
+	if (!pid)
+		_exit(0);
+	fd = must(syscall(SYS_pidfd_open, pid, 0));
+	must(waitpid(pid, NULL, 0));
+	T(setns(fd, CLONE_NEWNET));
+	T(setns(fd, CLONE_NEWPID));
+	T(setns(fd, 0));
+}
+
 int main(void)
 {
 	int sock = must(socket(AF_INET, SOCK_STREAM, 0));
@@ -12,6 +27,7 @@ int main(void)
 
 	T(unshare(-1));
 	T(unshare(CLONE_NEWPID | CLONE_CHILD_SETTID));
+	T(unshare(1 << 2 | CLONE_FILES));
 	T(unshare(0));
 	T(setns(-1, CLONE_NEWPID));
 	T(setns(sock, 0));
@@ -25,5 +41,6 @@ int main(void)
 	T(setns(net, CLONE_NEWPID));
 	T(setns(net, CLONE_NEWUTS));
 	T(setns(net, -1));
+	gone();
 	return 0;
 }

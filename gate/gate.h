@@ -224,7 +224,7 @@ static inline int gate_fd(int slot)
 long gate_fd_keep(int fd, int slot);
 /* Raises the soft limit of open files up to this, and the hard one where that is lower and may be; 0: up to the hard one. */
 struct rlimit64 fds_raise(u64 to);
-void fds_back(struct rlimit64 lim);	/* what it has returned */
+void fds_back(struct rlimit64 lim);	/* what it has returned; nothing, where it has raised nothing */
 long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
 

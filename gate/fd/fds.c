@@ -42,13 +42,15 @@ struct rlimit64 fds_raise(u64 to)
 	if (!to)
 		to = lim.rlim_max;
 	wide = (struct rlimit64){ to, lim.rlim_max < to ? to : lim.rlim_max };
-	if (lim.rlim_cur < to)
-		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0);
+	if (lim.rlim_cur >= to || host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0))
+		return (struct rlimit64){ .rlim_cur = 1 };	/* above its hard limit: there is nothing to restore */
 	return lim;
 }
 
 void fds_back(struct rlimit64 lim)
 {
+	if (lim.rlim_cur > lim.rlim_max)
+		return;
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
 }
 
@@ -57,14 +59,14 @@ long gate_fd_keep(int fd, int slot)
 	long ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 	struct rlimit64 lim;
 
-	if (ret == -EBADF) {
+	if (ret == -EBADF && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0) {
 		/* A number above the soft limit is given only while the limit is raised. */
 		lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
 		ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 		fds_back(lim);
+		if (ret == -EBADF)
+			return -EMFILE;
 	}
-	if (ret == -EBADF)
-		return -EMFILE;
 	if (!HOST_IS_ERR(ret))
 		host_syscall1(__NR_close, fd);
 	return ret;

@@ -33,8 +33,8 @@ bool ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
 
 /* epoll_wait.c */
-/* Of n events at `user', those that it keeps; returns how many. */
-long ep_filter(u64 user, long n, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg);
+/* Of n events at `user', those that it keeps; returns how many. `lock' is held over some of them at once; NULL: none. */
+long ep_filter(u64 user, long n, struct gate_mutex *lock, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg);
 
 /* epoll_nested.c */
 void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev);

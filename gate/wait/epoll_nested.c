@@ -96,8 +96,9 @@ static void disarm(u32 epfd, struct nested *m)
 }
 
 /* Is this event for the program? */
-static bool is_news_locked(const struct epoll_event *ev, struct told *told)
+static bool is_news(const struct epoll_event *ev, void *arg)
 {
+	struct told *told = arg;
 	u32 i, other = NESTED;
 	struct nested *m;
 
@@ -123,20 +124,11 @@ static bool is_news_locked(const struct epoll_event *ev, struct told *told)
 	return other == NESTED || bit_was_set(told->twice, other);
 }
 
-static bool is_news(const struct epoll_event *ev, void *told)
-{
-	bool news;
-
-	gate_lock(&ep_lock);
-	news = is_news_locked(ev, told);
-	gate_unlock(&ep_lock);
-	return news;
-}
-
 /* Of n events at `user`, those that are to stay there; returns how many. 0: go on waiting. */
 long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 {
 	struct told told = { .ep = ep, .epfd = epfd };
 
-	return ep_filter(user, n, is_news, &told);
+	/* What is told by index is as good as long as ep_lock is held: forget_at() moves the last one. */
+	return ep_filter(user, n, &ep_lock, is_news, &told);
 }

@@ -12,7 +12,7 @@ static u64 cycles(void)
 	return sim_on() ? 0 : __builtin_ia32_rdtsc();	/* in virtual time it says nothing */
 }
 
-long ep_filter(u64 user, long n, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg)
+long ep_filter(u64 user, long n, struct gate_mutex *lock, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg)
 {
 	struct epoll_event ev[CHUNK];
 	long from, to = 0, i, m, kept;
@@ -21,9 +21,13 @@ long ep_filter(u64 user, long n, bool (*keeps)(const struct epoll_event *ev, voi
 		m = n - from < CHUNK ? n - from : CHUNK;
 		if (gate_copy_in(ev, user_ptr(user + from * sizeof(ev[0])), m * sizeof(ev[0])))
 			return -EFAULT;
+		if (lock)
+			gate_lock(lock);
 		for (i = 0, kept = 0; i < m; i++)
 			if (keeps(&ev[i], arg))
 				ev[kept++] = ev[i];
+		if (lock)
+			gate_unlock(lock);
 		if (to + kept != from + m &&
 		    gate_copy_out(user_ptr(user + to * sizeof(ev[0])), ev, kept * sizeof(ev[0])))
 			return -EFAULT;
@@ -43,7 +47,7 @@ static bool is_programs(const struct epoll_event *ev, void *ours)
 static long ep_strip(u64 user, long n, bool *ours)
 {
 	*ours = false;
-	return ep_filter(user, n, is_programs, ours);
+	return ep_filter(user, n, NULL, is_programs, ours);
 }
 
 static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)

@@ -396,7 +396,7 @@ void sim_exit_task(int code);
 void sim_exit(void);
 long sim_tid_address(u64 address);
 
-void sim_wait(u64 *ns);
+void sim_wait(u64 *ns, u64 most);
 void sim_changed(void);
 
 /* tsc.c */

@@ -31,11 +31,11 @@ void sim_nap(u64 *ns)
 	image_call1(RING3_NR_HOST_WAIT, *ns);
 }
 
-/* Until something may have changed. */
-void sim_wait(u64 *ns)
+/* Until something may have changed; `most': ns, no longer than that. */
+void sim_wait(u64 *ns, u64 most)
 {
 	*ns = !*ns ? LOOK_FIRST_NS : *ns * 2 < LOOK_LAST_NS ? *ns * 2 : LOOK_LAST_NS;
-	image_call1(RING3_NR_HOST_WAIT, *ns);
+	image_call1(RING3_NR_HOST_WAIT, *ns < most ? *ns : most);
 }
 
 void sim_changed(void)
@@ -155,7 +155,7 @@ void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own)
 	u64 nap = 0;
 
 	while (READ_ONCE(t->gate[WORD_VFORK]) == own && READ_ONCE(t->tid) == (u32)tid && t->task)
-		sim_wait(&nap);
+		sim_wait(&nap, ~0ull);
 }
 
 /* By SIGKILL of a program of the node: the process ends in the node first. */

@@ -59,7 +59,7 @@ static long again(struct gate_regs *r, gate_handler handler, u32 arg, u64 zero, 
 		if (is_select(r) && nap && sets(r, kept, true))
 			return -EFAULT;
 		ret = handler(&look);
-		if (ret || wait_now() >= deadline)
+		if (ret || !wait_left(deadline))
 			return ret;
 		sim_nap(&nap);
 		if (interrupted())
@@ -309,8 +309,10 @@ static long serve(struct gate_regs *r, gate_handler handler)
 	case __NR_sendmmsg:
 	case __NR_connect:
 		return sim_by_host(r, handler, POLLOUT);
+	case __NR_creat:
 	case __NR_open:
 	case __NR_openat:
+	case __NR_openat2:
 		return sim_open(r, handler);
 	case __NR_flock:
 	case __NR_fcntl:

@@ -16,6 +16,7 @@
 #include "internal.h"
 #include "policy.h"
 #include <asm/socket.h>
+#include <linux/openat2.h>
 #include <linux/stat.h>
 
 #define PIPEFS_MAGIC		0x50495045
@@ -68,8 +69,10 @@ bool sim_changes(const struct gate_regs *r)
 	case __NR_close_range:
 	case __NR_dup2:
 	case __NR_dup3:
+	case __NR_creat:
 	case __NR_open:
 	case __NR_openat:
+	case __NR_openat2:
 	case __NR_flock:
 	case __NR_sendfile:
 	case __NR_splice:
@@ -193,7 +196,7 @@ static u64 deadline_of(s32 fd, bool sends)
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 {
 	struct gate_regs left = *r;
-	u64 ns = 0, deadline;
+	u64 ns = 0, deadline, left_ns;
 	enum kind kind;
 	long ret, flags, done = 0;
 
@@ -221,10 +224,11 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 		}
 		if (ret != -EAGAIN)
 			return done ? done : ret;
-		if (wait_now() >= deadline)
+		left_ns = wait_left(deadline);
+		if (!left_ns)
 			return done ? done : -EAGAIN;
 		if (kind == KIND_INSIDE)
-			sim_wait(&ns);
+			sim_wait(&ns, left_ns);
 		else
 			sim_nap(&ns);
 		if (interrupted())
@@ -256,7 +260,7 @@ long sim_lock(struct gate_regs *r, gate_handler handler)
 		ret = handler(&now);
 		if (ret != -EAGAIN)
 			return ret;
-		sim_wait(&ns);
+		sim_wait(&ns, WAIT_FOREVER);
 		if (interrupted())
 			return -ERESTARTSYS;
 	}
@@ -283,30 +287,57 @@ static long wait_for_writer(long fd)
 	char c;
 
 	while (host_syscall3(__NR_poll, (long)&p, 1, 0) <= 0 && host_syscall3(__NR_read, fd, (long)&c, 1) != -EAGAIN) {
-		sim_wait(&ns);
+		sim_wait(&ns, WAIT_FOREVER);
 		if (interrupted())
 			return -ERESTARTSYS;
 	}
 	return 0;
 }
 
-/* open() and openat(). One end of a FIFO waits for the other. */
+/* open() and its relatives: their flags; as *call the same that does not wait. False: they are not known. */
+static bool open_flags(struct gate_regs *call, struct open_how *how, u64 *flags)
+{
+	switch (call->nr) {
+	case __NR_creat:
+		call->nr = __NR_open;
+		call->a[2] = call->a[1];
+		call->a[1] = O_CREAT | O_WRONLY | O_TRUNC;
+		/* fallthrough */
+	case __NR_open:
+		*flags = call->a[1];
+		call->a[1] |= O_NONBLOCK;
+		return true;
+	case __NR_openat:
+		*flags = call->a[2];
+		call->a[2] |= O_NONBLOCK;
+		return true;
+	}
+	/* Larger ones say what is not known here. */
+	if (call->a[3] != sizeof(*how) || gate_copy_in(how, user_ptr(call->a[2]), sizeof(*how)))
+		return false;
+	*flags = how->flags;
+	how->flags |= O_NONBLOCK;
+	call->a[2] = (u64)how;
+	return true;
+}
+
+/* One end of a FIFO waits for the other. */
 long sim_open(struct gate_regs *r, gate_handler handler)
 {
-	bool at = r->nr == __NR_openat;
-	u64 flags = r->a[1 + at], ns = 0;
+	bool at = r->nr == __NR_openat || r->nr == __NR_openat2;
 	struct gate_regs now = *r;
+	struct open_how how;
+	u64 flags, ns = 0;
 	long fd, ret;
 
-	if ((flags & O_NONBLOCK) || (flags & O_ACCMODE) == O_RDWR ||
+	if (!open_flags(&now, &how, &flags) || (flags & O_NONBLOCK) || (flags & O_ACCMODE) == O_RDWR ||
 	    !is_fifo(at ? (s32)r->a[0] : AT_FDCWD, r->a[at], flags))
 		return handler(r);
-	now.a[1 + at] |= O_NONBLOCK;
 	for (;;) {
 		fd = handler(&now);
 		if (fd != -ENXIO || (flags & O_ACCMODE) != O_WRONLY)
 			break;
-		sim_wait(&ns);
+		sim_wait(&ns, WAIT_FOREVER);
 		if (interrupted())
 			return -ERESTARTSYS;
 	}

@@ -17,17 +17,7 @@ use ring3_sandbox::list::{ALLOWED, ASKED, CHECKED};
 
 /// Built once for each test: the C compiler takes a tenth of a second.
 fn attacker(place: &Place) -> PathBuf {
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = place.dir.path().join("attacker");
-    let status = Command::new("cc")
-        .args(["-static", "-O1", "-w", "-o"])
-        .arg(&program)
-        .arg("-I")
-        .arg(ring3_abi::HEADERS)
-        .arg(top.join("ring3/cli/tests/attacker.c"))
-        .status();
-    assert!(status.expect("a C compiler").success());
-    program
+    place::compiled(place, "attacker", &["-static", "-O1", "-w"])
 }
 
 /// What the attacker is to leave alone.
@@ -277,7 +267,8 @@ fn its_files_are_those_it_was_given() {
 }
 
 /// The host's kernel can be told to signal, to write a core file's reader its input, or to change what is passed on. Each
-/// succeeds outside. (TIOCSPGRP and TIOCSWINSZ want a terminal; here they are refused before the host looks for one.)
+/// succeeds outside. (TIOCSPGRP and TIOCSWINSZ want a terminal; here they are refused before the host looks for one.) Standard input is
+/// a terminal, which signals its foreground by O_ASYNC.
 #[test]
 fn the_host_is_not_told_to_act_on_others() {
     const TRIES: &str = "
@@ -290,21 +281,29 @@ zero = struct.pack('i', 0)
 what('owner', lambda: fcntl.fcntl(a, fcntl.F_SETOWN, 0))
 what('signal', lambda: fcntl.fcntl(a, 10, 9))
 what('owner_ioctl', lambda: fcntl.ioctl(a, 0x8901, zero))
+what('async', lambda: fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) | os.O_ASYNC))
+what('not_async', lambda: fcntl.fcntl(0, fcntl.F_SETFL, fcntl.fcntl(0, fcntl.F_GETFL) & ~os.O_ASYNC))
+what('async_ioctl', lambda: fcntl.ioctl(0, 0x5452, struct.pack('i', 1)))
 what('core', lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
 r, w = os.pipe()
 what('foreground', lambda: fcntl.ioctl(r, 0x5410, zero))
 what('size', lambda: fcntl.ioctl(r, 0x5414, b'........'))
 ";
+    const BY_TERMINAL: &str = "import os, subprocess, sys; controller, terminal = os.openpty(); \
+        sys.exit(subprocess.run(sys.argv[1:], stdin=terminal).returncode)";
+    let by_terminal = |command: &Command| -> String {
+        let command = &mut place::behind(command, "/usr/bin/python3", &["-c", BY_TERMINAL]);
+        let output = finish(spawn(command));
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
     let place = Place::new();
     let script = place.dir.path().join("tries.py");
     fs::write(&script, TRIES).unwrap();
     let script = script.display().to_string();
-    let outside = Command::new("/usr/bin/python3")
-        .arg(&script)
-        .output()
-        .unwrap();
-    let outside = String::from_utf8(outside.stdout).unwrap();
-    let expected = "owner 0\nsignal 0\nowner_ioctl 0\ncore 0\nforeground 25\nsize 25\n";
+    let mut direct = Command::new("/usr/bin/python3");
+    let outside = by_terminal(direct.arg(&script));
+    let expected = "owner 0\nsignal 0\nowner_ioctl 0\nasync 0\nnot_async 0\nasync_ioctl 0\ncore 0\nforeground 25\nsize 25\n";
     assert_eq!(outside, expected);
     let args = [
         "run",
@@ -315,8 +314,8 @@ what('size', lambda: fcntl.ioctl(r, 0x5414, b'........'))
         "/usr/bin/python3",
         &script,
     ];
-    let inside = place.ok(&args);
-    let refused = "owner 38\nsignal 38\nowner_ioctl 38\ncore 38\nforeground 38\nsize 38\n";
+    let inside = by_terminal(&place.command(&args));
+    let refused = "owner 38\nsignal 38\nowner_ioctl 38\nasync 38\nnot_async 0\nasync_ioctl 38\ncore 38\nforeground 38\nsize 38\n";
     assert_eq!(inside, refused);
     let limit = place.ok(&[
         "run",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The list as seccomp filters. Each filter has one action for what it names, so there are three: the first lets
-//! through what is allowed and says `ENOSYS` to all else, the second says `EPERM` to what is refused, the third has
-//! the warden asked. Where two say something, the host takes an error before a question, and the later one's error.
+//! The list as seccomp filters. Each filter has one action for what it names, so there are four: the first lets
+//! through what is allowed and says `ENOSYS` to all else, the second says `EPERM` to what is refused, the third
+//! `EOPNOTSUPP` to what is unsupported, the last has the warden asked. Where two say something, the host takes an error before a question, and the later one's error.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use seccompiler::{
 };
 
 use crate::arguments::Word;
-use crate::list::{Check, ALLOWED, ASKED, CHECKED, REFUSED};
+use crate::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED};
 use crate::Error;
 
 /// <linux/seccomp.h>
@@ -23,22 +23,22 @@ const RETURN: u16 = 0x06;
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// The filters, in the order in which they are to be set.
-pub(crate) fn programs() -> Result<[BpfProgram; 2], Error> {
+pub(crate) fn programs() -> Result<[BpfProgram; 3], Error> {
     let mut pass: Rules = ALLOWED.iter().map(|call| (call.nr, Vec::new())).collect();
     pass.insert(ASKED.nr, Vec::new());
     for checked in CHECKED {
-        let rules = checked.when.iter().flat_map(|all| alternatives(all));
-        let rules: Result<_, Error> = rules.map(|all| rule(&all)).collect();
-        pass.insert(checked.call.nr, rules?);
+        pass.insert(checked.call.nr, rules(checked)?);
     }
     let refuse: Rules = REFUSED
         .iter()
         .map(|refused| (refused.call.nr, Vec::new()))
         .collect();
+    let unsupported = Rules::from([(UNSUPPORTED.call.nr, rules(&UNSUPPORTED)?)]);
     let error = |errno: i32| SeccompAction::Errno(errno as u32);
     Ok([
         program(pass, error(libc::ENOSYS), SeccompAction::Allow)?,
         program(refuse, SeccompAction::Allow, error(libc::EPERM))?,
+        program(unsupported, SeccompAction::Allow, error(libc::EOPNOTSUPP))?,
     ])
 }
 
@@ -57,6 +57,11 @@ pub(crate) fn question() -> Result<BpfProgram, Error> {
 fn program(rules: Rules, other: SeccompAction, named: SeccompAction) -> Result<BpfProgram, Error> {
     let filter = SeccompFilter::new(rules, other, named, TargetArch::x86_64)?;
     Ok(filter.try_into()?)
+}
+
+fn rules(checked: &Checked) -> Result<Vec<SeccompRule>, Error> {
+    let all = checked.when.iter().flat_map(|all| alternatives(all));
+    all.map(|all| rule(&all)).collect()
 }
 
 /// One for each value that an argument may have.

@@ -3,9 +3,9 @@
 //! every host call of the gate's source is named here, and that no call is named twice.
 //!
 //! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`ASKED`]. One of [`CHECKED`] whose arguments are others, and a call that is
-//! not named here, fail with `ENOSYS`, as on a kernel that has not got it.
+//! not named here, fail with `ENOSYS`, as on a kernel that has not got it. What is [`UNSUPPORTED`] fails with `EOPNOTSUPP`.
 
-use crate::arguments::{self, Word, IOCTLS, PRCTLS};
+use crate::arguments::{self, Word, FCNTLS, IOCTLS, PRCTLS};
 use Check::{Among, Clear, Is, IsNot, Null};
 
 /// A condition on one argument, which is counted from 0. All but [`Check::Null`] look at the low 32 bits.
@@ -303,7 +303,7 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("socketpair", SYS_socketpair), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
     Checked { call: call!("ioctl", SYS_ioctl), why: "the commands below", when: &[&[Among(1, IOCTLS)]] },
-    Checked { call: call!("fcntl", SYS_fcntl), why: "no leases, no notices of directories and no signals: they hold up, tell of, or reach who is outside", when: &[&[IsNot(1, libc::F_SETLEASE as u32), IsNot(1, libc::F_NOTIFY as u32), IsNot(1, libc::F_SETOWN as u32), IsNot(1, 10 /* F_SETSIG */), IsNot(1, 15 /* F_SETOWN_EX */)]] },
+    Checked { call: call!("fcntl", SYS_fcntl), why: "the commands below; `F_SETFL` without `O_ASYNC`, by which a terminal signals its foreground", when: &[&[Among(1, FCNTLS)], &[Is(1, libc::F_SETFL as u32), Clear(2, libc::O_ASYNC as u32)]] },
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
     Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
@@ -411,6 +411,16 @@ pub const ABSENT: &[Refused] = &[
     Refused { call: call!("llistxattr", SYS_llistxattr), why: "see getxattr" },
 ];
 
+/// FALLOC_FL_PUNCH_HOLE with the FALLOC_FL_KEEP_SIZE that belongs to it.
+const PUNCH: u32 = 0x3;
+
+/// What of an allowed call fails as on a file system that has not got it: the C library does it in another way.
+pub const UNSUPPORTED: Checked = Checked {
+    call: call!("fallocate", SYS_fallocate),
+    why: "it would fill a disk at once, before the warden sees that (`--min-free`); only holes may be made",
+    when: &[&[IsNot(1, PUNCH)]],
+};
+
 /// Asks the warden. Linux for x86-64 has never had anything under this number, and the filters of containers let it through. The argument is an index of
 /// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.
 pub const ASKED: Call = call!("epoll_wait_old", SYS_epoll_wait_old);
@@ -432,7 +442,7 @@ pub fn page() -> String {
     for it in CHECKED {
         page += &format!("| `{}` | {} |\n", it.call.name, it.why);
     }
-    for (call, words) in [("ioctl", IOCTLS), ("prctl", PRCTLS)] {
+    for (call, words) in [("ioctl", IOCTLS), ("fcntl", FCNTLS), ("prctl", PRCTLS)] {
         page += &format!("\nOf `{call}`: {}\n", arguments::names(words));
     }
     page += "\n## Answered by the warden\n\n";
@@ -445,6 +455,10 @@ pub fn page() -> String {
             .map(|(n, file)| format!("{n} is `{file}`"))
             .collect::<Vec<_>>()
             .join(", ")
+    );
+    page += &format!(
+        "\n## Unsupported\n\n`{}` gets `EOPNOTSUPP`: {}.\n",
+        UNSUPPORTED.call.name, UNSUPPORTED.why
     );
     page +=
         "\n## Absent\n\nThe host has these, but says `ENOSYS`.\n\n| call | why |\n| --- | --- |\n";

@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use ring3_sandbox::arguments::{Word, IOCTLS, PRCTLS};
+use ring3_sandbox::arguments::{Word, FCNTLS, IOCTLS, PRCTLS};
 use ring3_sandbox::list::{ABSENT, ALLOWED, ASKED, CHECKED, REFUSED};
 use ring3_sandbox::{confine, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
@@ -205,12 +205,26 @@ fn every_host_call_of_the_gate_is_named() {
     );
 }
 
+/// Whoever is told that a disk can't give room in advance writes, which the warden sees in time.
+#[test]
+fn no_disk_is_filled_at_once() {
+    use rustix::fs::{fallocate, FallocateFlags as Flags};
+    let file = tempfile::tempfile().unwrap();
+    for flags in [Flags::empty(), Flags::KEEP_SIZE] {
+        fails_inside(libc::EOPNOTSUPP, || Ok(fallocate(&file, flags, 0, 8192)?));
+    }
+    let hole = Flags::PUNCH_HOLE | Flags::KEEP_SIZE;
+    let folder = tempfile::tempdir().unwrap();
+    inside(folder.path(), || fallocate(&file, hole, 0, 4096)).unwrap();
+}
+
 /// Each number of these interfaces, on a file and on a terminal's and a socket's range: those named get through to the host, no
 /// other does. Outside, the host says something else to all of them.
 #[test]
 fn no_other_command_or_option_is_taken() {
-    const SWEPT: [(u32, u32); 9] = [
+    const SWEPT: [(u32, u32); 10] = [
         (0, 0x100),
+        (0x400, 0x500),
         (0x5400, 0x5500),
         (0x8900, 0x8a00),
         (0xb700, 0xb710),
@@ -232,11 +246,20 @@ fn no_other_command_or_option_is_taken() {
         let commands = swept().chain(IOCTLS.iter().map(|word| word.1));
         let commands = commands.filter(|nr| command(*nr) == is_named(IOCTLS, *nr));
         let commands: Vec<_> = commands.map(|nr| format!("ioctl {nr:#x}")).collect();
+        // With all flags, of which F_SETFL may not have O_ASYNC.
+        let control = |nr: u32| absent(libc::SYS_fcntl, file.as_raw_fd() as u64, nr.into());
+        let controls = swept().chain(FCNTLS.iter().map(|word| word.1));
+        let controls = controls.filter(|nr| control(*nr) == is_named(FCNTLS, *nr));
+        let controls = controls.map(|nr| format!("fcntl {nr:#x}"));
         // These would be carried out.
         let harmless = |nr: &u32| !is_named(PRCTLS, *nr);
         let options = swept().filter(harmless).filter(|nr| !option(*nr));
         let options = options.map(|nr| format!("prctl {nr:#x}"));
-        commands.into_iter().chain(options).collect()
+        commands
+            .into_iter()
+            .chain(controls)
+            .chain(options)
+            .collect()
     });
     assert_eq!(wrong, Vec::<String>::new());
 }
@@ -255,10 +278,11 @@ fn commands_and_options_are_what_they_are_called() {
     let folder = tempfile::tempdir().unwrap();
     let mut source = String::from(
         "#include <asm/ioctls.h>\n#include <asm/termbits.h>\n#include <linux/sockios.h>\n#include <linux/fs.h>\n\
-         #include <linux/fiemap.h>\n#include <linux/nsfs.h>\n#include <linux/prctl.h>\n",
+         #include <linux/fiemap.h>\n#include <linux/nsfs.h>\n#include <linux/prctl.h>\n#include <linux/fcntl.h>\n\
+         #if __has_include(<linux/eventpoll.h>)\n#include <linux/eventpoll.h>\n#endif\n",
     );
     // What older headers lack is not compared.
-    for (name, nr) in IOCTLS.iter().chain(PRCTLS) {
+    for (name, nr) in IOCTLS.iter().chain(FCNTLS).chain(PRCTLS) {
         source += &format!(
             "#ifdef {name}\n_Static_assert((unsigned)({name}) == {nr:#x}u, \"{name}\");\n#endif\n"
         );

@@ -19,6 +19,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 /// A runtime folder of its own; what still runs in it at the end is taken down.
 pub struct Place {
     pub dir: TempDir,
+    /// For what is executed: memory may be mounted noexec.
+    pub programs: TempDir,
 }
 
 impl Place {
@@ -26,6 +28,7 @@ impl Place {
         Place {
             // In memory, so that links lie in it too and no other place's get in the way.
             dir: tempfile::tempdir_in("/dev/shm").expect("a folder"),
+            programs: folder_for_all(),
         }
     }
 
@@ -59,7 +62,8 @@ impl Place {
         expect_failure(&self.run(args), status, words);
     }
 
-    /// As a user who may nothing: as root, by becoming one, to whom this folder belongs from then on.
+    /// As a user who may nothing: as root, by becoming one, to whom this folder belongs from then on. That user may be unable to reach
+    /// the clone: what is built is copied.
     pub fn ordinary(&self, args: &[&str]) -> Command {
         // Another one for each process of tests: the host counts processes by user.
         let user = 61_000 + std::process::id() % 4000;
@@ -69,6 +73,26 @@ impl Place {
         }
         std::os::unix::fs::chown(self.dir.path(), Some(user), Some(user)).expect("chown");
         let user = user.to_string();
+        let copy = |from: PathBuf, name: &str| -> PathBuf {
+            let to = self.programs.path().join(name);
+            if !to.exists() {
+                // By another process: one that a test starts meanwhile would have it open for writing, too.
+                let copied = Command::new("cp").arg(from).arg(&to).status();
+                assert!(copied.expect("cp").success());
+            }
+            to
+        };
+        let ring3 = copy(env!("CARGO_BIN_EXE_ring3").into(), "ring3-command");
+        let image = copy(built("RING3_IMAGE", "ring3-up.image"), "image");
+        let gate = copy(built("RING3_GATE", "ring3-gate"), "gate");
+        let mut copied = Command::new(ring3);
+        copied
+            .env("XDG_RUNTIME_DIR", self.dir.path())
+            .env("RING3_IMAGE", image)
+            .env("RING3_GATE", gate)
+            .env_remove("RING3_LOG")
+            .args(args);
+        let command = copied;
         let ids = ["--reuid", &user, "--regid", &user, "--clear-groups"];
         let rights = ["--bounding-set=-all", "--no-new-privs"];
         behind(&command, "setpriv", &[&ids[..], &rights].concat())
@@ -114,6 +138,25 @@ impl Drop for Place {
         };
         let _ = command.output();
     }
+}
+
+/// Others may read what lies there.
+fn folder_for_all() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
+    folder
+}
+
+/// Compiles one of the programs of this folder, into [`Place::programs`].
+pub fn compiled(place: &Place, name: &str, options: &[&str]) -> PathBuf {
+    let program = place.programs.path().join(name);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut compiler = Command::new("cc");
+    compiler.args(options).arg("-o").arg(&program);
+    compiler.arg("-I").arg(ring3_abi::HEADERS);
+    let status = compiler.arg(folder.join(format!("{name}.c"))).status();
+    assert!(status.expect("a C compiler").success());
+    program
 }
 
 pub fn built(variable: &str, name: &str) -> PathBuf {

@@ -8,7 +8,7 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -239,7 +239,7 @@ impl Caller {
     }
 }
 
-/// Opens the log. All who may write to it hold a shared lock: one that wants the name of a node that
+/// Opens the log. Each node's process that writes to it holds a shared lock, its programs none: one that wants the name of a node that
 /// is up has the same file as that, for a moment.
 fn open_log(path: &Path) -> std::io::Result<Flock<File>> {
     loop {
@@ -280,8 +280,11 @@ fn leave(log: &Path) -> Result<Flock<File>> {
         let null = File::open("/dev/null")?;
         let log = open_log(log)?;
         nix::unistd::dup2_stdin(&null)?;
-        nix::unistd::dup2_stdout(&*log)?;
-        nix::unistd::dup2_stderr(&*log)?;
+        // Opened once more: who has the standard descriptors can't take or drop the lock that this process holds.
+        let path = format!("/proc/self/fd/{}", log.as_fd().as_raw_fd());
+        let output = OpenOptions::new().append(true).open(path)?;
+        nix::unistd::dup2_stdout(&output)?;
+        nix::unistd::dup2_stderr(&output)?;
         std::env::set_current_dir("/")?;
         Ok(log)
     };

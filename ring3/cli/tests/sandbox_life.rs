@@ -119,7 +119,7 @@ while True:
 #[test]
 fn a_program_of_this_folder_is_found() {
     let place = Place::new();
-    let folder = place.dir.path().join("here");
+    let folder = place.programs.path().join("here");
     let said = folder.join("said");
     let script = format!("#!/bin/sh\necho >{}\nexec sleep 1000\n", said.display());
     place::program(&folder.join("prog"), &script);
@@ -132,6 +132,25 @@ fn a_program_of_this_folder_is_found() {
         place.ok(&["down", "a"]);
         fs::remove_file(&said).unwrap();
     }
+}
+
+/// The lock of its log, by which others see whether they may remove it, is not its programs' to take.
+#[test]
+fn the_log_is_locked_outside() {
+    use nix::fcntl::{Flock, FlockArg};
+    let place = Place::new();
+    let lock = "import fcntl\nprint('begun', flush=True)\nfcntl.flock(1, fcntl.LOCK_UN)\n\
+        print('unlocked', flush=True)\nfcntl.flock(1, fcntl.LOCK_EX)";
+    place.ok(&["up", "--sandbox", "a", "--", "/usr/bin/python3", "-c", lock]);
+    let log = place.dir.path().join("ring3/a.log");
+    let has_said = || fs::read_to_string(&log).is_ok_and(|it| it.contains("unlocked"));
+    place::eventually("it has tried", has_said);
+    let open = || fs::File::open(&log).unwrap();
+    let exclusive = Flock::lock(open(), FlockArg::LockExclusiveNonblock);
+    assert!(exclusive.is_err(), "its programs have let go of the lock");
+    // Another start waits for nobody.
+    place.fails(&["up", "--sandbox", "a"], 1, "a");
+    place.ok(&["down", "a"]);
 }
 
 #[test]

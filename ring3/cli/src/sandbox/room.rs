@@ -2,15 +2,19 @@
 //! Theory of operation: the disks that a sandbox fills
 //!
 //! The host has no quota that a user can set. A look at the sandbox's folders would not see files whose names are gone. So the
-//! warden asks for what is left on each file system that the sandbox writes to, or that its gateway writes captures to, and
-//! ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
+//! warden asks for what is left on each file system that the sandbox writes to, its log included, or that its gateway writes
+//! captures to, and ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
 //! disk takes more than what is above the limit.
+//!
+//! The log of a node that stays lies in the runtime folder, which is small on many hosts: there half of what is free at the start
+//! stays, if the user's limit is more.
 
 use std::fs::File;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
+use nix::sys::stat::{fstat, SFlag};
 use nix::sys::statvfs::fstatvfs;
 use ring3_config::{size, NodeConfig};
 
@@ -56,14 +60,38 @@ impl Room {
             let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
             places.push(file.into());
         }
+        let mut places: Vec<_> = places.into_iter().map(|fd| (fd, least)).collect();
+        let (output, error) = (std::io::stdout(), std::io::stderr());
+        for fd in [output.as_fd(), error.as_fd()] {
+            let copy = fd.try_clone_to_owned();
+            let copy = copy.map_err(Failure::host("copy a descriptor"))?;
+            if is_on_disk(&copy) {
+                let half = free(&copy)?.map_or(0, |bytes| bytes / 2);
+                places.push((copy, least.min(half)));
+            }
+        }
         Disks { places, least }.watch(end)
     }
 }
 
-/// File systems of which so many bytes are to stay free.
+/// Of a pipe, a terminal or a device nothing is used up.
+fn is_on_disk(fd: &OwnedFd) -> bool {
+    fstat(fd).is_ok_and(|it| it.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits())
+}
+
+/// How many bytes are free where this file is; none: files in memory are on no disk.
+fn free(place: &OwnedFd) -> Result<Option<u64>> {
+    let found = fstatvfs(place);
+    let found = found.map_err(|why| Failure::host("ask how full a disk is")(why.into()))?;
+    let blocks = found.blocks_available();
+    let bytes = blocks.saturating_mul(found.fragment_size());
+    Ok((found.blocks() != 0).then_some(bytes))
+}
+
+/// File systems of which bytes are to stay free: so many of each, and so many as the user has said.
 #[derive(Debug)]
 struct Disks {
-    places: Vec<OwnedFd>,
+    places: Vec<(OwnedFd, u64)>,
     least: u64,
 }
 
@@ -88,17 +116,11 @@ impl Disks {
     /// How much there is beyond what is to stay; nothing: less than that is left.
     fn above(&self) -> Result<Option<u64>> {
         let mut above = u64::MAX;
-        for place in &self.places {
-            let found = fstatvfs(place);
-            let found = found.map_err(|why| Failure::host("ask how full a disk is")(why.into()))?;
-            // Files in memory are on none.
-            if found.blocks() == 0 {
+        for (place, least) in &self.places {
+            let Some(free) = free(place)? else {
                 continue;
-            }
-            let free = found
-                .blocks_available()
-                .saturating_mul(found.fragment_size());
-            match free.checked_sub(self.least) {
+            };
+            match free.checked_sub(*least) {
                 Some(left) => above = above.min(left),
                 None => return Ok(None),
             }

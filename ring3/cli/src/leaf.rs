@@ -109,9 +109,9 @@ pub fn prepare_child(command: &mut Command, mask: SigSet, descriptors: (rlim_t, 
     unsafe { command.pre_exec(hook) };
 }
 
-/// Gives `command`'s process this limit of addresses.
-pub fn limit_addresses(command: &mut Command, bytes: rlim_t) {
-    let hook = move || Ok(setrlimit(Resource::RLIMIT_AS, bytes, bytes)?);
+/// Gives `command`'s process this limit, soft and hard.
+pub fn limit(command: &mut Command, what: Resource, (soft, hard): (rlim_t, rlim_t)) {
+    let hook = move || Ok(setrlimit(what, soft, hard)?);
     // SAFETY: the hook makes one system call, allocates nothing and takes no lock.
     unsafe { command.pre_exec(hook) };
 }

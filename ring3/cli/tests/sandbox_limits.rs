@@ -104,12 +104,64 @@ fn a_process_that_loops() {
     place.is_empty();
 }
 
+/// The limit is of each program. The node that stays lives on, and so does its keeper.
+#[test]
+fn cpu_time_is_the_programs() {
+    let place = Place::new();
+    let limits = "ulimit -St; ulimit -Ht";
+    place.ok(&[
+        "up",
+        "--sandbox",
+        "--cpu-time",
+        "7",
+        "a",
+        "--",
+        "sleep",
+        "1000",
+    ]);
+    let exec = ["exec", "a", "--", "sh", "-c", limits];
+    assert_eq!(place.ok(&exec), "7\n8\n");
+    let program = place.stat("a")["procs"][0]["pid"].as_i64().unwrap();
+    let limit = |pid: i64| -> String {
+        let all = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap();
+        let line = all.lines().find_map(|it| it.strip_prefix("Max cpu time"));
+        line.unwrap().split_whitespace().next().unwrap().to_owned()
+    };
+    let stat = fs::read_to_string(format!("/proc/{program}/stat")).unwrap();
+    let keeper = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1);
+    assert_eq!(limit(program), "7");
+    let ours = limit(i64::from(std::process::id()));
+    assert_eq!(limit(keeper.unwrap().parse().unwrap()), ours);
+    place.ok(&["down", "a"]);
+    // One of the caller's that is lower holds.
+    let run = [
+        "run",
+        "--sandbox",
+        "--cpu-time",
+        "7",
+        "--",
+        "sh",
+        "-c",
+        limits,
+    ];
+    let lower = ["-c", "ulimit -t 5; exec \"$0\" \"$@\""];
+    let mut command = place::behind(&place.command(&run), "sh", &lower);
+    let output = place::finish(spawn(&mut command));
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "5\n5\n",
+        "{output:?}"
+    );
+    place.is_empty();
+}
+
 /// Files whose names are gone fill a disk, too. The sandbox ends before that is full; the disk is a small one that nobody else sees.
 #[test]
 fn a_disk_that_fills_up() {
     const FILLS: &str = "
-import os
+import os, time
 while True:
+    time.sleep(0.02)
     path = os.path.join(os.environ['TMPDIR'], 'x')
     fd = os.open(path, os.O_WRONLY | os.O_CREAT)
     os.unlink(path)

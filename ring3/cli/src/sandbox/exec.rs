@@ -33,6 +33,7 @@ use nix::sys::socket::{
 use ring3_node::{outside, Door, Folder};
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
+use super::limits::OfProgram;
 use super::words::Words;
 use crate::error::{Failure, Result};
 use crate::leaf;
@@ -211,8 +212,7 @@ pub struct Host {
     pub door: Door,
     pub mask: SigSet,
     pub descriptors: (u64, u64),
-    /// Of addresses, if that is limited.
-    pub addresses: Option<u64>,
+    pub limits: OfProgram,
     /// What TMPDIR is within, if the sandbox has such a folder.
     pub tmp: Option<PathBuf>,
 }
@@ -285,9 +285,7 @@ impl Host {
             if let Some(tmp) = &self.tmp {
                 command.env("TMPDIR", tmp);
             }
-            if let Some(bytes) = self.addresses {
-                leaf::limit_addresses(command, bytes);
-            }
+            self.limits.give(command);
             leaf::own_session(command);
             Ok(())
         };

@@ -17,9 +17,8 @@ use ring3_sandbox::Files;
 
 use super::begun::READY;
 use super::exec;
-use super::limits::Limits;
+use super::limits::{Limits, OfProgram};
 use crate::error::{Failure, Result};
-use crate::leaf;
 use crate::program::Program;
 use crate::say;
 use crate::signals::{shell_status, Watch};
@@ -94,7 +93,7 @@ fn keep(
         node: &node,
         mask: watch.mask_before(),
         descriptors: limits.descriptors(descriptors),
-        addresses: limits.addresses(mem),
+        limits: limits.of_program(mem)?,
         tmp,
     };
     let status = starter.live(&work, &watch, warden)?;
@@ -112,7 +111,7 @@ struct Starter<'a> {
     node: &'a NodeHandle,
     mask: SigSet,
     descriptors: (u64, u64),
-    addresses: Option<u64>,
+    limits: OfProgram,
     tmp: Option<PathBuf>,
 }
 
@@ -151,9 +150,7 @@ impl Starter<'_> {
         let (ours, theirs) = super::pair()?;
         let dress = |command: &mut Command| {
             command.stdin(input);
-            if let Some(bytes) = self.addresses {
-                leaf::limit_addresses(command, bytes);
-            }
+            self.limits.give(command);
             Ok(())
         };
         let child = program.spawn_within(&theirs, self.mask, self.descriptors, dress)?;
@@ -174,7 +171,7 @@ impl Starter<'_> {
             door,
             mask: self.mask,
             descriptors: self.descriptors,
-            addresses: self.addresses,
+            limits: self.limits,
             tmp: self.tmp.clone(),
         };
         let warden = warden.try_clone();

@@ -4,11 +4,14 @@
 //! The host counts processes and threads by user (RLIMIT_NPROC), not by sandbox. So that limit is what the user has now, the
 //! keeper's own threads, and the sandbox's. Whatever else the user starts meanwhile takes from the same. The other limits are of
 //! each process, so all together have as many times as much as there are processes. They hold for the keeper, too, which a
-//! program may have taken over: there the node's own needs come on top.
+//! program may have taken over: there the node's own needs come on top. CPU time does not: the keeper's grows with the node's age,
+//! and who has taken it over could have more processes anyway.
 //!
 //! No limit of the host's bounds all that memory or a disk is filled with, through files in memory, pipes, and files whose names are
 //! gone. So the host is told to kill the sandbox's processes before any other when memory runs out (oom_score_adj, which
 //! nobody within can set back), and the warden looks at what is left on the disks (room.rs).
+
+use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
@@ -80,12 +83,7 @@ impl Limits {
         hold(Resource::RLIMIT_AS, self.addresses.map(with_own))?;
         hold(Resource::RLIMIT_FSIZE, self.file_size)?;
         let files = self.files.map(|files| files.max(KEEPERS_FILES));
-        hold(Resource::RLIMIT_NOFILE, files)?;
-        let Some(cpu_s) = self.cpu_s else {
-            return Ok(());
-        };
-        let set = setrlimit(Resource::RLIMIT_CPU, cpu_s, cpu_s + LAST_WORDS_S);
-        set.map_err(|why| Failure::host("set the sandbox's limits")(why.into()))
+        hold(Resource::RLIMIT_NOFILE, files)
     }
 
     /// What a program has of a process's descriptors, of which this host lets it have so many.
@@ -94,10 +92,35 @@ impl Limits {
         (soft.min(files), hard.min(files))
     }
 
-    /// What a program has of a process's addresses, on a node with so much memory.
-    pub fn addresses(self, mem: u64) -> Option<u64> {
+    /// What else a program has, on a node with so much memory.
+    pub fn of_program(self, mem: u64) -> Result<OfProgram> {
         let of_node = mem.saturating_add(GATES_ADDRESSES);
-        self.addresses.map(|bytes| bytes.saturating_add(of_node))
+        let fail = |why: nix::Error| Failure::host("ask for the limit of CPU time")(why.into());
+        let (_, most) = getrlimit(Resource::RLIMIT_CPU).map_err(fail)?;
+        let cpu_s = |cpu_s: u64| (cpu_s.min(most), (cpu_s + LAST_WORDS_S).min(most));
+        Ok(OfProgram {
+            addresses: self.addresses.map(|bytes| bytes.saturating_add(of_node)),
+            cpu_s: self.cpu_s.map(cpu_s),
+        })
+    }
+}
+
+/// Limits of a program and not of its keeper.
+#[derive(Debug, Clone, Copy)]
+pub struct OfProgram {
+    addresses: Option<u64>,
+    /// Soft and hard.
+    cpu_s: Option<(u64, u64)>,
+}
+
+impl OfProgram {
+    pub fn give(self, command: &mut Command) {
+        if let Some(bytes) = self.addresses {
+            leaf::limit(command, Resource::RLIMIT_AS, (bytes, bytes));
+        }
+        if let Some(cpu_s) = self.cpu_s {
+            leaf::limit(command, Resource::RLIMIT_CPU, cpu_s);
+        }
     }
 }
 

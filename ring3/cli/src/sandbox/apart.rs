@@ -7,7 +7,8 @@
 //! the same way. What is opened at the end is what was looked at, and is used by its descriptor, or by a path on which
 //! no folder can be changed from within.
 //!
-//! A file with a second name may have that below `--rw`. It is refused where that can be: on the same file system.
+//! A file with a second name may have that below `--rw`. It is refused where there is any `--rw`: a layered file system gives its
+//! files other numbers of devices than its folders.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -171,10 +172,8 @@ impl Writable {
         if kind(&found) == SFlag::S_IFDIR {
             return Err(Errno::EISDIR.into());
         }
-        if kind(&found) == SFlag::S_IFREG
-            && found.st_nlink > 1
-            && self.0.iter().any(|given| given.id.device == id.device)
-        {
+        let has_names = kind(&found) == SFlag::S_IFREG && found.st_nlink > 1;
+        if has_names && !self.0.is_empty() {
             return Err(Refusal::Names);
         }
         Ok(fd)

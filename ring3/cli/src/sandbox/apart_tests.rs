@@ -67,6 +67,10 @@ fn a_second_name_is_refused() {
     assert!(matches!(read, Err(Failure::SecondName { .. })));
     let append = top.work().append(&file).map(drop);
     assert!(matches!(append, Err(Failure::SecondName { .. })));
+    // What the host says of devices tells nothing: a layered file system's differ.
+    let elsewhere = Writable::find(&["/proc".into()]).unwrap();
+    let read = elsewhere.read(&file).map(drop);
+    assert!(matches!(read, Err(Failure::SecondName { .. })));
     // Nobody within writes anywhere: nobody is kept from it.
     Writable::default().read(&file).unwrap();
     let alone = Writable::find(std::slice::from_ref(&file)).unwrap();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Child;
 
 use place::{finish, spawn, Place};
 
@@ -190,16 +190,7 @@ fn a_policy_holds_and_is_told() {
 /// processor: it is sent again until `enough` has come through.
 fn attacked(policy: &str, enough: impl Fn(&World) -> bool) -> World {
     let world = World::new(policy);
-    let top = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let program = world.place.dir.path().join("frames");
-    let status = Command::new("cc")
-        .args(["-static", "-O1", "-w", "-o"])
-        .arg(&program)
-        .arg("-I")
-        .arg(ring3_abi::HEADERS)
-        .arg(top.join("ring3/cli/tests/frames.c"))
-        .status();
-    assert!(status.expect("a C compiler").success());
+    let program = place::compiled(&world.place, "frames", &["-static", "-O1", "-w"]);
     let program = program.display().to_string();
     let mut said = String::new();
     for _ in 0..ROUNDS {
@@ -317,6 +308,26 @@ fn loader(place: &Place) -> Option<nix::unistd::Pid> {
     loaders.next()
 }
 
+/// Ends what a failure leaves behind: a command, and a process that has been stopped.
+struct Interrupted<'a> {
+    place: &'a Place,
+    child: Option<Child>,
+}
+
+impl Drop for Interrupted<'_> {
+    fn drop(&mut self) {
+        use nix::sys::signal::{kill, Signal};
+        if let Some(child) = &mut self.child {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        if let Some(nft) = loader(self.place) {
+            // Its keeper ends with it.
+            let _ = kill(nft, Signal::SIGKILL);
+        }
+    }
+}
+
 /// While the rules are loaded: neither the gateway nor its sandbox is left.
 #[test]
 fn an_interrupted_start_leaves_nothing() {
@@ -334,9 +345,14 @@ fn an_interrupted_start_leaves_nothing() {
         let args = ["up", "--sandbox", "a", "--policy", &words, "--port", &exit];
         let args = [&args[..], more].concat();
         let child = spawn(&mut place::with_usual_signals(&place.command(&args)));
+        let mut guard = Interrupted {
+            place: &place,
+            child: Some(child),
+        };
         place::eventually("nft is stopped", || {
             loader(&place).is_some_and(|nft| kill(nft, Signal::SIGSTOP).is_ok())
         });
+        let child = guard.child.take().unwrap();
         place::signal(&child, Signal::SIGINT);
         let output = finish(child);
         assert_eq!(output.status.code(), Some(130), "{output:?}");

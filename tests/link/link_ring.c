@@ -419,6 +419,29 @@ static void test_depth(void)
 	}
 }
 
+/* Where half of the ring is free, and the largest frame does not fit yet, its producer waits for more, not for what it has seen. */
+static void test_half(void)
+{
+	r3_u32 at, waiting, again = 0;
+
+	for (at = 0; at < SIZE; at += LINK_ALIGN) {
+		struct pair *p = pair_new(at);
+
+		while (send_one(p, 0, 4096 - sizeof(struct ring3_record)))
+			;
+		link_tx_publish(&p->tx);
+		while (link_tx_room(&p->tx, LINK_FRAME_MAX) != LINK_OK) {
+			again += p->tx.head - p->tx.tail <= SIZE / 2;
+			waiting = link_tx_half(&p->tx, LINK_DEPTH_MAX);
+			CHECK(!link_take_waiting(&p->rx, &waiting));
+			while (!link_take_waiting(&p->rx, &waiting))
+				CHECK(take_one(p));
+		}
+		pair_free(p);
+	}
+	CHECK(again);
+}
+
 /*
  * Two threads with the sleep protocol of the driver. A lost wake-up shows as a futex
  * wait that times out.
@@ -544,6 +567,7 @@ int main(void)
 		{ "nonsense", test_nonsense },
 		{ "scribble", test_scribble },
 		{ "depth", test_depth },
+		{ "half", test_half },
 		{ "threads", test_threads },
 	};
 	unsigned int i, failed = 0, n = sizeof(tests) / sizeof(tests[0]);

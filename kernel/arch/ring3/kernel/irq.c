@@ -291,20 +291,26 @@ u32 ring3_poll_taken(void)
 u32 ring3_poll_arm(void)
 {
 	u32 i, at, n = READ_ONCE(polls_max);
-	bool any = false;
+	bool any = false, waits = false;
 
 	for (i = 0; i < n; i++) {
 		if (polls[i].used) {
 			host_store(polls[i].armed, 1);
-			at = room_wanted(i);
-			if (at)
-				host_store(polls[i].waiting, at);
 			any = true;
 		}
 	}
 	if (!any)
 		return host_load(&owed);
-	host_fence();
+	host_fence();		/* link_tx_wait(), and the far side's link_take_flag() */
+	for (i = 0; i < n; i++) {
+		at = polls[i].used ? room_wanted(i) : 0;
+		if (at) {
+			host_store(polls[i].waiting, at);
+			waits = true;
+		}
+	}
+	if (waits)
+		host_fence();	/* the far side's link_take_waiting() */
 	return ring3_poll_ready();
 }
 

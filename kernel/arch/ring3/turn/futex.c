@@ -260,8 +260,10 @@ static long requeue(u32 __user *word, bool private, u32 __user *word2, bool priv
 	list_for_each_entry_safe(w, next, turn_bucket(&key), list) {
 		if (!is_at(w, &key))
 			continue;
-		if (w->pi)
-			return done ? done : -EINVAL;
+		if (w->pi) {
+			done = done ? : -EINVAL;
+			break;
+		}
 		if (done - wakes >= moves)
 			break;
 		if (done++ < wakes) {

@@ -71,6 +71,7 @@ static bool link_tx_wait(struct link_port *link)
 	u32 at = link_tx_half(&link->tx, LINK_DEPTH);
 
 	WRITE_ONCE(link->wanted, at);
+	link_mb();	/* ring3_poll_arm(): either it sees `wanted', or we see `armed' */
 	if (!link->polled || link_load(&link->self->armed))
 		link_set_flag(&link->self->waiting, at);
 	else

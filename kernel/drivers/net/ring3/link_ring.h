@@ -239,13 +239,18 @@ static inline bool link_tx_deep(struct link_tx *tx, r3_u32 records)
 
 /*
  * The word `waiting` of a producer that has no room, or whose far side has so many records to take: a position where half of the
- * bytes, and of the records, has been taken. Never 0, since positions are multiples of LINK_ALIGN.
+ * bytes, and of the records, has been taken. Where that has been seen already, the next one: half of the smallest ring is
+ * not enough for the largest record that does not fit before the ring's end. Never 0, since bit 0 says only that it waits.
  */
 static inline r3_u32 link_tx_half(const struct link_tx *tx, r3_u32 records)
 {
 	r3_u32 half = tx->head - tx->size / 2, mark = link_tx_mark(tx, records / 2);
 
-	return ((r3_s32)(mark - half) > 0 ? mark : half) | 1;
+	if ((r3_s32)(mark - half) > 0)
+		half = mark;
+	if ((r3_s32)(tx->tail - half) >= 0)
+		half = tx->tail + LINK_ALIGN;
+	return half | 1;
 }
 
 static inline void link_tx_publish(struct link_tx *tx)

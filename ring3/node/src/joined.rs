@@ -42,6 +42,7 @@ pub struct Joined {
     block: Option<u64>,
     /// The ports' descriptors, which the node's kernel uses by their numbers.
     _ports: Vec<OwnedFd>,
+    sends_messages: bool,
     _guard: Guard,
 }
 
@@ -96,8 +97,16 @@ impl Joined {
             region,
             block: Some(reply.thread),
             _ports: ports,
+            sends_messages: reply.ports[..reply.nports as usize]
+                .iter()
+                .any(|port| port.kind == RING3_PORT_PASST),
             _guard: guard,
         })
+    }
+
+    /// Whether the node's kernel makes sendmsg() in this process: it has a port `passt`.
+    pub fn sends_messages(&self) -> bool {
+        self.sends_messages
     }
 
     /// The process's task, for one thread of it; `None`: it has been taken. Others come of [`Task::helper`].

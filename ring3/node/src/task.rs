@@ -186,6 +186,18 @@ impl Task {
         self.0.recv(fd, data, libc::MSG_DONTWAIT)
     }
 
+    /// The same, and who sent it.
+    pub fn recv_from(&mut self, fd: Fd, data: &mut [u8]) -> Result<(usize, Option<SocketAddr>)> {
+        let mut name = [0u8; SockAddr::MAX];
+        let mut name_len = SockAddr::MAX as u32;
+        let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
+        let flags = libc::MSG_DONTWAIT as u64;
+        let (from, from_len) = (name.as_mut_ptr() as u64, &raw mut name_len as u64);
+        let args = [fd as u64, at, len, flags, from, from_len];
+        let len = self.linux(libc::SYS_recvfrom, args)? as usize;
+        Ok((len, address(&name)))
+    }
+
     /// A datagram of a socket with IP_RECVORIGDSTADDR (IPV6_RECVORIGDSTADDR).
     pub fn recv_datagram(&mut self, fd: Fd, data: &mut [u8]) -> Result<Datagram> {
         let mut name = [0u8; SockAddr::MAX];

@@ -10,7 +10,7 @@ use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ring3_config::proxy::Health;
+use ring3_config::proxy::{Health, Version};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
 use crate::error::{Error, Result};
@@ -28,15 +28,22 @@ pub struct Watch {
 
 impl Watch {
     /// The target is up until it has failed.
-    pub fn start(health: &Health, place: &Place, name: &str) -> Result<Watch> {
+    /// `proxy_out`: it expects a header of the PROXY protocol.
+    pub fn start(
+        health: &Health,
+        proxy_out: Option<Version>,
+        place: &Place,
+        name: &str,
+    ) -> Result<Watch> {
         let (stop, stopped) = channel::<()>();
         let up = Arc::new(AtomicBool::new(true));
         let (said, health, place) = (up.clone(), health.clone(), place.clone());
         let name = name.to_owned();
+        let head = nobody(proxy_out);
         let run = move || {
             let mut state = State::default();
             loop {
-                let outcome = check(&health, &place);
+                let outcome = check(&health, head, &place);
                 if let Some(is_up) = state.after(&health, outcome.is_ok()) {
                     said.store(is_up, Ordering::Relaxed);
                     match outcome {
@@ -101,20 +108,29 @@ impl State {
     }
 }
 
-fn check(health: &Health, place: &Place) -> std::io::Result<()> {
+/// A header that names no client (proxy-protocol.txt, LOCAL and UNKNOWN): a check is nobody's connection.
+fn nobody(version: Option<Version>) -> &'static [u8] {
+    match version {
+        None => b"",
+        Some(Version::V1) => b"PROXY UNKNOWN\r\n",
+        Some(Version::V2) => b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+    }
+}
+
+fn check(health: &Health, head: &[u8], place: &Place) -> std::io::Result<()> {
     let end = Instant::now() + health.timeout;
     match place {
         Place::Addresses(all) => {
             let mut outcome = Err(std::io::ErrorKind::AddrNotAvailable.into());
             for address in all {
-                outcome = check_at(health, *address, end);
+                outcome = check_at(health, head, *address, end);
                 if outcome.is_ok() {
                     break;
                 }
             }
             outcome
         }
-        Place::Unix(path) => check_unix(health, path, end),
+        Place::Unix(path) => check_unix(health, head, path, end),
         Place::Node(..) => Ok(()),
     }
 }
@@ -127,24 +143,30 @@ fn left(end: Instant) -> std::io::Result<Duration> {
     }
 }
 
-fn check_at(health: &Health, address: SocketAddr, end: Instant) -> std::io::Result<()> {
+fn check_at(
+    health: &Health,
+    head: &[u8],
+    address: SocketAddr,
+    end: Instant,
+) -> std::io::Result<()> {
     let stream = TcpStream::connect_timeout(&address, left(end)?)?;
     let Some(path) = &health.path else {
         return Ok(());
     };
     stream.set_write_timeout(Some(left(end)?))?;
     stream.set_read_timeout(Some(left(end)?))?;
-    get(&stream, &stream, path, &address.to_string())
+    (&stream).write_all(&request_for(head, path, &address.to_string()))?;
+    is_fine(&stream)
 }
 
-fn check_unix(health: &Health, path: &Path, end: Instant) -> std::io::Result<()> {
+fn check_unix(health: &Health, head: &[u8], path: &Path, end: Instant) -> std::io::Result<()> {
     let socket = connect_unix(path)?;
     let Some(request) = &health.path else {
         return Ok(());
     };
     let stream = UnixStream::from(socket);
     let wait = Timespec::try_from(left(end)?).map_err(std::io::Error::other)?;
-    (&stream).write_all(request_for(request, "localhost").as_bytes())?;
+    (&stream).write_all(&request_for(head, request, "localhost"))?;
     let mut fds = [PollFd::new(&stream, PollFlags::IN)];
     if poll(&mut fds, Some(&wait))? == 0 {
         return Err(std::io::ErrorKind::TimedOut.into());
@@ -152,13 +174,9 @@ fn check_unix(health: &Health, path: &Path, end: Instant) -> std::io::Result<()>
     is_fine(&stream)
 }
 
-fn request_for(path: &str, host: &str) -> String {
-    format!("GET {path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: ring3-proxy\r\nConnection: close\r\n\r\n")
-}
-
-fn get(mut to: impl Write, from: impl Read, path: &str, host: &str) -> std::io::Result<()> {
-    to.write_all(request_for(path, host).as_bytes())?;
-    is_fine(from)
+fn request_for(head: &[u8], path: &str, host: &str) -> Vec<u8> {
+    let get = format!("GET {path} HTTP/1.0\r\nHost: {host}\r\nUser-Agent: ring3-proxy\r\nConnection: close\r\n\r\n");
+    [head, get.as_bytes()].concat()
 }
 
 /// `HTTP/1.1 204 ...`
@@ -207,6 +225,32 @@ mod tests {
             [Some(false), None, None, None]
         );
         assert_eq!(after(&[true, true, false]), [Some(true), None, None]);
+    }
+
+    /// One that serves behind a proxy only: it answers those alone who begin with the header.
+    #[test]
+    fn a_check_begins_as_connections_do() {
+        let health = Health {
+            path: Some("/".into()),
+            timeout: Duration::from_secs(60),
+            ..health()
+        };
+        let versions = [None, Some(Version::V1), Some(Version::V2)];
+        for (version, head) in versions.map(|it| (it, nobody(it))) {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            let place = Place::Addresses(vec![listener.local_addr().unwrap()]);
+            let target = std::thread::spawn(move || {
+                let (mut stream, _) = listener.accept().unwrap();
+                let mut first = vec![0; head.len() + 4];
+                stream.read_exact(&mut first).unwrap();
+                stream.write_all(b"HTTP/1.0 200 OK\r\n\r\n").unwrap();
+                first
+            });
+            check(&health, head, &place).unwrap();
+            let first = target.join().unwrap();
+            assert_eq!(first, [head, b"GET "].concat(), "{version:?}");
+        }
+        assert_eq!(nobody(Some(Version::V2)).len(), 16);
     }
 
     #[test]

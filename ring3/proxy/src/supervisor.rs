@@ -56,6 +56,10 @@ struct Supervisor<'a> {
     /// What the proxy's own node has on the host.
     outside: Option<Outside>,
     open: Vec<Open>,
+    /// What a reload will make of them, until the relay has said that it can.
+    coming: Vec<Open>,
+    /// Listeners that are closed, for clients whose connection was just opening.
+    closed: Vec<Open>,
     /// Names of listeners that are closed, whose connections may go on.
     names: HashMap<ListenerId, String>,
     last_listener: ListenerId,
@@ -133,6 +137,8 @@ impl<'a> Supervisor<'a> {
             child,
             outside: None,
             open: Vec::new(),
+            coming: Vec::new(),
+            closed: Vec::new(),
             names: HashMap::new(),
             last_listener: 0,
             last_target: 0,
@@ -170,12 +176,7 @@ impl<'a> Supervisor<'a> {
         }
         self.hear_first()?;
         let config = self.config.clone();
-        self.take_over(&config)?;
-        let wrong = self.wait_for_listeners()?;
-        match wrong.is_empty() {
-            true => Ok(()),
-            false => Err(Error::Listeners(wrong.join("; "))),
-        }
+        self.take_over(&config)
     }
 
     fn hear_first(&mut self) -> Result<()> {
@@ -222,7 +223,8 @@ impl<'a> Supervisor<'a> {
         let (id, errno) = text.split_once(' ').unwrap_or((text, "0"));
         let id: ListenerId = id.parse().unwrap_or(0);
         let why = std::io::Error::from_raw_os_error(errno.parse().unwrap_or(0));
-        let place = self.open.iter().find(|it| it.id == id);
+        let mut all = self.coming.iter().chain(&self.open);
+        let place = all.find(|it| it.id == id);
         let place = place.map_or("?".into(), |it| it.config.listen.to_string());
         format!("node {} cannot listen on {place}: {why}", self.config.on)
     }
@@ -245,13 +247,10 @@ impl<'a> Supervisor<'a> {
             );
             let mut targets = Vec::new();
             for spec in &listener.targets {
-                last_target += 1;
-                targets.push(Live::new(
-                    last_target,
-                    spec.clone(),
-                    listener,
-                    &self.others,
-                )?);
+                let first = last_target + 1;
+                let live = Live::new(first, spec.clone(), listener, &self.others)?;
+                last_target += live.tries() as TargetId;
+                targets.push(live);
             }
             open.push(Open {
                 id,
@@ -260,24 +259,36 @@ impl<'a> Supervisor<'a> {
             });
         }
         (self.last_listener, self.last_target) = (last_listener, last_target);
-        // Nothing can fail from here on.
+        let listeners = open.iter().map(|it| listen(it.id, &it.config));
+        self.said.push(ToRelay::Listen(listeners.collect()));
+        for it in &open {
+            let name = it.config.name.clone();
+            self.names.entry(it.id).or_insert(name);
+        }
+        self.coming = open;
+        self.listening = None;
+        self.flush()?;
+        let wrong = self.wait_for_listeners()?;
+        let mut open = std::mem::take(&mut self.coming);
+        if !wrong.is_empty() {
+            return Err(Error::Listeners(wrong.join("; ")));
+        }
         for it in &mut open {
             let before = self.open.iter_mut().find(|old| old.id == it.id);
             if let Some(before) = before {
                 keep_targets(
                     &mut it.targets,
                     before,
-                    it.config.health == before.config.health,
+                    it.config.health == before.config.health
+                        && it.config.proxy_out == before.config.proxy_out,
                 );
             }
             self.names.insert(it.id, it.config.name.clone());
         }
-        self.open = open;
-        let listeners = self.open.iter().map(|it| listen(it.id, &it.config));
-        let listeners = listeners.collect();
-        self.listening = None;
-        self.said.push(ToRelay::Listen(listeners));
-        self.flush()
+        let before = std::mem::replace(&mut self.open, open);
+        let is_gone = |old: &Open| !self.open.iter().any(|it| it.id == old.id);
+        self.closed = before.into_iter().filter(is_gone).collect();
+        Ok(())
     }
 
     fn reload(&mut self) -> Result<(), String> {
@@ -312,12 +323,7 @@ impl<'a> Supervisor<'a> {
         self.take_over(&config)?;
         self.journal = journal;
         self.config = config;
-        let wrong = self.wait_for_listeners()?;
-        match wrong.is_empty() {
-            true => Ok(()),
-            // The others are as the file says.
-            false => Err(Error::Listeners(wrong.join("; "))),
-        }
+        Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -445,7 +451,6 @@ impl<'a> Supervisor<'a> {
                     FromRelay::Over(over) => self.over(over),
                     FromRelay::Told(told) => self.told(*told),
                     FromRelay::Listening(wrong) => self.listening = Some(wrong),
-                    FromRelay::Drains => self.drain(),
                     FromRelay::Empty => self.is_empty = self.drains_until.is_some(),
                     FromRelay::Serves => {}
                     FromRelay::Failed(why) => return Err(Error::NotStarted(why)),
@@ -459,19 +464,22 @@ impl<'a> Supervisor<'a> {
     fn want(&mut self, ask: Ask, listener: ListenerId, tried: &[TargetId]) {
         let now = Instant::now();
         let nothing = ToRelay::Nothing { ask };
-        let Some(open) = self.open.iter_mut().find(|it| it.id == listener) else {
+        let all = self.open.iter_mut().chain(&mut self.coming);
+        let mut all = all.chain(&mut self.closed);
+        let Some(open) = all.find(|it| it.id == listener) else {
             return self.said.push(nothing);
         };
         let failed = tried
             .last()
-            .and_then(|id| open.targets.iter_mut().find(|it| it.id == *id));
+            .and_then(|id| open.targets.iter_mut().find(|it| it.has(*id)));
         if let Some(failed) = failed {
-            failed.fail(now);
+            failed.fail(tried, now);
             failed.active = failed.active.saturating_sub(1);
         }
         let mut tried = tried.to_vec();
         while let Some(target) = targets::next(&mut open.targets, &tried, now) {
-            let node = match target.give(open.config.listen.is_stream) {
+            let id = target.turn_of(&tried);
+            let node = match target.give(id, open.config.listen.is_stream) {
                 Ok(Given::Socket(socket)) => {
                     self.fds.push(socket);
                     None
@@ -481,14 +489,14 @@ impl<'a> Supervisor<'a> {
                 Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => break,
                 Err(why) => {
                     log::debug!("target {}: {why}", target.spec.to);
-                    target.fail(now);
-                    tried.push(target.id);
+                    tried.push(id);
+                    target.fail(&tried, now);
                     continue;
                 }
             };
             target.active += 1;
             target.served += 1;
-            let target = target.id;
+            let target = id;
             return self.said.push(ToRelay::Take { ask, target, node });
         }
         self.said.push(nothing);
@@ -496,8 +504,10 @@ impl<'a> Supervisor<'a> {
 
     /// A target has one connection less; what it is called.
     fn gave_back(&mut self, id: TargetId) -> Option<String> {
-        let mut targets = self.open.iter_mut().flat_map(|it| &mut it.targets);
-        let target = targets.find(|it| it.id == id)?;
+        let all = self.open.iter_mut().chain(&mut self.coming);
+        let all = all.chain(&mut self.closed);
+        let mut targets = all.flat_map(|it| &mut it.targets);
+        let target = targets.find(|it| it.has(id))?;
         target.active = target.active.saturating_sub(1);
         Some(target.spec.to.to_string())
     }

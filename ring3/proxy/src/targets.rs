@@ -33,10 +33,11 @@ pub enum Place {
 
 #[derive(Debug)]
 pub struct Live {
+    /// Of its first address; the others have the numbers after it.
     pub id: TargetId,
     pub spec: Target,
     pub place: Place,
-    /// The address whose turn it is.
+    /// The address that is tried first.
     at: usize,
     turn: i64,
     rests_until: Option<Instant>,
@@ -60,7 +61,10 @@ impl Live {
         let watch = match (&listener.health, &place) {
             // The relay alone reaches another node.
             (Some(_), Place::Node(..)) | (None, _) => None,
-            (Some(health), place) => Some(Watch::start(health, place, &spec.to.to_string())?),
+            (Some(health), place) => {
+                let name = spec.to.to_string();
+                Some(Watch::start(health, listener.proxy_out, place, &name)?)
+            }
         };
         Ok(Live {
             id,
@@ -85,28 +89,50 @@ impl Live {
     }
 
     /// How many addresses it has to try.
-    fn tries(&self) -> usize {
+    pub fn tries(&self) -> usize {
         match &self.place {
             Place::Addresses(all) => all.len(),
             _ => 1,
         }
     }
 
-    /// It did not answer.
-    pub fn fail(&mut self, now: Instant) {
+    /// Which of its addresses has this number.
+    fn place_of(&self, id: TargetId) -> Option<usize> {
+        let at = id.checked_sub(self.id)? as usize;
+        (at < self.tries()).then_some(at)
+    }
+
+    pub fn has(&self, id: TargetId) -> bool {
+        self.place_of(id).is_some()
+    }
+
+    /// The address whose turn it is for a client that has tried these.
+    pub fn turn_of(&self, tried: &[TargetId]) -> TargetId {
+        let all = (0..self.tries()).map(|step| (self.at + step) % self.tries());
+        let mut left = all.map(|at| self.id + at as TargetId);
+        let fresh = left.find(|id| !tried.contains(id));
+        fresh.unwrap_or(self.id + self.at as TargetId)
+    }
+
+    /// The last of `tried`, all that a client has tried, did not answer.
+    pub fn fail(&mut self, tried: &[TargetId], now: Instant) {
         self.failed += 1;
-        self.at = (self.at + 1) % self.tries().max(1);
+        // Clients that have failed there at the same time have moved it already.
+        if tried.last().and_then(|id| self.place_of(*id)) == Some(self.at) {
+            self.at = (self.at + 1) % self.tries();
+        }
         // Another address may answer at once.
-        if self.at == 0 {
+        if tried.iter().filter(|id| self.has(**id)).count() >= self.tries() {
             self.rests_until = Some(now + REST);
         }
     }
 
     /// A socket that connects to it, or that will have done so soon.
-    pub fn give(&self, is_stream: bool) -> Result<Given, Errno> {
+    pub fn give(&self, id: TargetId, is_stream: bool) -> Result<Given, Errno> {
         match &self.place {
             Place::Addresses(all) => {
-                let to = all.get(self.at).ok_or(Errno::ADDRNOTAVAIL)?;
+                let at = self.place_of(id).and_then(|at| all.get(at));
+                let to = at.ok_or(Errno::ADDRNOTAVAIL)?;
                 connect(*to, is_stream).map(Given::Socket)
             }
             Place::Unix(path) => connect_unix(path).map(Given::Socket),
@@ -144,7 +170,7 @@ fn place(to: &To, others: &[String]) -> Result<Place> {
 /// The next of these to have a turn; those in `tried` have had theirs.
 pub fn next<'a>(all: &'a mut [Live], tried: &[TargetId], now: Instant) -> Option<&'a mut Live> {
     let is_left = |it: &Live| {
-        let times = tried.iter().filter(|id| **id == it.id).count();
+        let times = tried.iter().filter(|id| it.has(**id)).count();
         times < it.tries() && it.is_up()
     };
     let any_awake = all.iter().any(|it| is_left(it) && !it.rests(now));
@@ -224,11 +250,11 @@ mod tests {
     #[test]
     fn one_that_does_not_answer_rests() {
         let (mut all, now) = (live(&[1, 1, 1]), Instant::now());
-        all[1].fail(now);
+        all[1].fail(&[1], now);
         assert!(!turns(&mut all, 6, now).contains(&1));
         assert!(turns(&mut all, 6, now + REST).contains(&1));
         // Where all rest, all may be tried: a client does not wait for nothing.
-        all.iter_mut().for_each(|it| it.fail(now + REST));
+        all.iter_mut().for_each(|it| it.fail(&[it.id], now + REST));
         assert!(next(&mut all, &[0, 1], now + REST).is_some_and(|it| it.id == 2));
         assert!(next(&mut all, &[0, 1, 2], now + REST).is_none());
     }
@@ -239,9 +265,18 @@ mod tests {
         let two = ["127.0.0.1:1", "127.0.0.2:1"].map(|it| it.parse().unwrap());
         all[0].place = Place::Addresses(two.into());
         assert!(next(&mut all, &[0], now).is_some());
-        assert!(next(&mut all, &[0, 0], now).is_none());
-        all[0].fail(now);
-        assert_eq!(all[0].at, 1);
+        assert!(next(&mut all, &[0, 1], now).is_none());
+        // Two clients fail at the first address at once: each has the second then.
+        for _ in 0..2 {
+            assert_eq!(all[0].turn_of(&[0]), 1);
+            all[0].fail(&[0], now);
+            assert!(!all[0].rests(now));
+        }
+        assert_eq!((all[0].turn_of(&[0]), all[0].turn_of(&[])), (1, 1));
+        assert!(matches!(&all[0].place, Place::Addresses(it) if it.len() == 2));
+        assert_eq!(all[0].turn_of(&[1]), 0);
+        all[0].fail(&[0, 1], now);
+        assert!(all[0].rests(now));
     }
 
     #[test]

@@ -91,6 +91,12 @@ impl Flow {
         matches!(self.host, HostEnd::Shared(..))
     }
 
+    /// Before the node's socket was connected it had a name, and another client's datagram may have come to it: that is lost.
+    fn is_from_its_end(&self, from: Option<SocketAddr>) -> bool {
+        let (its, place) = (self.ends.0, |it: SocketAddr| (it.ip(), it.port()));
+        self.is_guests() || from.is_none_or(|from| place(from) == place(its))
+    }
+
     /// What ends first where room is needed: flows without an answer, the most idle ones first.
     pub fn age(&self) -> (bool, Instant) {
         (self.answered, self.last)
@@ -160,8 +166,9 @@ impl Flow {
     pub fn pump(&mut self, out: &mut Out<'_>, from: Side, chunk: &mut [u8]) -> Next {
         for _ in 0..DATAGRAMS {
             match from {
-                Side::Node => match out.task.recv(self.node, chunk) {
-                    Ok(len) => self.say_for_program(out, &chunk[..len]),
+                Side::Node => match out.task.recv_from(self.node, chunk) {
+                    Ok((_, from)) if !self.is_from_its_end(from) => {}
+                    Ok((len, _)) => self.say_for_program(out, &chunk[..len]),
                     Err(Errno(libc::EAGAIN)) => return Next::Wait,
                     Err(_) => {}
                 },

@@ -68,8 +68,10 @@ const fn word(value: i32) -> u64 {
     value as u32 as u64
 }
 
-/// One condition: argument, mask, value.
+/// One condition: argument, mask, value. A mask of more than 32 bits takes the whole argument.
 pub type Condition = (u8, u64, u64);
+/// A host call, and alternatives, each of conditions that all hold.
+pub type Checked = (libc::c_long, &'static [&'static [Condition]]);
 pub const WHOLE: u64 = 0xffff_ffff;
 /// A socket's kind without its flags, none of which is another kind's.
 const KIND: u64 = WHOLE & !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as u64;
@@ -92,7 +94,7 @@ pub const fn option(level: i32, name: i32) -> [Condition; 2] {
 const ANONYMOUS: u64 = libc::MAP_ANONYMOUS as u64;
 
 /// No new code; and no second mapping of shared memory, which mremap() makes, too: a writable one of the kernel's text.
-pub const NO_CODE: [(libc::c_long, &[&[Condition]]); 2] = [
+pub const NO_CODE: [Checked; 2] = [
     (
         libc::SYS_mmap,
         &[&[(2, word(libc::PROT_EXEC), 0), (3, ANONYMOUS, ANONYMOUS)]],
@@ -101,7 +103,7 @@ pub const NO_CODE: [(libc::c_long, &[&[Condition]]); 2] = [
 ];
 
 /// What may be made with some arguments: alternatives, each of conditions that all hold.
-const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
+const CHECKED: &[Checked] = &[
     // Datagrams and streams of IP.
     (
         libc::SYS_socket,
@@ -142,7 +144,8 @@ fn rule(conditions: &[Condition]) -> Result<SeccompRule> {
     let made = conditions
         .iter()
         .map(|&(index, mask, value)| {
-            SeccompCondition::new(index, Len::Dword, Op::MaskedEq(mask), value)
+            let len = if mask > WHOLE { Len::Qword } else { Len::Dword };
+            SeccompCondition::new(index, len, Op::MaskedEq(mask), value)
         })
         .collect::<std::result::Result<_, _>>()
         .and_then(SeccompRule::new);
@@ -153,17 +156,17 @@ fn rule(conditions: &[Condition]) -> Result<SeccompRule> {
 
 /// A list of host calls: with any arguments, and with some.
 #[derive(Debug, Clone, Copy)]
-pub struct Rules {
-    pub allowed: &'static [&'static [libc::c_long]],
-    pub checked: &'static [(libc::c_long, &'static [&'static [Condition]])],
+pub struct Rules<'a> {
+    pub allowed: &'a [&'static [libc::c_long]],
+    pub checked: &'a [&'static [Checked]],
 }
 
-impl Rules {
+impl Rules<'_> {
     fn program(&self) -> Result<BpfProgram> {
         let allowed = self.allowed.iter().copied().flatten();
         let allowed = allowed.map(|nr| (*nr, Vec::new()));
         let mut rules: BTreeMap<i64, Vec<SeccompRule>> = allowed.collect();
-        for (nr, alternatives) in self.checked {
+        for (nr, alternatives) in self.checked.iter().copied().flatten() {
             let all: Result<_> = alternatives.iter().map(|it| rule(it)).collect();
             rules.insert(*nr, all?);
         }
@@ -187,7 +190,7 @@ impl Rules {
 pub fn raise() -> Result<()> {
     Rules {
         allowed: &[ALLOWED],
-        checked: CHECKED,
+        checked: &[CHECKED],
     }
     .raise()
 }

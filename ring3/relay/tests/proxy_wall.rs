@@ -9,8 +9,10 @@ use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use ring3_relay::proxy::wall::Needs;
 use rustix::fs::{Mode, OFlags};
-use rustix::net::{socket, AddressFamily, SocketType};
+use rustix::io::Errno;
+use rustix::net::{socket, AddressFamily, SendAncillaryBuffer, SendFlags, SocketType};
 use rustix::process::{kill_process, prlimit, Pid, Resource, Rlimit, Signal};
 
 /// The wall holds for all threads of a process, so the attacks have one of their own.
@@ -30,10 +32,14 @@ fn attacks_fail() {
     assert!(said.contains("1 passed"), "{said}");
 }
 
-/// What the attacks use, made before the wall: a listener, one socket that is not connected, a folder, another process.
+/// What the attacks use, made before the wall: a listener, sockets that are not connected, a folder, another process.
 struct Before {
     listener: TcpListener,
     unconnected: OwnedFd,
+    fresh: OwnedFd,
+    /// A flow's: connected, to another than the attack's.
+    datagrams: UdpSocket,
+    anybody: UdpSocket,
     folder: OwnedFd,
     parent: Pid,
     core: Rlimit,
@@ -43,7 +49,14 @@ fn before() -> &'static Before {
     static BEFORE: OnceLock<Before> = OnceLock::new();
     BEFORE.get_or_init(|| Before {
         listener: TcpListener::bind("127.0.0.1:0").unwrap(),
+        fresh: socket(AddressFamily::INET, SocketType::STREAM, None).unwrap(),
         unconnected: socket(AddressFamily::INET, SocketType::STREAM, None).unwrap(),
+        datagrams: {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.connect("127.0.0.1:9").unwrap();
+            socket
+        },
+        anybody: UdpSocket::bind("127.0.0.1:0").unwrap(),
         folder: rustix::fs::open("/", OFlags::DIRECTORY, Mode::empty()).unwrap(),
         parent: rustix::process::getppid().unwrap(),
         core: rustix::process::getrlimit(Resource::Core),
@@ -98,6 +111,26 @@ const ATTACKS: &[Attack] = &[
         let to = before().listener.local_addr()?;
         Ok(rustix::net::connect(&before().unconnected, &to)?)
     }),
+    ("connect by sending", || {
+        let to = before().listener.local_addr()?;
+        let flags = SendFlags::from_bits_retain(libc::MSG_FASTOPEN as u32);
+        match rustix::net::sendto(&before().fresh, b"x", flags, &to) {
+            // A host whose net.ipv4.tcp_fastopen does not allow it to anybody.
+            Ok(_) | Err(Errno::OPNOTSUPP) => Ok(()),
+            Err(why) => Err(why.into()),
+        }
+    }),
+    ("a datagram to anybody", || {
+        let flags = SendFlags::empty();
+        let to = before().anybody.local_addr()?;
+        Ok(rustix::net::sendto(&before().datagrams, b"x", flags, &to).map(drop)?)
+    }),
+    ("a message to anybody", || {
+        let to = before().anybody.local_addr()?;
+        let (parts, flags) = ([io::IoSlice::new(b"x")], SendFlags::empty());
+        let (socket, mut none) = (&before().datagrams, SendAncillaryBuffer::default());
+        Ok(rustix::net::sendmsg_addr(socket, &to, &parts, &mut none, flags).map(drop)?)
+    }),
     ("accept", || before().listener.accept().map(drop)),
     ("listen", || TcpListener::bind("127.0.0.1:0").map(drop)),
     ("datagrams", || UdpSocket::bind("127.0.0.1:0").map(drop)),
@@ -140,7 +173,8 @@ fn inside() {
         attack().unwrap_or_else(|why| panic!("{name} has to succeed outside: {why}"));
         drop(waits);
     }
-    ring3_relay::proxy::wall::raise().unwrap();
+    let (node, messages) = (false, false);
+    ring3_relay::proxy::wall::raise(Needs { node, messages }).unwrap();
     for (name, attack) in ATTACKS {
         let why = attack().err().and_then(|why| why.raw_os_error());
         assert_eq!(why, Some(libc::EPERM), "{name}");

@@ -11,7 +11,7 @@ use ring3_node::Errno;
 
 use super::engine::{About, Course, Engine, Entry, Listening};
 use super::opening::{Opening, Stage, Step};
-use super::sources::Source;
+use super::sources::{is_limited, Source};
 use super::wire::{End, FromRelay, Listen, TargetId};
 use crate::flow::{Flow, HostEnd, Out};
 use crate::names::Names;
@@ -28,35 +28,69 @@ const IPV6_RECVORIGDSTADDR: i32 = 74;
 impl Engine {
     /// These listeners and no others. One that stays keeps its socket.
     pub fn listen(&mut self, listeners: Vec<Listen>) {
-        let mut wrong = Vec::new();
-        let gone: Vec<_> = self
-            .listeners
-            .keys()
-            .filter(|id| !listeners.iter().any(|it| it.id == **id))
-            .copied()
-            .collect();
-        for id in gone {
-            self.close_listener(id);
-        }
-        for listen in listeners {
-            if self.drains {
-                break;
-            }
-            let known = self.listeners.get(&listen.id).copied();
-            match known.and_then(|key| self.entries.get_mut(key)) {
-                Some(Entry::Listening(listening)) => listening.listen = Rc::new(listen),
-                _ => {
-                    let (port, id) = (listen.port, listen.id);
-                    if let Err(why) = self.open_listener(listen) {
-                        log::debug!("listener {id} does not listen on port {port}: {why}");
-                        wrong.push((id, why.0));
-                    }
-                }
-            }
-        }
+        let wrong = match self.drains {
+            true => Vec::new(),
+            false => self.change(listeners),
+        };
         let said = wrong.iter().map(|(id, why)| format!("{id} {why}"));
         let said = said.collect();
         self.say(FromRelay::Listening(said));
+    }
+
+    /// The listeners that can't be, and why; then all are as before.
+    fn change(&mut self, listeners: Vec<Listen>) -> Vec<(u32, i32)> {
+        let is_known = |it: &&Listen| self.listeners.contains_key(&it.id);
+        let new: Vec<Listen> = listeners
+            .iter()
+            .filter(|it| !is_known(it))
+            .cloned()
+            .collect();
+        let gone: Vec<Rc<Listen>> = self
+            .entries
+            .iter()
+            .filter_map(|(_, entry)| match entry {
+                Entry::Listening(it) => Some(it.listen.clone()),
+                _ => None,
+            })
+            .filter(|old| !listeners.iter().any(|it| it.id == old.id))
+            .collect();
+        // One address of a port, or all, after the other.
+        let is_in_the_way = |old: &Rc<Listen>| {
+            let mut new = new.iter();
+            new.any(|it| (it.is_stream, it.port) == (old.is_stream, old.port))
+        };
+        let (first, last): (Vec<_>, Vec<_>) = gone.into_iter().partition(is_in_the_way);
+        first.iter().for_each(|it| self.close_listener(it.id));
+        let (mut wrong, mut opened) = (Vec::new(), Vec::new());
+        for listen in new {
+            let (port, id) = (listen.port, listen.id);
+            match self.open_listener(listen) {
+                Ok(()) => opened.push(id),
+                Err(why) => {
+                    log::debug!("listener {id} does not listen on port {port}: {why}");
+                    wrong.push((id, why.0));
+                }
+            }
+        }
+        if !wrong.is_empty() {
+            opened.iter().for_each(|id| self.close_listener(*id));
+            for listen in first {
+                let (port, id) = (listen.port, listen.id);
+                if let Err(why) = self.open_listener((*listen).clone()) {
+                    log::warn!("the listener on port {port} is lost: {why}");
+                    wrong.push((id, why.0));
+                }
+            }
+            return wrong;
+        }
+        last.iter().for_each(|it| self.close_listener(it.id));
+        for listen in listeners {
+            let known = self.listeners.get(&listen.id);
+            if let Some(Entry::Listening(it)) = known.and_then(|key| self.entries.get_mut(*key)) {
+                it.listen = Rc::new(listen);
+            }
+        }
+        wrong
     }
 
     fn open_listener(&mut self, listen: Listen) -> Result<(), Errno> {
@@ -82,7 +116,12 @@ impl Engine {
         let Some(key) = self.listeners.remove(&id) else {
             return;
         };
-        while self.accept_some(key) == Next::Again {}
+        // No more than may wait: others come as fast as these are taken.
+        for _ in 0..=BACKLOG as usize / ACCEPTS {
+            if self.accept_some(key) != Next::Again {
+                break;
+            }
+        }
         self.starved.remove(&key);
         self.end(key, End::Done);
         self.tally.forget(id);
@@ -93,7 +132,6 @@ impl Engine {
         if std::mem::replace(&mut self.drains, true) {
             return;
         }
-        self.say(FromRelay::Drains);
         let all: Vec<_> = self.listeners.keys().copied().collect();
         for id in all {
             self.close_listener(id);
@@ -163,7 +201,7 @@ impl Engine {
         };
         let source = Source::of(opening.listen.id, opening.client.ip());
         match self.sources.enter(source, &opening.listen, Instant::now()) {
-            Ok(()) => opening.source = Some(source),
+            Ok(()) => opening.source = is_limited(&opening.listen).then_some(source),
             Err(end) => {
                 self.end(key, end);
                 return false;
@@ -248,8 +286,11 @@ impl Engine {
         let source = Source::of(listen.id, ends.0.ip());
         let entered = self.sources.enter(source, listen, Instant::now());
         entered.ok()?;
+        let source = is_limited(listen).then_some(source);
         let Some(key) = self.entries.reserve() else {
-            self.sources.leave(source);
+            if let Some(source) = source {
+                self.sources.leave(source);
+            }
             return None;
         };
         self.tally.began(listen.id);
@@ -261,7 +302,7 @@ impl Engine {
                 listen: listen.clone(),
                 client: ends.0,
                 target: None,
-                source: Some(source),
+                source,
                 since: Instant::now(),
             },
         };

@@ -7,7 +7,6 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use nix::sys::signalfd::SignalFd;
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 
@@ -24,9 +23,8 @@ use crate::slab::{Key, Side, Slab};
 use crate::stream::{Next, Stream};
 use crate::tuning::{BYTES_TURN, CHUNK, CHUNK_SMALL, HELD_BYTES, OPENINGS_TURN, SWEEP};
 
-/// Data of the engine's own descriptors: generation 0.
+/// Data of the engine's own descriptor: generation 0.
 const LINE: u64 = 0;
-const SIGNAL: u64 = 2;
 
 /// Where clients come.
 #[derive(Debug)]
@@ -78,7 +76,6 @@ pub struct Engine {
     pub feed: Feed,
     pub others: Others,
     line: Line,
-    signal: SignalFd,
     said: Vec<FromRelay>,
     pub entries: Slab<Entry>,
     pub listeners: HashMap<ListenerId, Key>,
@@ -112,19 +109,15 @@ impl Engine {
         feed: Feed,
         others: Others,
         line: Line,
-        signal: SignalFd,
         streams_max: usize,
     ) -> Result<Engine> {
         feed.add_host(&line, LINE)
             .map_err(Error::host("watch the supervisor"))?;
-        feed.add_host(&signal, SIGNAL)
-            .map_err(Error::host("watch for signals"))?;
         Ok(Engine {
             task,
             feed,
             others,
             line,
-            signal,
             said: Vec::new(),
             entries: Slab::new(),
             listeners: HashMap::new(),
@@ -183,7 +176,6 @@ impl Engine {
                         Err(Broken::Gone) => return Ok(()),
                         Err(why) => return Err(Error::Supervisor { why }),
                     },
-                    SIGNAL => self.on_signal(),
                     _ => self.on_event(data, events),
                 }
             }
@@ -222,12 +214,6 @@ impl Engine {
         let over: Vec<Key> = over.map(|(key, _)| key).collect();
         for key in over {
             self.end(key, End::Reset);
-        }
-    }
-
-    fn on_signal(&mut self) {
-        while let Ok(Some(_)) = self.signal.read_signal() {
-            self.drain();
         }
     }
 

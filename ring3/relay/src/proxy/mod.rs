@@ -38,7 +38,6 @@ pub mod wire;
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ring3_config::NodeConfig;
 use ring3_node::inside::Inside;
 use ring3_node::joined::Joined;
@@ -119,25 +118,21 @@ impl Ground {
 struct Ready {
     node: Ground,
     others: Vec<Joined>,
-    signal: SignalFd,
     streams_max: usize,
+    sends_messages: bool,
 }
 
 fn prepare(start: &Start, line: &Line) -> Result<Ready> {
     let signals = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
-    let mut held: SigSet = signals.into_iter().collect();
-    let fail = |why: nix::Error| Error::host("watch for signals")(std_errno(why));
+    // They are for the supervisor, which tells: systemd sends its SIGTERM to both.
+    let held: SigSet = signals.into_iter().collect();
+    let fail = |why: nix::Error| Error::host("leave signals")(std_errno(why));
     held.thread_block().map_err(fail)?;
-    // What is typed is for the supervisor, and a reload, too.
-    held.remove(Signal::SIGINT);
-    held.remove(Signal::SIGHUP);
-    let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-    let signal = SignalFd::with_flags(&held, flags).map_err(fail)?;
     ring3_node::raise_descriptor_limit();
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
     let descriptors = limit.current.unwrap_or(u64::MAX);
     let others = start.others.iter().map(|name| Joined::join(name));
-    let others = others.collect::<std::result::Result<_, _>>()?;
+    let others = others.collect::<std::result::Result<Vec<Joined>, _>>()?;
     let given = match start.ports.is_empty() {
         true => None,
         false => Some(receive(start, line)?),
@@ -146,6 +141,12 @@ fn prepare(start: &Start, line: &Line) -> Result<Ready> {
         Some(_) => None,
         None => Some(Joined::join(&start.node)?),
     };
+    // A port of the relay's own: what there is to say of a tap is said before.
+    let own = start.ports.iter();
+    let sends_messages = own
+        .map(|it| it.split([':', ',']).next())
+        .any(|it| it != Some("tap"))
+        || others.iter().chain(&joined).any(Joined::sends_messages);
     wall::limit_memory(given.is_some()).map_err(Error::host("limit the relay's memory"))?;
     ring3_sandbox::drop_capabilities().map_err(Error::Capabilities)?;
     if !ring3_sandbox::fence()? {
@@ -159,8 +160,8 @@ fn prepare(start: &Start, line: &Line) -> Result<Ready> {
     Ok(Ready {
         node,
         others,
-        signal,
         streams_max: descriptors.saturating_sub(OWN_DESCRIPTORS) as usize,
+        sends_messages,
     })
 }
 
@@ -181,14 +182,13 @@ fn serve(mut ready: Ready, line: Line) -> Result<()> {
     let mut task = ready.node.task()?;
     let feed = Feed::start(&mut task)?;
     let others = Others::start(&mut task, &feed, &mut ready.others)?;
-    let mut engine = Engine::new(task, feed, others, line, ready.signal, ready.streams_max)?;
-    match ready.node {
-        Ground::Joined(_) => wall::raise()?,
-        Ground::Own(_) => {
-            engine.task.fix_text()?;
-            wall::raise_for_own()?;
-        }
+    let mut engine = Engine::new(task, feed, others, line, ready.streams_max)?;
+    let node = matches!(ready.node, Ground::Own(_));
+    if node {
+        engine.task.fix_text()?;
     }
+    let messages = ready.sends_messages;
+    wall::raise(wall::Needs { node, messages })?;
     engine.say(FromRelay::Serves);
     engine.run()?;
     // What is left goes with the process, as a program's does.

@@ -120,7 +120,8 @@ impl Sources {
     }
 }
 
-fn is_limited(limits: &Listen) -> bool {
+/// Whether [`Sources::enter`] counts, so that there is something to give back.
+pub fn is_limited(limits: &Listen) -> bool {
     limits.connections.is_some() || limits.rate.is_some() || limits.bytes.is_some()
 }
 

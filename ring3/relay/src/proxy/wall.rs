@@ -3,14 +3,17 @@
 //!
 //! Whoever takes the process over has the clients' bytes and the sockets that it was given, may ask the supervisor for more
 //! sockets to the targets of the configuration, and owns the node that it is on: its memory is shared by all of the node's
-//! processes. It opens no file, starts nothing, signals nobody, makes no socket of the host's, and has no connect().
-//! It can send to any address by a socket that it was given: sendto() and sendmsg() pass with an address, and MSG_FASTOPEN.
+//! processes. It opens no file, starts nothing, signals nobody, makes no socket of the host's, and connects none: neither by
+//! connect() nor by an address that it sends to.
+//!
+//! Some relays need sendmsg() ([`FOR_MESSAGES`]), whose address is in memory, where seccomp does not see it. So these can send
+//! datagrams to any address by a socket for datagrams that they were given: where a listener is for UDP.
 
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 use crate::error::Result;
 use crate::tuning::PROXY_MEMORY;
-use crate::wall::{Condition, Rules};
+use crate::wall::{Checked, Rules, WHOLE};
 
 /// RING3_SLOT_SIZE of include/ring3.abi.
 const SLOT: u64 = 4 << 30;
@@ -19,14 +22,12 @@ const SLOT: u64 = 4 << 30;
 const ALLOWED: &[libc::c_long] = &[
     // stream.rs, flow.rs, far.rs: on sockets that came from the supervisor.
     libc::SYS_recvfrom,
-    libc::SYS_sendto,
     libc::SYS_shutdown,
     libc::SYS_getsockopt,
     libc::SYS_close,
-    // wire.rs: messages with descriptors.
+    // wire.rs: messages with descriptors, which come from the supervisor only.
     libc::SYS_recvmsg,
-    libc::SYS_sendmsg,
-    // feed.rs, the signals of mod.rs; what the logger says.
+    // feed.rs; what the logger says.
     libc::SYS_epoll_ctl,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_wait,
@@ -71,8 +72,17 @@ const FOR_OWN: &[libc::c_long] = &[
     libc::SYS_mincore,
 ];
 
+/// The flag by which a stream that is not connected becomes so.
+const FAST_OPEN: u64 = libc::MSG_FASTOPEN as u64;
+
+/// Where the node has a port `passt` (kernel/arch/ring3/kernel/host.c), and for the memory of a link that the relay keeps
+/// (ring3_node, ports/handover.rs).
+const FOR_MESSAGES: &[Checked] = &[(libc::SYS_sendmsg, &[&[(2, FAST_OPEN, 0)]])];
+
 /// With these arguments.
-const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
+const CHECKED: &[Checked] = &[
+    // far.rs, flow.rs, wire.rs: to the socket's own peer. An address would be another, or with MSG_FASTOPEN a connect().
+    (libc::SYS_sendto, &[&[(3, FAST_OPEN, 0), (4, u64::MAX, 0)]]),
     (
         libc::SYS_setsockopt,
         // far.rs: a reset.
@@ -81,29 +91,29 @@ const CHECKED: &[(libc::c_long, &[&[Condition]])] = &[
     crate::wall::NO_CODE[0],
     crate::wall::NO_CODE[1],
     // Is somebody there? Nothing is sent.
-    (libc::SYS_kill, &[&[(1, crate::wall::WHOLE, 0)]]),
-    (libc::SYS_tgkill, &[&[(2, crate::wall::WHOLE, 0)]]),
+    (libc::SYS_kill, &[&[(1, WHOLE, 0)]]),
+    (libc::SYS_tgkill, &[&[(2, WHOLE, 0)]]),
     // vcpu/*.c: how exact its waits are.
     (
         libc::SYS_prctl,
-        &[&[(0, crate::wall::WHOLE, libc::PR_SET_TIMERSLACK as u64)]],
+        &[&[(0, WHOLE, libc::PR_SET_TIMERSLACK as u64)]],
     ),
 ];
 
-/// From here on, for all threads of this process. Also sets no_new_privs.
-pub fn raise() -> Result<()> {
-    Rules {
-        allowed: &[ALLOWED],
-        checked: CHECKED,
-    }
-    .raise()
+/// What a relay makes besides what all do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Needs {
+    /// It keeps the node.
+    pub node: bool,
+    /// A port's wire, or what is said about it, has messages ([`FOR_MESSAGES`]).
+    pub messages: bool,
 }
 
-/// The same where the relay keeps the node.
-pub fn raise_for_own() -> Result<()> {
+/// From here on, for all threads of this process. Also sets no_new_privs.
+pub fn raise(needs: Needs) -> Result<()> {
     Rules {
-        allowed: &[ALLOWED, FOR_OWN],
-        checked: CHECKED,
+        allowed: &[ALLOWED, if needs.node { FOR_OWN } else { &[] }],
+        checked: &[CHECKED, if needs.messages { FOR_MESSAGES } else { &[] }],
     }
     .raise()
 }

@@ -113,8 +113,6 @@ pub enum FromRelay {
     },
     Over(Over),
     Told(Box<Told>),
-    /// Was told to drain, or has been by a signal.
-    Drains,
     /// Nothing is left.
     Empty,
 }
@@ -276,14 +274,12 @@ impl Line {
     pub fn flush(&mut self) -> Result<(), Broken> {
         while let Some((text, fds)) = self.waits.front() {
             let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
-            let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
-            let mut ancillary = SendAncillaryBuffer::new(&mut space);
-            if !fds.is_empty() {
-                ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-            }
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            let sent =
-                rustix::net::sendmsg(&self.socket, &[IoSlice::new(text)], &mut ancillary, flags);
+            let sent = match fds.is_empty() {
+                // The relay has no sendmsg() (wall.rs).
+                true => rustix::net::send(&self.socket, text, flags),
+                false => send_with(&self.socket, text, &fds, flags),
+            };
             match sent {
                 Ok(_) => {}
                 Err(rustix::io::Errno::INTR) => continue,
@@ -329,6 +325,19 @@ impl Line {
         let said = said.map_err(|why| Broken::Nonsense(why.to_string()))?;
         Ok(Some((said, fds)))
     }
+}
+
+/// One message with descriptors.
+fn send_with(
+    to: &OwnedFd,
+    text: &[u8],
+    fds: &[BorrowedFd<'_>],
+    flags: SendFlags,
+) -> rustix::io::Result<usize> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    ancillary.push(SendAncillaryMessage::ScmRights(fds));
+    rustix::net::sendmsg(to, &[IoSlice::new(text)], &mut ancillary, flags)
 }
 
 #[cfg(test)]

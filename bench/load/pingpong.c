@@ -3,11 +3,12 @@
  * pingpong - round trips of SIZE bytes each way, one at a time
  *
  *	pingpong serve tcp|udp PORT SIZE
- *	pingpong ask tcp|udp ADDRESS PORT SIZE SECONDS [plain|few]
+ *	pingpong ask tcp|udp ADDRESS PORT SIZE SECONDS [plain|few [GAP]]
  *
  * With "plain" host system calls are not counted: somebody else looks at the machine. With "few"
  * neither, and it ends after SECONDS: on a machine that does other things a round trip may take
- * milliseconds. A percentile is printed where a round trip or more lies above it.
+ * milliseconds. A percentile is printed where a round trip or more lies above it. With GAP, milliseconds, it sleeps for so long
+ * before each round trip, which is timed alone: both ends are asleep then.
  * For UDP a TCP connection to the same port number tells the server when it is over, and
  * datagrams are numbered, as far as there is room, so that a late one is not taken for the
  * next. Where round trips take long it goes on until there are enough of them.
@@ -97,7 +98,7 @@ int main(int argc, char **argv)
 
 	if (argc == 5 && !strcmp(argv[1], "serve"))
 		return serve(udp, argv[3], atoi(argv[4]));
-	if ((argc != 7 && argc != 8) || strcmp(argv[1], "ask")) {
+	if (argc < 7 || argc > 9 || strcmp(argv[1], "ask")) {
 		fprintf(stderr, "usage: see the head of pingpong.c\n");
 		return 2;
 	}
@@ -109,7 +110,8 @@ int main(int argc, char **argv)
 	struct timeval patience = { .tv_usec = LOST };
 	struct sample s;
 	double calls;
-	int counter, few = argc == 8 && !strcmp(argv[7], "few");
+	int counter, few = argc >= 8 && !strcmp(argv[7], "few");
+	useconds_t gap = argc == 9 ? atof(argv[8]) * 1e3 : 0;
 
 	if (udp)
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
@@ -120,6 +122,10 @@ int main(int argc, char **argv)
 		trip(fd, udp, size);
 	start = last = now_ns();
 	do {
+		if (gap) {
+			usleep(gap);
+			last = now_ns();
+		}
 		int whole = trip(fd, udp, size);
 
 		t = now_ns();
@@ -134,7 +140,7 @@ int main(int argc, char **argv)
 	if (few) {
 		if (s.seen >= 20)
 			out("p90", sample_at(&s, 0.9));
-	} else if (argc == 8) {
+	} else if (argc >= 8) {
 		out("trips", warm + s.seen + lost);
 	} else {
 		counter = host_calls_open();

@@ -3,12 +3,14 @@
 # shellcheck shell=bash disable=SC2154
 
 failed=0
+# check NAME COMMAND...: a line of the suite; false if it failed
 check() {
 	local name=$1; shift
 	if "$@" >"$work/said" 2>&1; then
 		echo "ok ${suite_name:-packages}::$name"
 	else
 		echo "FAIL ${suite_name:-packages}::$name"; sed 's/^/  /' "$work/said" | tail -n 20; failed=1
+		return 1
 	fi
 }
 at_most() { echo "$1: $(stat -c %s "$1") bytes, at most $2"; [ "$(stat -c %s "$1")" -le "$2" ]; }

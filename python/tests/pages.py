@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: What an ordinary user of Debian has: nothing from the folders for root. A page that needs these has to say so.
+ORDINARY_PATH = "/usr/local/bin:/usr/bin:/bin"
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 
 
@@ -23,6 +25,12 @@ def block(page, language, heading):
     """The one block of a language below a heading."""
     (found,) = [text for under, text in blocks(page, language) if under == heading]
     return found
+
+
+def preparation(page):
+    """What a page's head tells the reader to type first, in the source folder."""
+    found = re.findall(r"`(export PATH=[^`]*)`", (ROOT / page).read_text())
+    return found[0] if found else ""
 
 
 _MARK = re.compile(r"<!-- (network|not run: [^>]*?) -->\n+$")

@@ -9,7 +9,7 @@ import sys
 import tempfile
 
 import pytest
-from pages import ROOT
+from pages import ORDINARY_PATH, ROOT, shell_blocks
 
 #: Programs that a head may name; Debian packages of the others are always there.
 TOOLS = ["bridge", "curl", "ip", "nft", "pytest", "tayga", "tc", "tcpdump"]
@@ -25,6 +25,16 @@ def line(task):
     return [sys.executable, str(task)] if task.suffix == ".py" else ["sh", str(task)]
 
 
+def what_the_head_exports():
+    """PATH and PYTHONPATH, as examples/README.md tells an ordinary user to set them."""
+    ((_, text, _),) = shell_blocks("examples/README.md")
+    (export,) = [it for it in text.splitlines() if it.startswith("export ")]
+    env = {"PATH": ORDINARY_PATH}
+    said = subprocess.run(["sh", "-c", f'{export}; echo "$PATH"; echo "$PYTHONPATH"'], cwd=ROOT, env=env, capture_output=True,
+                          text=True, check=True).stdout.split("\n")
+    return {"PATH": said[0], "PYTHONPATH": said[1]}
+
+
 def head(task):
     text = task.read_text()
     return text[: text.index("Shows:")] if "Shows:" in text else text[:500]
@@ -32,13 +42,15 @@ def head(task):
 
 @pytest.mark.parametrize("task", tasks(), ids=lambda it: it.name)
 def test_task(task, tmp_path):
-    lacking = [it for it in TOOLS if re.search(rf"\b{it}\b", head(task)) and it != "pytest" and not shutil.which(it)]
+    exports = what_the_head_exports()
+    named = [it for it in TOOLS if re.search(rf"\b{it}\b", head(task)) and it != "pytest"]
+    lacking = [it for it in named if not shutil.which(it, path=exports["PATH"])]
     if lacking and not os.environ.get("CI"):
         pytest.skip(f"not on this machine: {' '.join(lacking)}")
     with tempfile.TemporaryDirectory() as runtime:
         env = {
             **os.environ, "XDG_RUNTIME_DIR": runtime, "HOME": str(tmp_path), "TMPDIR": str(tmp_path),
-            "PYTHONPATH": f"{ROOT}/python", "PATH": f"{ROOT}/bin:/usr/sbin:/sbin:{os.environ['PATH']}",
+            **exports,
         }
         done = subprocess.run(line(task), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300,
                               stdin=subprocess.DEVNULL)
@@ -47,6 +59,11 @@ def test_task(task, tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
     assert left == [] and os.listdir(tmp_path) == []
+
+
+def test_file_of_the_proxy():
+    done = subprocess.run([f"{ROOT}/bin/ring3", "proxy", "--check", f"{ROOT}/examples/proxy.toml"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_list_has_them_all():

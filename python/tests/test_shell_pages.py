@@ -2,18 +2,23 @@
 """Each block of shell commands in the pages that people paste from is pasted, as it stands there.
 
 It comes by standard input: a command that reads what was not meant for it makes the rest disappear, as in a terminal.
-A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``.
+A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``. One that wants the internet
+(``<!-- network -->``) has a server of this machine for it, unless RING3_TEST_NETWORK is set.
 """
 
 import contextlib
+import http.server
+import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 
 import pytest
-from pages import ROOT, shell_blocks
+from pages import ORDINARY_PATH, ROOT, preparation, shell_blocks
 
 #: Pages whose blocks stand for themselves.
 APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/sim.md", "docs/systemd.md",
@@ -40,9 +45,38 @@ def with_free_ports(text):
     return text
 
 
+def own_address():
+    """An IPv4 address of this machine that is not its loopback's; None: it has none."""
+    said = subprocess.run(["ip", "-j", "-4", "addr", "show", "scope", "global"], capture_output=True, text=True).stdout
+    found = [it["local"] for link in json.loads(said or "[]") for it in link.get("addr_info", [])]
+    return found[0] if found else None
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *words):
+        pass
+
+
+@contextlib.contextmanager
+def as_the_internet(text):
+    """The same commands, towards a server of this machine: whoever runs tests need not have the internet."""
+    address = own_address()
+    if address is None:
+        pytest.skip("this machine has no address but its loopback's")
+    server = http.server.ThreadingHTTPServer((address, 0), Quiet)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield re.sub(r"https://[^/ ]+/", f"http://{address}:{server.server_port}/", text)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 def cases():
     for page in APART:
         for number, (heading, text, mark) in enumerate(shell_blocks(page)):
+            first = preparation(page)
+            text = f'cd {ROOT}; {first}; cd "$OLDPWD"\n{text}' if first else text
             yield pytest.param(text, mark, id=f"{page}:{heading or 'top'}:{number}".replace(" ", "_"))
     for page in WHOLE:
         text = "".join(text for _, text, mark in shell_blocks(page) if not mark)
@@ -54,11 +88,15 @@ def test_block(text, mark, tmp_path):
     if mark.startswith("not run"):
         pytest.skip(mark)
     if mark == "network" and not os.environ.get("RING3_TEST_NETWORK"):
-        pytest.skip("needs the internet and passt: RING3_TEST_NETWORK=1 runs it")
-    path = f"{ROOT}/bin:{ROOT}/tools:/usr/sbin:/sbin:{os.environ['PATH']}"
+        with as_the_internet(text) as near:
+            return paste(near, tmp_path)
+    paste(text, tmp_path)
+
+
+def paste(text, tmp_path):
     with tempfile.TemporaryDirectory() as runtime:
-        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": path, "HOME": runtime}
-        where = ROOT if "$PWD/bin" in text else tmp_path
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": f"{ROOT}/bin:{ORDINARY_PATH}", "HOME": runtime}
+        where = ROOT if text.startswith("export PATH=$PWD/bin") else tmp_path
         with tempfile.TemporaryFile("w+") as said:
             # The output is a file: what a block leaves in the background does not hold the test up.
             shell = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-s"], cwd=where, env=env, stdin=subprocess.PIPE,
@@ -93,9 +131,8 @@ def test_example(file, tmp_path):
     """The commands in an example's head."""
     lines = [line[1:].strip() for line in file.read_text().splitlines() if line.startswith("#   ring3 ")]
     assert lines[0].startswith("ring3 compose up ") and lines[-1].startswith("ring3 compose down ")
-    path = f"{ROOT}/bin:{os.environ['PATH']}"
     with tempfile.TemporaryDirectory() as runtime:
-        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": path}
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": f"{ROOT}/bin:{ORDINARY_PATH}"}
         done = subprocess.run(["bash", "-es"], input="\n".join(lines), cwd=ROOT, env=env, capture_output=True, text=True, timeout=100)
         assert done.returncode == 0, done.stderr
         assert subprocess.run(["ring3", "ls"], env=env, capture_output=True, text=True).stdout.count("\n") == 1

@@ -96,11 +96,12 @@ def failure(stderr: str, status: int) -> Ring3Error:
     return Ring3Error(last[len("ring3: ") :] if last.startswith("ring3: ") else last)
 
 
-def ask(*line: Word, env: Mapping[str, str] | None = None) -> str:
+def ask(*line: Word, env: Mapping[str, str] | None = None, input: str | None = None) -> str:
     """Runs the command and returns its standard output, or raises what it has said."""
     done = subprocess.run(
         [command(), *words(line)],
-        stdin=subprocess.DEVNULL,
+        input=input,
+        stdin=subprocess.DEVNULL if input is None else None,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network, IPv6Network, ip_address, ip_network
@@ -52,6 +53,26 @@ NO_NETEM = "delay 0ms"
 WAIT_TURN = 0.02
 
 
+#: What units of tc(8) mean: of times in nanoseconds, of rates in bits a second.
+_TIMES = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
+_RATES = {"bit": 1, "kbit": 10**3, "mbit": 10**6, "gbit": 10**9}
+
+
+def _number(key: str, word: str) -> Optional[int]:
+    """A word of tc's as a number: nanoseconds, bytes a second, packets, or of shares what is all of 0xFFFFFFFF."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([a-z%]*)", word)
+    if match is None:
+        return None
+    value, unit = float(match[1]), match[2]
+    if key == "limit":
+        return int(value) if not unit else None
+    if key == "delay":
+        return round(value * _TIMES[unit]) if unit in _TIMES else None
+    if key == "rate":
+        return round(value * _RATES[unit] / 8) if unit in _RATES else None
+    return round(value / 100 * 0xFFFFFFFF) if unit == "%" and value <= 100 else None
+
+
 @dataclass
 class Quality:
     """What netem does to packets, in each direction. Values are those of tc-netem(8)."""
@@ -70,6 +91,18 @@ class Quality:
     corrupt: Optional[str] = None
     #: Packets that may wait; netem's own default is 1000.
     limit: Optional[int] = None
+
+    def numbers(self) -> Optional[dict[str, Any]]:
+        """The same as `ring3 up --layout` reads it; None: it has words that only tc knows."""
+        steps: dict[str, Any] = {}
+        for key in self.__dataclass_fields__:
+            words = str(getattr(self, key) or "").split()
+            names = ("delay_ns", "jitter_ns") if key == "delay" else (key,)
+            values = [_number(key, word) for word in words]
+            if len(words) > len(names) or None in values:
+                return None
+            steps.update(zip(names, values))
+        return steps
 
     def netem(self) -> str:
         """Arguments of netem; empty: no need for it."""
@@ -283,10 +316,11 @@ class Net:
         hosts.update({name: _known_as(it) for name, it in self.machines.items() if it.addresses})
         options = dict(self._options)
         options["hosts"] = {**hosts, **options.get("hosts", {})}
-        self.node = Node(self.node.name, **options).up()
+        self.node = Node(self.node.name, **options)
+        # The node's own process makes the network: a program of the node for it would cost more than all else here.
+        verb, name, *others = self.node.config.line()
+        _command.ask(verb, name, "--layout", "/dev/stdin", *others, input=json.dumps(layout(self)))
         try:
-            command = _command.command()
-            self.node.run(command, "on-node", "lay-out", input=json.dumps(layout(self)))
             script = rest(self)
             if script:
                 self.script(script)
@@ -303,7 +337,8 @@ class Net:
 
     def script(self, text: str) -> None:
         """Runs a script of sh on the node, outside of all hosts; for what this class has no word for."""
-        self.node.run("sh", "-e", input=text)
+        # An ordinary user's PATH lacks what tc and nft are in.
+        self.node.run("sh", "-e", input=f'PATH="$PATH:/usr/sbin:/sbin"\n{text}')
 
     def partition(self, *hosts: Union[Host, str]) -> None:
         """Cuts these hosts off from all others, but not from each other. :meth:`heal` ends it."""
@@ -339,7 +374,7 @@ class Net:
         return f"<table>{rows}</table>"
 
 
-#: One thing to be done, as `ring3 on-node lay-out` reads it (ring3/cli/src/reach/layout.rs).
+#: One thing to be done, as `ring3 up --layout` reads it (ring3/config/src/layout.rs).
 Step = dict[str, Any]
 
 
@@ -349,10 +384,10 @@ def layout(net: Net) -> list[Step]:
     New namespaces have the settings of the node's first one (devconf_inherit_init_net), so that a router costs no
     program of its own.
     """
-    steps = [_write("net/core/devconf_inherit_init_net", 1), *_forwarding(net, 1)]
+    steps = [_sysctl("net.core.devconf_inherit_init_net", 1), *_forwarding(net, 1)]
     # Link-local addresses serve at once, not after the second that looking for duplicates takes.
     for which in ("all", "default"):
-        steps += [_write(f"net/ipv6/conf/{which}/accept_dad", 0)] if net.ipv6 else []
+        steps += [_sysctl(f"net.ipv6.conf.{which}.accept_dad", 0)] if net.ipv6 else []
     steps += [{"do": "host", "name": it.name} for it in net.machines.values() if it.forwards]
     steps += _forwarding(net, 0)
     steps += [{"do": "host", "name": it.name} for it in net.machines.values() if not it.forwards]
@@ -361,16 +396,18 @@ def layout(net: Net) -> list[Step]:
     for host in net.machines.values():
         steps += _addresses(host)
         steps += [{"do": "route", "host": host.name, "to": to, "via": via} for to, via in _routes(net, host)]
+        steps += [_sysctl(key, value, host.name) for key, value in host.sysctls.items()]
+    for link in net.links:
+        numbers = link.quality.numbers()
+        for host, interface in zip(link.hosts, link.interfaces) if numbers else ():
+            steps.append({"do": "netem", "host": host.name, "interface": interface, "netem": numbers})
     return steps
 
 
 def rest(net: Net) -> str:
-    """The script for what few networks have: settings of single hosts, rules of firewalls, qualities of links."""
+    """The script for what few networks have: rules of firewalls, qualities of links in words that only tc knows."""
     script = ""
     for host in net.machines.values():
-        script += "".join(
-            f"ip netns exec {host.name} sysctl -qw {key}='{value}'\n" for key, value in host.sysctls.items()
-        )
         if host.drops_icmp:
             script += f"ip netns exec {host.name} nft -f - <<'END'\n{_SILENT}END\n"
         if host.nat:
@@ -378,18 +415,19 @@ def rest(net: Net) -> str:
         if host.kind == "nat64":
             script += f"ip netns exec {host.name} sh -e <<'END'\n{_NAT64}END\n"
     for link in net.links:
-        script += "".join(link._netem(place) for place in range(len(link.hosts)))
+        if link.quality.numbers() is None:
+            script += "".join(link._netem(place) for place in range(len(link.hosts)))
     return script
 
 
-def _write(path: str, value: int) -> Step:
-    return {"do": "write", "path": f"/proc/sys/{path}", "text": str(value)}
+def _sysctl(key: str, value: Any, host: Optional[str] = None) -> Step:
+    return {"do": "sysctl", "host": host, "key": key, "value": str(value)}
 
 
 def _forwarding(net: Net, value: int) -> list[Step]:
     """What namespaces that are made from now on inherit."""
-    steps = [_write("net/ipv4/ip_forward", value)]
-    return steps + ([_write("net/ipv6/conf/all/forwarding", value)] if net.ipv6 else [])
+    steps = [_sysctl("net.ipv4.ip_forward", value)]
+    return steps + ([_sysctl("net.ipv6.conf.all.forwarding", value)] if net.ipv6 else [])
 
 
 def _up(host: Optional[Host], interface: str, bridge: Optional[str] = None) -> Step:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 """Networks of hosts on one node: what they promise by name is what packets meet."""
 
+import os
 import re
 import subprocess
 
 import pytest
 
-from ring3 import Net, ProgramError, Ring3Error, presets
+from pages import ORDINARY_PATH
+from ring3 import Net, ProgramError, Ring3Error, nodes, presets
 
 #: Answers each datagram with the address that it came from; says its own when it listens.
 MIRROR = """
@@ -32,6 +34,8 @@ for word in sys.argv[1:]:
 """
 
 
+#: For tc.
+ROOTS_PATH = {"PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 #: Seconds that a busy machine may take for what has to come.
 PATIENCE = 20
 
@@ -146,6 +150,52 @@ def test_delay_loss_and_change(net):
     assert not ping(a, "b", wait=1).ok
     link.heal()
     assert ping(a, "b").ok
+
+
+QUALITIES = [
+    {"delay": "20ms 5ms", "loss": "1%", "rate": "10mbit"},
+    {"delay": "1.5s", "reorder": "25%", "duplicate": "0.5%", "corrupt": "0.01%", "limit": 77},
+    {"rate": "40gbit"},
+    # Words that only tc knows.
+    {"delay": "20ms 5ms 30% distribution normal"},
+]
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_qualities_mean_what_tc_makes_of_them(net, quality):
+    """The keeper makes the first qdisc from numbers, tc the later ones from words."""
+    a, b = net.hosts("a", "b")
+    link = net.link(a, b, **quality)
+
+    def shown(host):
+        # Its handle, and the seed of its random numbers, are new each time.
+        said = host.run("tc", "qdisc", "show", "dev", "eth0", "root", env=ROOTS_PATH).stdout
+        return re.sub(r"netem \w+:|seed \d+", "", said)
+
+    first = [shown(a), shown(b)]
+    assert all("netem" in it or "qdisc" in it and "limit" in it for it in first), first
+    link.change(**quality)
+    assert [shown(a), shown(b)] == first
+
+
+def test_settings_of_one_host(net):
+    """Each host's own; a wrong one fails by name, and leaves no node."""
+    a, b = net.host("a", sysctls={"net.ipv4.ip_default_ttl": 99}), net.host("b")
+    net.link(a, b)
+    assert [it.run("cat", "/proc/sys/net/ipv4/ip_default_ttl").stdout for it in (a, b)] == ["99\n", "64\n"]
+    other = Net()
+    other.link(other.host("a", sysctls={"net.ipv4.nothing": 1}), other.host("b"))
+    with pytest.raises(Ring3Error, match="net.ipv4.nothing"):
+        other.up()
+    assert other.node.name not in {it.name for it in nodes()}
+
+
+def test_path_of_an_ordinary_user(monkeypatch):
+    """tc and nft lie in folders that Debian's users have not on their PATH."""
+    monkeypatch.setenv("PATH", ORDINARY_PATH)
+    with presets.network("nat-symmetric") as net:
+        net.links[0].change(loss="0.1%")
+        assert ping(net["client"], "server", 5).ok
 
 
 @pytest.mark.ring3("partition")

@@ -11,6 +11,7 @@ import http.server
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -116,6 +117,18 @@ def paste(text, tmp_path):
     assert left == [], left
     if where == tmp_path:
         assert os.listdir(tmp_path) == []
+
+
+def test_demo(tmp_path):
+    """What `make demo` of README runs once all is built. A small file: how fast it is does not matter here."""
+    if shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") is None:
+        pytest.skip("no nginx on this machine")
+    with tempfile.TemporaryDirectory() as runtime:
+        env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": ORDINARY_PATH, "TMPDIR": str(tmp_path), "DEMO_MB": "5"}
+        done = subprocess.run([f"{ROOT}/tools/demo"], env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "5000000 bytes arrived" in done.stdout and ": the same" in done.stdout
+    assert os.listdir(tmp_path) == []
 
 
 def test_no_page_is_forgotten():

@@ -225,6 +225,9 @@ pub struct Up {
     /// Print the node's particulars as JSON once it is up
     #[arg(long, conflicts_with = "foreground")]
     pub json: bool,
+    /// A network of hosts within it, as the Python package says it: steps in JSON
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub layout: Option<PathBuf>,
     /// Make it a switch: it joins its ports and those of nodes with a port switch:NAME, and has no programs
     #[arg(long)]
     pub switch: bool,
@@ -455,7 +458,6 @@ pub enum OnNode {
     Console {
         node: String,
     },
-    LayOut,
     Wait {
         node: String,
         protocol: Protocol,

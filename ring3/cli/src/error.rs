@@ -96,8 +96,11 @@ pub enum Failure {
     #[error("not from within a node: `ring3 {verb}` needs a process that is on none, such as a shell that `ring3 exec` did not start")]
     OnNode { verb: &'static str },
 
-    #[error("the network could not be laid out: cannot {what}: {why}")]
-    Layout { what: String, why: String },
+    #[error("cannot read the layout {}: {why}", path.display())]
+    Layout {
+        path: PathBuf,
+        why: serde_json::Error,
+    },
 
     /// A node's process said this before it ended.
     #[error("{0}")]

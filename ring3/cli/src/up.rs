@@ -49,6 +49,13 @@ pub fn up(args: &args::Up) -> Result<()> {
     if args.switch {
         config.switch = Some(Switch::Stays);
     }
+    if let Some(path) = &args.layout {
+        config.layout =
+            serde_json::from_str(&node_args::text(path)?).map_err(|why| Failure::Layout {
+                path: path.clone(),
+                why,
+            })?;
+    }
     config.check()?;
     let bounds = args.sandbox.beside(config.sandbox.clone());
     if bounds.sandbox {

@@ -11,6 +11,7 @@
 //! | [`port`] | one port: `KIND[:NAME][,key=value]...` |
 //! | [`forward`] | what a `host` port lets through |
 //! | [`file`], [`compose`] | the TOML form of one, and of several nodes |
+//! | [`layout`] | a network of hosts within one node |
 //! | [`names`] | routes, names of hosts, what to wait for |
 //! | [`proxy`] | the file of `ring3 proxy` |
 //! | [`sandbox`] | what a program that nobody trusts may do |
@@ -23,6 +24,7 @@ pub mod compose;
 pub mod error;
 pub mod file;
 pub mod forward;
+pub mod layout;
 pub mod name;
 pub mod names;
 pub mod node;

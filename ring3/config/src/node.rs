@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::error::ConfigError;
+use crate::layout::Step;
 use crate::names::{Route, WaitFor};
 use crate::port::PortSpec;
 use crate::sandbox::Sandbox;
@@ -117,6 +118,8 @@ pub struct NodeConfig {
     pub cmdline: String,
     /// What programs have between SIGTERM and SIGKILL when the node ends.
     pub grace: Duration,
+    /// A network of hosts, laid out once all else is there.
+    pub layout: Vec<Step>,
     /// What `ring3 up` starts on the node: each a program and its arguments.
     pub programs: Vec<Vec<OsString>>,
     pub restart: Restart,
@@ -145,6 +148,7 @@ impl NodeConfig {
             seed: 1,
             cmdline: String::new(),
             grace: GRACE_DEFAULT,
+            layout: Vec::new(),
             programs: Vec::new(),
             restart: Restart::No,
             image: None,

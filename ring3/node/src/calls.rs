@@ -130,6 +130,27 @@ impl Thread {
         }
     }
 
+    /// mount(2) without a type and data.
+    pub fn mount(&mut self, source: &CStr, target: &CStr, flags: u64) -> Result<()> {
+        let (source, target) = (source.as_ptr() as u64, target.as_ptr() as u64);
+        self.linux(libc::SYS_mount, [source, target, 0, flags, 0, 0])
+            .map(drop)
+    }
+
+    /// A network namespace of its own for this thread's task.
+    pub fn new_network(&mut self) -> Result<()> {
+        let flags = libc::CLONE_NEWNET as u64;
+        self.linux(libc::SYS_unshare, [flags, 0, 0, 0, 0, 0])
+            .map(drop)
+    }
+
+    /// This thread's task goes to the network namespace that `fd` is a file of.
+    pub fn enter_network(&mut self, fd: i32) -> Result<()> {
+        let flags = libc::CLONE_NEWNET as u64;
+        self.linux(libc::SYS_setns, [fd as u64, flags, 0, 0, 0, 0])
+            .map(drop)
+    }
+
     pub fn close(&mut self, fd: i32) -> Result<()> {
         self.linux(libc::SYS_close, [fd as u64, 0, 0, 0, 0, 0])?;
         Ok(())

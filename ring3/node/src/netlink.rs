@@ -2,11 +2,12 @@
 //! Routing netlink, the same on a node and on the host: only the wire differs.
 
 use std::net::IpAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 
 use ipnet::IpNet;
 use netlink_packet_core::{
-    NetlinkMessage, NetlinkPayload, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST,
+    DefaultNla, NetlinkBuffer, NetlinkMessage, NetlinkPayload, NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL,
+    NLM_F_REPLACE, NLM_F_REQUEST,
 };
 use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeaderFlags, AddressMessage, AddressScope,
@@ -17,6 +18,7 @@ use netlink_packet_route::link::{
 use netlink_packet_route::route::{
     RouteAttribute, RouteMessage, RouteMetric, RouteProtocol, RouteScope, RouteType,
 };
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::{netlink, AddressFamily as HostFamily, RecvFlags, SendFlags, SocketFlags};
 
@@ -28,6 +30,8 @@ type Result<T> = std::result::Result<T, Errno>;
 
 /// An answer is one acknowledgement: an errno and the request's header.
 const ANSWER_MAX: usize = 8192;
+/// Of linux/rtnetlink.h.
+const TCA_OPTIONS: u16 = 2;
 
 /// A netlink socket: on a node or on the host.
 pub trait Wire {
@@ -87,17 +91,18 @@ impl HostWire {
 #[derive(Debug)]
 pub struct VethEnd<'a> {
     name: &'a str,
-    namespace: BorrowedFd<'a>,
+    /// A descriptor of whoever has the netlink socket.
+    namespace: i32,
 }
 
 impl<'a> VethEnd<'a> {
-    pub fn new(name: &'a str, namespace: BorrowedFd<'a>) -> Self {
+    pub fn new(name: &'a str, namespace: i32) -> Self {
         VethEnd { name, namespace }
     }
 
     fn message(&self, mtu: Option<u32>) -> LinkMessage {
         let mut link = named(self.name, mtu);
-        let namespace = LinkAttribute::NetNsFd(self.namespace.as_raw_fd());
+        let namespace = LinkAttribute::NetNsFd(self.namespace);
         link.attributes.push(namespace);
         link
     }
@@ -129,19 +134,25 @@ pub struct Netlink<W> {
     sequence: u32,
 }
 
-impl Netlink<HostWire> {
-    /// The number of an interface in the socket's namespace.
-    pub fn index(&self, name: &str) -> Result<u32> {
-        Ok(rustix::net::netdevice::name_to_index(
-            self.wire.0.as_fd(),
-            name,
-        )?)
-    }
-}
-
 impl<W: Wire> Netlink<W> {
     pub fn new(wire: W) -> Self {
         Netlink { wire, sequence: 0 }
+    }
+
+    /// The number of an interface in the socket's namespace.
+    pub fn index(&mut self, name: &str) -> Result<u32> {
+        self.send(RouteNetlinkMessage::GetLink(named(name, None)), 0)?;
+        let mut answer = vec![0; ANSWER_MAX];
+        let len = self.wire.recv(&mut answer)?;
+        let header = NetlinkBuffer::new_checked(&answer[..len.min(ANSWER_MAX)])
+            .map_err(|_| Errno(libc::EPROTO))?;
+        let word = header.payload().get(4..8).and_then(|it| it.try_into().ok());
+        let word = word.ok_or(Errno(libc::EPROTO))?;
+        match header.message_type() {
+            // struct ifinfomsg: family, type, then the number.
+            libc::RTM_NEWLINK => Ok(u32::from_ne_bytes(word)),
+            _ => Err(Errno(libc::ENODEV)),
+        }
     }
 
     /// Sets an interface up, and its MTU if one is given.
@@ -183,6 +194,17 @@ impl<W: Wire> Netlink<W> {
         link.header.index = ifindex;
         link.attributes.push(LinkAttribute::Controller(bridge));
         self.change(RouteNetlinkMessage::SetLink(link), 0)
+    }
+
+    /// The qdisc of all that an interface sends; `options` are in the form of its kind.
+    pub fn root_qdisc_set(&mut self, ifindex: u32, kind: &str, options: Vec<u8>) -> Result<()> {
+        let mut qdisc = TcMessage::with_index(ifindex as i32);
+        qdisc.header.parent = TcHandle::ROOT;
+        qdisc.attributes.push(TcAttribute::Kind(kind.to_owned()));
+        let options = DefaultNla::new(TCA_OPTIONS, options);
+        qdisc.attributes.push(TcAttribute::Other(options));
+        let flags = NLM_F_CREATE | NLM_F_REPLACE;
+        self.change(RouteNetlinkMessage::NewQueueDiscipline(qdisc), flags)
     }
 
     pub fn link_del(&mut self, ifindex: u32) -> Result<()> {
@@ -292,17 +314,20 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::NewRoute(route), flags)
     }
 
-    /// Sends a request that changes something and waits for its acknowledgement.
-    fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
+    fn send(&mut self, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
         self.sequence += 1;
         let mut message = NetlinkMessage::from(request);
-        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.flags = NLM_F_REQUEST | flags;
         message.header.sequence_number = self.sequence;
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
-        self.wire.send(&bytes)?;
+        self.wire.send(&bytes)
+    }
 
+    /// Sends a request that changes something and waits for its acknowledgement.
+    fn change(&mut self, request: RouteNetlinkMessage, flags: u16) -> Result<()> {
+        self.send(request, NLM_F_ACK | flags)?;
         let mut answer = vec![0; ANSWER_MAX];
         loop {
             let len = self.wire.recv(&mut answer)?;

@@ -62,7 +62,7 @@ use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
-use crate::{configure, control, flows, pcap};
+use crate::{configure, control, flows, layout, pcap};
 
 /// Where a node stands on the host.
 pub(crate) enum Place {
@@ -235,6 +235,7 @@ impl Node {
         for (key, value) in &self.config.sysctls {
             configure::sysctl(&mut self.init, key, value)?;
         }
+        layout::carry_out(&mut self.init, &self.config.layout)?;
         self.wait_for_carriers()
     }
 

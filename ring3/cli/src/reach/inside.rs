@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::args;
 use crate::error::{Failure, Result};
 
-use super::{console, copy, layout, socks, TURN};
+use super::{console, copy, socks, TURN};
 
 /// State of /proc/net/tcp: TCP_LISTEN of <net/tcp_states.h>.
 const LISTEN: &str = "0A";
@@ -18,7 +18,6 @@ pub fn inside(args: &args::OnNode) -> Result<u8> {
         args::OnNode::Connect { node, host, port } => connect(node, host, *port),
         args::OnNode::Socks { node } => serve(node),
         args::OnNode::Console { node } => console::run(node),
-        args::OnNode::LayOut => layout::lay_out(),
         args::OnNode::Wait {
             node,
             protocol,

@@ -10,13 +10,11 @@
 //! ring3 socks     the listener is made on the host before, and inherited as standard input
 //! ring3 console   reads and writes the node's files
 //! ring3 wait      reads the node's /proc/net until somebody listens
-//! lay-out         makes a network of hosts on the node, for the Python package (layout.rs)
 //! ```
 
 mod console;
 mod copy;
 mod inside;
-mod layout;
 mod socks;
 
 use std::net::{SocketAddr, TcpListener};

@@ -73,8 +73,11 @@ u32 gate_class(u64 nr);
 /* ---- the tables (tables.c): the only way from a file to one above it ---- */
 
 typedef long (*gate_handler)(struct gate_regs *r);
+/* In virtual time; `otherwise' is what serves the call in real time. */
+typedef long (*gate_sim_handler)(struct gate_regs *r, gate_handler otherwise);
 #include "handlers.h"	/* each handler of calls.tbl */
 extern const gate_handler gate_handlers[GATE_STRAIGHT_NR];	/* NULL: the host serves the call, as it comes */
+extern const gate_sim_handler gate_sim_handlers[GATE_STRAIGHT_NR];	/* NULL: as in real time */
 extern const u8 gate_classes[GATE_STRAIGHT_NR];
 
 /*

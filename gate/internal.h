@@ -394,7 +394,6 @@ void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_
 bool sim_clone_again(struct clone_args *args, long error);
 void sim_exit_task(int code);
 void sim_exit(void);
-long sim_tid_address(u64 address);
 
 void sim_wait(u64 *ns, u64 most);
 void sim_changed(void);

@@ -274,18 +274,11 @@ const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES]);	/* 
 long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the host's */
 
 /* sim_futex.c */
-void sim_maps(const struct gate_regs *r);
 void sim_futex_ends(bool all);
-long sim_futex(struct gate_regs *r);
-long sim_futex2(struct gate_regs *r, u32 flags);
-long sim_futex_waitv(struct gate_regs *r, u64 count);
-long sim_robust_list(struct gate_regs *r);
 
 /* sim_wait.c */
 bool sim_changes(const struct gate_regs *r);
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);
-long sim_lock(struct gate_regs *r, gate_handler handler);	/* flock, fcntl */
-long sim_open(struct gate_regs *r, gate_handler handler);	/* open and its relatives */
 
 /* xfer.c */
 void xfer_forked(void);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-# calls.awk - calls.tbl in C: gate_handlers[], gate_classes[], gate_straight[], and whether the numbers are Linux's;
+# calls.awk - calls.tbl in C: gate_handlers[], gate_sim_handlers[], gate_classes[], gate_straight[], and whether the numbers
+# are Linux's;
 # with -v prototypes=1 the handlers alone, but for those of tables.c
 /^[0-9]/ {
 	name[$1] = $2
@@ -7,15 +8,21 @@
 		class[$1] = toupper($4)
 	if ($5 != "-")
 		straight[$1] = $5 == "fcntl" ? "_FCNTL" : ""
-	if ($7 != "-")
-		handler[$1] = $7
-	calls[$7] = calls[$7] " " $2
+	if ($9 != "-")
+		handler[$1] = $9
+	calls[$9] = calls[$9] " " $2
+	if ($8 != "-") {
+		virtual[$1] = $8 == "node" ? "sim_node" : $8
+		virtual_calls[virtual[$1]] = virtual_calls[virtual[$1]] " " $2
+	}
 }
 END {
 	if (prototypes) {
 		for (fn in calls)
 			if (fn ~ /^(do|gate)_/)
 				printf "long %s(struct gate_regs *r);\t/*%s */\n", fn, calls[fn]
+		for (fn in virtual_calls)
+			printf "long %s(struct gate_regs *r, gate_handler otherwise);\t/*%s */\n", fn, virtual_calls[fn]
 		exit
 	}
 	for (nr in handler) {
@@ -30,6 +37,9 @@ END {
 	print "const gate_handler gate_handlers[GATE_STRAIGHT_NR] = {"
 	for (nr in handler)
 		printf "\t[%d] = %s,\t/* %s */\n", nr, handler[nr], name[nr]
+	print "};\n\nconst gate_sim_handler gate_sim_handlers[GATE_STRAIGHT_NR] = {"
+	for (nr in virtual)
+		printf "\t[%d] = %s,\t/* %s */\n", nr, virtual[nr], name[nr]
 	print "};\n\nconst u8 gate_classes[GATE_STRAIGHT_NR] = {"
 	for (nr = 0; nr < 512; nr++)
 		printf "\t[%d] = CLASS_%s,\n", nr, nr in class ? class[nr] : "DIRECT"

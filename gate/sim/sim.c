@@ -91,9 +91,9 @@ u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid)
 }
 
 /* The word that is cleared at the thread's end: by the node, which wakes the threads that wait there. */
-long sim_tid_address(u64 address)
+long sim_set_tid_address(struct gate_regs *r, gate_handler otherwise)
 {
-	gate_tcb()->clear_tid = address;
+	gate_tcb()->clear_tid = r->a[0];
 	return host_syscall0(__NR_gettid);
 }
 

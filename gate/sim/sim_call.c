@@ -6,18 +6,14 @@
  * -------------------
  * Time, sleeps, futexes, randomness, signals between programs and ends of children are the node's kernel's: such calls are
  * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Unix sockets, FIFOs, file locks and terminals
- * are the host's still: sim_wait.c has how they are waited for, sim_futex.c what is to be said of futexes.
+ * are the host's still: sim_wait.c has how they are waited for, sim_futex.c what is to be said of futexes. Column VIRTUAL of
+ * gate/entry/calls.tbl says which function serves which call.
  */
 #include "internal.h"
 #include "policy.h"
 #include <linux/wait.h>
 
 #define NSEC		1000000000ull
-/* Newer than the headers that this may be built with. */
-#define NR_FUTEX_WAITV		449
-#define NR_FUTEX_WAKE		454
-#define NR_FUTEX_WAIT		455
-#define NR_FUTEX_REQUEUE	456
 #define MSEC		1000000ull
 
 static bool interrupted(void)
@@ -67,7 +63,7 @@ static long again(struct gate_regs *r, gate_handler handler, u32 arg, u64 zero, 
 	}
 }
 
-static long do_waits(struct gate_regs *r, gate_handler handler)
+static long waits(struct gate_regs *r, gate_handler handler)
 {
 	static const struct __kernel_timespec none;
 	struct __kernel_timespec zero = none;
@@ -124,7 +120,7 @@ static bool all_of_node(const struct gate_regs *r)
 	return true;
 }
 
-static long do_child(struct gate_regs *r)
+long sim_child(struct gate_regs *r, gate_handler otherwise)
 {
 	struct gate_regs own = *r;
 	siginfo_t info;
@@ -152,10 +148,10 @@ static long do_child(struct gate_regs *r)
 }
 
 /* The node queues signals and wakes tasks, so it has to know the program's masks and its disposition of SIGCHLD. */
-static long do_mirror(struct gate_regs *r, gate_handler handler)
+long sim_mirror(struct gate_regs *r, gate_handler otherwise)
 {
 	struct host_sigaction act;
-	long ret = handler(r);
+	long ret = otherwise(r);
 	u64 mask = 0;
 
 	if (ret || !r->a[1])
@@ -172,7 +168,7 @@ static long do_mirror(struct gate_regs *r, gate_handler handler)
 	return 0;
 }
 
-static long do_suspend(struct gate_regs *r)
+long sim_sigsuspend(struct gate_regs *r, gate_handler otherwise)
 {
 	u64 set;
 	long ret;
@@ -188,7 +184,7 @@ static long do_suspend(struct gate_regs *r)
 }
 
 /* poll() and ppoll() of nothing: a sleep that signals end. */
-static long do_poll_nothing(struct gate_regs *r)
+static long poll_nothing(struct gate_regs *r)
 {
 	u64 set;
 	long ret;
@@ -206,7 +202,7 @@ static long do_poll_nothing(struct gate_regs *r)
 }
 
 /* One CPU, the first: how many the host has decides nothing here. */
-static long do_getcpu(struct gate_regs *r)
+long sim_getcpu(struct gate_regs *r, gate_handler otherwise)
 {
 	u32 zero = 0;
 
@@ -216,7 +212,7 @@ static long do_getcpu(struct gate_regs *r)
 	return 0;
 }
 
-static long do_getaffinity(struct gate_regs *r)
+long sim_getaffinity(struct gate_regs *r, gate_handler otherwise)
 {
 	u64 first = 1;
 
@@ -225,137 +221,84 @@ static long do_getaffinity(struct gate_regs *r)
 	return gate_copy_out(user_ptr(r->a[2]), &first, sizeof(first)) ? -EFAULT : (long)sizeof(first);
 }
 
+long sim_setaffinity(struct gate_regs *r, gate_handler otherwise)
+{
+	return 0;
+}
+
+long sim_node(struct gate_regs *r, gate_handler otherwise)
+{
+	return image_pass(r);
+}
+
+long sim_reads(struct gate_regs *r, gate_handler otherwise)
+{
+	return sim_by_host(r, otherwise, POLLIN);
+}
+
+long sim_writes(struct gate_regs *r, gate_handler otherwise)
+{
+	return sim_by_host(r, otherwise, POLLOUT);
+}
+
+long sim_poll(struct gate_regs *r, gate_handler otherwise)
+{
+	if (!r->a[1])
+		return poll_nothing(r);
+	return all_of_node(r) ? otherwise(r) : waits(r, otherwise);
+}
+
+long sim_select(struct gate_regs *r, gate_handler otherwise)
+{
+	return set_of_node(r) ? otherwise(r) : waits(r, otherwise);
+}
+
+long sim_epoll_wait(struct gate_regs *r, gate_handler otherwise)
+{
+	return fd_is_node(r->a[0]) && ep_of_node(r->a[0]) ? otherwise(r) : waits(r, otherwise);
+}
+
+/* Descriptors that tell of time, or pass it between programs, are the node's. */
+long sim_pipe(struct gate_regs *r, gate_handler otherwise)
+{
+	return fd_create_pipe(r->nr == __NR_pipe2 ? r->a[1] : 0, r->a[0]);
+}
+
+long sim_eventfd(struct gate_regs *r, gate_handler otherwise)
+{
+	u64 flags = r->nr == __NR_eventfd2 ? r->a[1] : 0;
+
+	return fd_create(flags & O_CLOEXEC, __NR_eventfd2, r->a[0], flags, 0, 0);
+}
+
+long sim_timerfd(struct gate_regs *r, gate_handler otherwise)
+{
+	return fd_create(r->a[1] & O_CLOEXEC, __NR_timerfd_create, r->a[0], r->a[1], 0, 0);
+}
+
+long sim_signalfd(struct gate_regs *r, gate_handler otherwise)
+{
+	u64 flags = r->nr == __NR_signalfd4 ? r->a[3] : 0;
+
+	if ((s32)r->a[0] != -1)
+		return otherwise(r);
+	return fd_create(flags & O_CLOEXEC, __NR_signalfd4, -1, r->a[1], r->a[2], flags);
+}
+
 static long on_host(struct gate_regs *r)
 {
 	return gate_host_regs(r);
 }
 
-static long serve(struct gate_regs *r, gate_handler handler)
-{
-	switch (r->nr) {
-	case __NR_clock_gettime:
-	case __NR_gettimeofday:
-	case __NR_time:
-	case __NR_nanosleep:
-	case __NR_clock_nanosleep:
-	case __NR_getrandom:
-	case __NR_getrusage:
-	case __NR_times:
-	case __NR_sysinfo:
-	case __NR_sched_yield:
-	case __NR_rt_sigtimedwait:
-	case __NR_pause:
-	case __NR_alarm:
-	case __NR_setitimer:
-	case __NR_getitimer:
-	case __NR_timer_create:
-	case __NR_timer_settime:
-	case __NR_timer_gettime:
-	case __NR_timer_getoverrun:
-	case __NR_timer_delete:
-	case __NR_kill:
-	case __NR_tkill:
-	case __NR_tgkill:
-	case __NR_rt_sigqueueinfo:
-	case __NR_rt_tgsigqueueinfo:
-		return image_pass(r);
-	case __NR_getcpu:
-		return do_getcpu(r);
-	case __NR_sched_getaffinity:
-		return do_getaffinity(r);
-	case __NR_sched_setaffinity:
-		return 0;
-	case __NR_rt_sigsuspend:
-		return do_suspend(r);
-	case __NR_wait4:
-	case __NR_waitid:
-		return do_child(r);
-	case __NR_futex:
-		return sim_futex(r);
-	case NR_FUTEX_WAITV:
-		return sim_futex_waitv(r, r->a[1]);
-	case NR_FUTEX_WAKE:
-		return sim_futex2(r, 3);
-	case NR_FUTEX_WAIT:
-		return sim_futex2(r, 4);
-	case NR_FUTEX_REQUEUE:
-		return sim_futex_waitv(r, 2);
-	case __NR_set_robust_list:
-		return sim_robust_list(r);
-	case __NR_mmap:
-	case __NR_munmap:
-	case __NR_mremap:
-	case __NR_shmat:
-	case __NR_shmdt:
-		sim_maps(r);
-		return handler(r);
-	case __NR_set_tid_address:
-		return sim_tid_address(r->a[0]);
-	case __NR_rt_sigprocmask:
-	case __NR_rt_sigaction:
-		return do_mirror(r, handler);
-	case __NR_read:
-	case __NR_readv:
-	case __NR_recvfrom:
-	case __NR_recvmsg:
-	case __NR_recvmmsg:
-	case __NR_accept:
-	case __NR_accept4:
-		return sim_by_host(r, handler, POLLIN);
-	case __NR_write:
-	case __NR_writev:
-	case __NR_sendto:
-	case __NR_sendmsg:
-	case __NR_sendmmsg:
-	case __NR_connect:
-		return sim_by_host(r, handler, POLLOUT);
-	case __NR_creat:
-	case __NR_open:
-	case __NR_openat:
-	case __NR_openat2:
-		return sim_open(r, handler);
-	case __NR_flock:
-	case __NR_fcntl:
-		return sim_lock(r, handler);
-	case __NR_signalfd:
-	case __NR_signalfd4:
-		if ((s32)r->a[0] != -1)
-			return handler(r);
-		return fd_create(r->nr == __NR_signalfd4 && (r->a[3] & O_CLOEXEC), __NR_signalfd4, -1, r->a[1], r->a[2],
-				 r->nr == __NR_signalfd4 ? r->a[3] : 0);
-	case __NR_poll:
-	case __NR_ppoll:
-		if (!r->a[1])
-			return do_poll_nothing(r);
-		return all_of_node(r) ? handler(r) : do_waits(r, handler);
-	case __NR_select:
-	case __NR_pselect6:
-		return set_of_node(r) ? handler(r) : do_waits(r, handler);
-	case __NR_epoll_wait:
-	case __NR_epoll_pwait:
-	case __NR_epoll_pwait2:
-		return fd_is_node(r->a[0]) && ep_of_node(r->a[0]) ? handler(r) : do_waits(r, handler);
-	case __NR_pipe:
-		return fd_create_pipe(0, r->a[0]);
-	case __NR_pipe2:
-		return fd_create_pipe(r->a[1], r->a[0]);
-	case __NR_eventfd:
-		return fd_create(false, __NR_eventfd2, r->a[0], 0, 0, 0);
-	case __NR_eventfd2:
-		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
-	case __NR_timerfd_create:
-		return fd_create(r->a[1] & O_CLOEXEC, r->nr, r->a[0], r->a[1], 0, 0);
-	}
-	return handler(r);
-}
-
 long sim_syscall(struct gate_regs *r, gate_handler handler)
 {
+	gate_sim_handler serves = r->nr < ARRAY_SIZE(gate_sim_handlers) ? gate_sim_handlers[r->nr] : NULL;
 	bool changes = sim_changes(r);
 	long ret;
 
 	sim_jitter();
-	ret = serve(r, handler ? : on_host);
+	handler = handler ? : on_host;
+	ret = serves ? serves(r, handler) : handler(r);
 
 	if (unlikely(changes))
 		sim_changed();

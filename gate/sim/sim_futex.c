@@ -36,11 +36,12 @@ static u32 ranges_used;
 static u64 ranges_of;		/* the ring3_proc whose they are; 0: nobody's, look up anew */
 
 /* A call that changes the process's mappings is about to be made. */
-void sim_maps(const struct gate_regs *r)
+long sim_maps(struct gate_regs *r, gate_handler otherwise)
 {
 	if (r->nr == __NR_shmat || (r->nr == __NR_mmap && (r->a[3] & MAP_SHARED_BIT)))
 		WRITE_ONCE(shares_memory, true);
 	ranges_of = 0;
+	return otherwise(r);
 }
 
 static const char *number(const char *at, u32 base, u64 *value)
@@ -154,7 +155,7 @@ static long shared(u64 address)
 	return 0;
 }
 
-long sim_futex(struct gate_regs *r)
+long sim_futex(struct gate_regs *r, gate_handler otherwise)
 {
 	u32 op = r->a[1] & FUTEX_CMD_MASK;
 
@@ -164,15 +165,24 @@ long sim_futex(struct gate_regs *r)
 }
 
 /* futex_wake() and futex_wait() have their flags in the fourth argument and the fifth. */
-long sim_futex2(struct gate_regs *r, u32 flags)
+static long futex2(struct gate_regs *r, u32 flags)
 {
 	if (!(r->a[flags] & FUTEX2_PRIVATE) && shared(r->a[0]))
 		return -EFAULT;
 	return image_pass(r);
 }
 
-/* futex_waitv(), and with two of them futex_requeue(). */
-long sim_futex_waitv(struct gate_regs *r, u64 count)
+long sim_futex_wake(struct gate_regs *r, gate_handler otherwise)
+{
+	return futex2(r, 3);
+}
+
+long sim_futex_wait(struct gate_regs *r, gate_handler otherwise)
+{
+	return futex2(r, 4);
+}
+
+static long futexes(struct gate_regs *r, u64 count)
 {
 	struct waitv w;
 	u64 i;
@@ -186,8 +196,18 @@ long sim_futex_waitv(struct gate_regs *r, u64 count)
 	return image_pass(r);
 }
 
+long sim_futex_waitv(struct gate_regs *r, gate_handler otherwise)
+{
+	return futexes(r, r->a[1]);
+}
+
+long sim_futex_requeue(struct gate_regs *r, gate_handler otherwise)
+{
+	return futexes(r, 2);
+}
+
 /* Robust futexes: the node wakes those that wait, and the host marks those of a process that it kills. */
-long sim_robust_list(struct gate_regs *r)
+long sim_robust_list(struct gate_regs *r, gate_handler otherwise)
 {
 	long ret = image_pass(r);
 

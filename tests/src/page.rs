@@ -163,7 +163,7 @@ fn calls(page: &mut String) -> Result<(), String> {
     let mut by_owner = BTreeMap::<&str, Vec<String>>::new();
     for row in table.lines().filter(|row| !row.starts_with('#')) {
         let words: Vec<_> = row.split_whitespace().collect();
-        let &[_, name, owner, _, _, support, _] = words.as_slice() else {
+        let &[_, name, owner, _, _, support, _, _, _] = words.as_slice() else {
             return Err(format!("gate/entry/calls.tbl: what is '{row}'?"));
         };
         let mark = if support == "part" { " (in part)" } else { "" };

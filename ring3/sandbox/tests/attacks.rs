@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ring3_sandbox::arguments::{Word, FCNTLS, IOCTLS, PRCTLS};
-use ring3_sandbox::list::{ABSENT, ALLOWED, ASKED, CHECKED, REFUSED};
+use ring3_sandbox::list::{Call, ABSENT, ALLOWED, ASKED, CHECKED, REFUSED, TABLE};
 use ring3_sandbox::{confine, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
 use rustix::thread::sched_setaffinity;
@@ -138,6 +138,32 @@ fn a_path_that_is_not_there_is_an_error() {
         ..Files::default()
     };
     assert!(matches!(confine(&files), Err(Error::NoPath(_))));
+}
+
+/// What list.rs says of a call is what calls.tbl says of it, number included.
+#[test]
+fn lists_are_those_of_the_table() {
+    let refused = |list: &'static [ring3_sandbox::list::Refused]| list.iter().map(|it| it.call);
+    let lists: [(&str, Vec<Call>); 5] = [
+        ("pass", ALLOWED.to_vec()),
+        ("some", CHECKED.iter().map(|it| it.call).collect()),
+        ("refuse", refused(REFUSED).collect()),
+        ("absent", refused(ABSENT).collect()),
+        ("warden", vec![ASKED]),
+    ];
+    for (word, calls) in lists {
+        let sorted = |calls: &mut dyn Iterator<Item = Call>| {
+            let mut calls: Vec<_> = calls.map(|call| (call.nr, call.name)).collect();
+            calls.sort_unstable();
+            calls
+        };
+        let of_table = TABLE.iter().filter(|(_, it)| *it == word);
+        assert_eq!(
+            sorted(&mut calls.into_iter()),
+            sorted(&mut of_table.map(|(call, _)| *call)),
+            "{word}"
+        );
+    }
 }
 
 fn names() -> Vec<&'static str> {

@@ -207,6 +207,7 @@ enum ep_side {
 
 bool ep_of_node(u32 fd);		/* an epoll all of whose members are the node's */
 bool ep_known(u32 fd);		/* an epoll, and one whose members we know of */
+bool ep_is_borrowed(u32 fd);	/* an epoll, and one of which we can't know anything */
 void ep_apart(void);		/* our table is our own from now on */
 void ep_shared(void);		/* another process is about to have ours */
 long ep_arm(u32 fd);		/* have the feeder tell of the twin's next event */

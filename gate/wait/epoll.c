@@ -75,6 +75,12 @@ bool ep_is(u32 fd)
 	return READ_ONCE(ep_at[fd]) || fd_is_host_epoll(fd);
 }
 
+/* An epoll of a process that has another's memory, and descriptors of its own: nothing of it is known here. */
+bool ep_is_borrowed(u32 fd)
+{
+	return unlikely(!feed_mine()) && fd_is_host_epoll(fd);
+}
+
 /* NULL: not ours to know, or no epoll at all. */
 struct ep *ep_get(u32 fd)
 {

@@ -215,6 +215,33 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
 	return ret;
 }
 
+/*
+ * A process that has another's memory, and descriptors of its own (CLONE_VM without CLONE_FILES): what is known here is about the
+ * other's epolls, and so is the feeder. It looks again and again.
+ */
+static long ep_wait_borrower(u32 epfd, u64 user, long max, u64 deadline)
+{
+	const u64 size = sizeof(struct epoll_event);
+	struct ep look = { .was_kicked = 1 };
+	long host, node;
+	bool ours;
+
+	if (max <= 0 || max > (long)(0x7fffffff / size))
+		return -EINVAL;
+	for (;;) {
+		host = twin_look(&look, epfd, user, max);
+		if (host < 0 || host == max)
+			return host;
+		node = node_wait(epfd, user + host * size, max - host, host ? 0 : wait_blind(deadline));
+		if (node > 0)
+			node = ep_strip(user + host * size, node, &ours);
+		if (node < 0)
+			return host ? host : node;
+		if (host + node || !wait_left(deadline))
+			return host + node;
+	}
+}
+
 /* Waits on one side; -EAGAIN: the epoll has become mixed and there is no event yet. */
 static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 {
@@ -260,6 +287,7 @@ long do_epoll_wait(struct gate_regs *r)
 	u32 epfd = r->a[0];
 	bool masked = false, takes_mask = r->nr != __NR_epoll_wait;
 	u64 deadline, set;
+	bool borrowed;
 	struct ep *ep;
 	u32 sides;
 	long ret;
@@ -267,7 +295,8 @@ long do_epoll_wait(struct gate_regs *r)
 	if (!fd_is_node(epfd))
 		return unlikely(reserved_fd(epfd)) ? -EBADF : gate_host_regs(r);
 	ep = ep_get(epfd);
-	sides = ep ? READ_ONCE(ep->sides) & (EP_HOST | EP_NODE) : EP_NODE;
+	borrowed = !ep && ep_is_borrowed(epfd);
+	sides = ep ? READ_ONCE(ep->sides) & (EP_HOST | EP_NODE) : borrowed ? EP_HOST | EP_NODE : EP_NODE;
 	if (sides == EP_HOST)
 		sides = 0;
 
@@ -279,7 +308,7 @@ long do_epoll_wait(struct gate_regs *r)
 			return -EFAULT;
 		masked = true;
 	}
-	if (!ep || sides != (EP_HOST | EP_NODE)) {
+	if (sides != (EP_HOST | EP_NODE)) {
 		struct gate_regs plain = *r;
 
 		if (masked) {
@@ -303,7 +332,10 @@ long do_epoll_wait(struct gate_regs *r)
 		return ret;
 	if (masked)
 		gate_sigmask_begin(set);
-	ret = ep_wait_mixed(ep, epfd, r->a[1], (s32)r->a[2], deadline);
+	if (likely(ep))
+		ret = ep_wait_mixed(ep, epfd, r->a[1], (s32)r->a[2], deadline);
+	else
+		ret = ep_wait_borrower(epfd, r->a[1], (s32)r->a[2], deadline);
 	if (masked)
 		gate_sigmask_end(ret);
 	return ret;

@@ -21,7 +21,7 @@ u32 mixed_owner(s32 fd)
 		return 0;
 	if (!fd_is_node(fd))
 		return OURS_HOST;
-	return ep_known(fd) ? OURS_NODE | OURS_HOST : OURS_NODE;
+	return ep_known(fd) || ep_is_borrowed(fd) ? OURS_NODE | OURS_HOST : OURS_NODE;
 }
 
 /* Copies of fds[] with the others' numbers blanked. */

@@ -119,6 +119,14 @@ def paste(text, tmp_path):
         assert os.listdir(tmp_path) == []
 
 
+def test_what_the_command_says_without_arguments(tmp_path):
+    """`ring3` alone shows four commands to try: they are pasted, too."""
+    said = subprocess.run([f"{ROOT}/bin/ring3"], capture_output=True, text=True)
+    commands = [line for line in said.stderr.splitlines() if line.startswith("  ring3 ")]
+    assert said.returncode == 2 and len(commands) >= 5, said
+    paste("\n".join(commands), tmp_path)
+
+
 def test_demo(tmp_path):
     """What `make demo` of README runs once all is built. A small file: how fast it is does not matter here."""
     if shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin") is None:

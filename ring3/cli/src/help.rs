@@ -1,5 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Words that both --help and the manual page show.
+//! Words that both --help and the manual page show, and what is said to mistyped words.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::Parser;
+
+use crate::args::Cli;
 
 /// As a macro, so that it can stand in the middle of a constant.
 macro_rules! ports {
@@ -54,7 +61,8 @@ Two nodes, joined by a link:
   ring3 up a --port link:ab,addr=10.0.0.1/24
   ring3 up b --port link:ab,addr=10.0.0.2/24
   ring3 exec a -- python3 -m http.server &
-  ring3 exec b -- curl http://10.0.0.1:8000/
+  ring3 wait a tcp 8000
+  ring3 exec b -- curl http://a:8000/
   ring3 down a b
 
 `ring3 doctor` says what works on this host, `ring3 man` shows the whole manual.";
@@ -71,6 +79,30 @@ Example:
 
 The report is KTAP. Exit status: 0 if all passed or were skipped, 1 if one failed or the
 kernel ended before the last. The image is built by `make kunit`.";
+
+/// Options whose value is theirs by `=` alone, since they may stand without one.
+const BY_EQUALS: [&str; 3] = ["--restart", "--watch", "-w"];
+
+/// For `--restart always`: how it is written.
+fn by_equals(line: &[OsString], word: &str) -> Option<String> {
+    let before = line.windows(2).find(|two| two[1] == word)?;
+    let option = before[0].to_str().filter(|it| BY_EQUALS.contains(it))?;
+    Some(format!("write {option}={word}"))
+}
+
+/// What was typed; a mistake ends the process, with the way to write it where that is known.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|mut error| {
+        let line: Vec<_> = std::env::args_os().collect();
+        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) {
+            if let Some(tip) = by_equals(&line, word) {
+                let tip = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tip);
+            }
+        }
+        error.exit()
+    })
+}
 
 /// A filter becomes a word of the kernel's command line, so it has to be one.
 pub fn glob(text: &str) -> Result<String, String> {

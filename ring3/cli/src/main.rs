@@ -68,13 +68,11 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
-use args::{Cli, Verb};
+use args::Verb;
 use error::{Failure, Manner, Result};
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = help::parse();
     logger::start();
     let manner = match cli.verb {
         Verb::Run(_) | Verb::Exec(_) => Manner::Program,

@@ -40,6 +40,24 @@ fn fails_in(dir: &TempDir, args: &[&str], status: i32, words: &str) {
     assert!(output.stdout.is_empty(), "nothing on standard output");
 }
 
+/// A value that has to stand behind `=` since it may be left out.
+#[test]
+fn values_by_equals() {
+    for (line, tip) in [
+        (
+            &["up", "a", "--restart", "always", "--", "true"][..],
+            "tip: write --restart=always",
+        ),
+        (&["stat", "a", "-w", "0.5"], "tip: write -w=0.5"),
+        (&["stat", "a", "--watch", "1"], "tip: write --watch=1"),
+    ] {
+        let output = ring3(&dir()).args(line).output().expect("it runs");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(tip), "{line:?}: {error}");
+        assert_eq!(output.status.code(), Some(2));
+    }
+}
+
 #[test]
 fn unknown_port_kind() {
     let words = "unknown kind `tun`; the kinds are link, switch, tap, host, passt, packet";

@@ -191,7 +191,7 @@ pub enum Error {
     },
     #[error("cannot add the route {route}: {why}; its gateway has to be on a network of the node")]
     Route { route: Route, why: Errno },
-    #[error("cannot set sysctl {key} to `{value}`: {why}")]
+    #[error("cannot set sysctl {key} to `{value}`: {why}{}", remedy_of_sysctl(.why))]
     Sysctl {
         key: String,
         value: String,
@@ -199,6 +199,13 @@ pub enum Error {
     },
     #[error("cannot write the capture {}: {why}", path.display())]
     Capture { path: PathBuf, why: String },
+}
+
+fn remedy_of_sysctl(why: &Errno) -> &'static str {
+    match why.0 {
+        libc::ENOENT => "; `ring3 run -- /usr/sbin/sysctl -a --pattern ^net` lists those of a node",
+        _ => "",
+    }
 }
 
 /// What limits memory, by what the host says: its memory is a file to it, too.

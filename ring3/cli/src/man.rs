@@ -83,7 +83,8 @@ fn subcommand(out: &mut Vec<u8>, sub: &clap::Command) -> std::io::Result<()> {
     roff.text([roman(
         sub.get_about().map(ToString::to_string).unwrap_or_default(),
     )]);
-    for arg in sub.get_arguments().filter(|arg| arg.get_id() != "help") {
+    let shown = |arg: &&clap::Arg| arg.get_id() != "help" && !arg.is_hide_set();
+    for arg in sub.get_arguments().filter(shown) {
         roff.control("TP", []);
         let mut names = Vec::new();
         names.extend(arg.get_short().map(|c| format!("-{c}")));

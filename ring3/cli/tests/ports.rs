@@ -128,6 +128,12 @@ fn ports_of_a_node_that_is_up() {
         .spawn()
         .expect("ring3");
     place.ok(&["wait", "a", "tcp", "8000"]);
+    // What fails takes no place: another interface has the name.
+    place.ok(&["exec", "a", "ip", "link", "add", "bad", "type", "dummy"]);
+    for _ in 0..3 {
+        let bad = "link:bad,addr=10.9.0.1/24";
+        place.fails(&["port", "add", "a", bad], 1, "make interface bad");
+    }
     let added = place.ok(&["port", "add", "a", "switch:lan,addr=10.0.0.1/24"]);
     assert_eq!(added, "lan\n");
     let read = "import socket; s = socket.create_connection(('10.0.0.1', 8000), 10); print(s.recv(9).decode())";

@@ -16,6 +16,8 @@
 //! control socket. It looks from time to time which far ends are gone, and takes their ports away.
 
 use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ring3_abi::RING3_PORTS_MAX;
@@ -26,7 +28,7 @@ use super::Node;
 use crate::configure;
 use crate::control;
 use crate::error::{Error, Result};
-use crate::ports::handover::make_spare;
+use crate::ports::handover::{empty_spare, make_spare};
 use crate::ports::link::far_end;
 use crate::ports::{OpenPort, Port};
 
@@ -106,19 +108,38 @@ impl Node {
                 return Err(error);
             }
         };
-        let index = match spare {
+        let index = match &spare {
             Some(spare) => spare.index,
             None => self.free_index()?,
         };
-        let port = Port::add(index, open, &self.ports, &mut self.init)?;
-        if let Err(error) = self.bring_up(&port) {
-            let _ = self.init.port_del(index);
-            return Err(error);
-        }
+        let was_given = open.was_given();
+        let added = Port::add(index, open, &self.ports, &mut self.init);
+        let added = added.and_then(|port| match self.bring_up(&port) {
+            Ok(()) => Ok(port),
+            Err(error) => {
+                let _ = self.init.port_del(index);
+                Err(error)
+            }
+        });
+        let port = match added {
+            Ok(port) => port,
+            Err(error) => {
+                self.give_back(spare, was_given);
+                return Err(error);
+            }
+        };
         let status = port_status(&port);
         self.ports.push(port);
         self.publish_ports();
         Ok(status)
+    }
+
+    /// A place is free again after a failure, unless a far end has had its memory. The port has ended: nobody gets it now.
+    fn give_back(&mut self, spare: Option<Spare>, was_given: Option<Arc<AtomicBool>>) {
+        let is_own = was_given.is_some_and(|it| !it.load(Ordering::Acquire));
+        let spare = spare.filter(|_| is_own);
+        let spare = spare.filter(|it| empty_spare(&it.memory).is_ok());
+        self.spares.extend(spare);
     }
 
     fn bring_up(&mut self, port: &Port) -> Result<()> {

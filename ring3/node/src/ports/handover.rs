@@ -12,6 +12,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -66,6 +67,13 @@ pub(super) fn use_spare(memory: &File) -> Result<File> {
     memory.try_clone().map_err(Error::io("copy a descriptor"))
 }
 
+/// Such memory is a spare again: it is empty, and nobody but this node's processes has had it.
+pub(crate) fn empty_spare(memory: &File) -> Result<()> {
+    let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    rustix::fs::fallocate(memory, flags, 0, RING3_LINK_BYTES.into())
+        .map_err(Error::host("empty a link's memory"))
+}
+
 /// Whether this can be mapped: it has its size, and keeps it.
 fn is_safe(memory: &OwnedFd) -> bool {
     let size = rustix::fs::fstat(memory).map_or(0, |stat| stat.st_size);
@@ -78,6 +86,8 @@ fn is_safe(memory: &OwnedFd) -> bool {
 pub(super) struct Handover {
     listener: Arc<OwnedFd>,
     thread: Option<Driver>,
+    /// Somebody has had the memory.
+    pub was_given: Arc<AtomicBool>,
 }
 
 impl Handover {
@@ -91,10 +101,13 @@ impl Handover {
         rustix::net::listen(&listener, BACKLOG).map_err(fail())?;
         let memory = memory.try_clone().map_err(Error::io("copy a descriptor"))?;
         let heard = listener.clone();
-        let thread = Driver::start("ring3-link", move || serve(&heard, &memory))?;
+        let was_given = Arc::new(AtomicBool::new(false));
+        let given = was_given.clone();
+        let thread = Driver::start("ring3-link", move || serve(&heard, &memory, &given))?;
         Ok(Handover {
             listener,
             thread: Some(thread),
+            was_given,
         })
     }
 }
@@ -106,10 +119,10 @@ impl Drop for Handover {
     }
 }
 
-fn serve(listener: &OwnedFd, memory: &File) {
+fn serve(listener: &OwnedFd, memory: &File, was_given: &AtomicBool) {
     loop {
         match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
-            Ok(caller) => give(&caller, memory),
+            Ok(caller) => give(&caller, memory, was_given),
             // Shut down.
             Err(Errno::INVAL) => return,
             Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -119,10 +132,11 @@ fn serve(listener: &OwnedFd, memory: &File) {
     }
 }
 
-fn give(caller: &OwnedFd, memory: &File) {
+fn give(caller: &OwnedFd, memory: &File, was_given: &AtomicBool) {
     if !socket_peercred(caller).is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
         return;
     }
+    was_given.store(true, Ordering::Release);
     // Who has gone meanwhile needs it no more.
     let _ = send(caller, b"m", memory);
 }

@@ -22,6 +22,8 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
 
 use rustix::fs::{flock, FlockOperation};
 
@@ -51,6 +53,11 @@ pub(crate) struct Link {
 }
 
 impl Link {
+    /// Becomes true before anybody else has this end's memory; `None`: it is another's.
+    pub fn was_given(&self) -> Option<Arc<AtomicBool>> {
+        Some(self.handover.as_ref()?.was_given.clone())
+    }
+
     /// Takes a free end of link `name` for node `node`. Programs of a node that is up have mapped `memory` already: so it
     /// has to be the link's, and the far end free.
     pub fn take(folder: &Folder, name: &str, node: &str, memory: Option<&File>) -> Result<Link> {

@@ -16,7 +16,8 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
 
 use ipnet::IpNet;
 use ring3_abi::*;
@@ -222,6 +223,14 @@ impl OpenPort {
             host: Host::Link(link),
             link: name,
         })
+    }
+
+    /// Of a link whose memory is this node's: becomes true before another node has it.
+    pub fn was_given(&self) -> Option<Arc<AtomicBool>> {
+        match &self.host {
+            Host::Link(link) => link.was_given(),
+            _ => None,
+        }
     }
 
     /// Opens the host's half for a port of node `node`.

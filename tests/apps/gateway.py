@@ -270,19 +270,45 @@ def inspect(pid):
     print("files:", *sorted(kinds))
 
 
+# More than a datagram takes.
+BIG = [f"198.51.100.{at}" for at in range(1, 60)] + ["203.0.113.7"]
+
+
+def answer(query, room):
+    """To a question; one of more than `room` bytes is cut off, and says so."""
+    places = {
+        b"\1a\7example\3org\0": ["203.0.113.7"],
+        b"\3own\7example\3net\0": ["192.0.2.1"],
+        b"\3big\7example\3org\0": BIG,
+    }
+    end = query.index(b"\0", 12) + 5
+    is_a = query[end - 4 : end] == b"\0\1\0\1"
+    found = places.get(query[12 : end - 4].lower(), ["192.0.2.77"]) if is_a else []
+    records = [b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(place) for place in found]
+    cut = end + sum(map(len, records)) > room
+    head = query[:2] + bytes([0x81 | cut << 1, 0x80, 0, 1, 0, 0 if cut else len(records)]) + b"\0" * 4
+    return head + query[12:end] + (b"" if cut else b"".join(records))
+
+
+def resolve_by_tcp(listener):
+    while True:
+        sock, _ = listener.accept()
+        with sock, sock.makefile("rb") as asked:
+            while len(head := asked.read(2)) == 2:
+                said = answer(asked.read(*struct.unpack(">H", head)), 65535)
+                sock.sendall(struct.pack(">H", len(said)) + said)
+
+
 def resolve():
-    """The host's resolver: a.example.org is 203.0.113.7, own.example.net 192.0.2.1, all other names 192.0.2.77."""
-    places = {b"\1a\7example\3org\0": "203.0.113.7", b"\3own\7example\3net\0": "192.0.2.1"}
+    """The host's resolver: a.example.org is 203.0.113.7, own.example.net 192.0.2.1, big.example.org has 60 addresses, all
+    other names 192.0.2.77."""
+    listener = socket.create_server(("127.0.0.53", 53))
+    threading.Thread(target=resolve_by_tcp, args=(listener,), daemon=True).start()
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.53", 53))
     while True:
         query, peer = sock.recvfrom(2000)
-        end = query.index(b"\0", 12) + 5
-        is_a = query[end - 4 : end] == b"\0\1\0\1"
-        place = places.get(query[12 : end - 4].lower(), "192.0.2.77")
-        record = b"\xc0\x0c\0\1\0\1\0\0\0\x3c\0\4" + socket.inet_aton(place) if is_a else b""
-        head = query[:2] + b"\x81\x80\0\1" + bytes([0, is_a]) + b"\0" * 4
-        sock.sendto(head + query[12:end] + record, peer)
+        sock.sendto(answer(query, 512), peer)
 
 
 def asks(server):
@@ -291,13 +317,12 @@ def asks(server):
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.settimeout(PATIENCE)
     sock.sendto(question, (server, 53))
-    answer = sock.recv(2000)
-    said = "refused" if answer[:2] == question[:2] and answer[3] & 15 == 5 else f"{answer}"
-    try:
-        socket.create_connection((server, 53), PATIENCE).close()
-        print(said, "allowed by TCP")
-    except OSError:
-        print(said, "refused by TCP")
+    said = [sock.recv(2000)]
+    with socket.create_connection((server, 53), PATIENCE) as sock, sock.makefile("rb") as heard:
+        sock.sendall(struct.pack(">H", len(question)) + question)
+        said.append(heard.read(*struct.unpack(">H", heard.read(2))))
+    refused = ["refused" if it[:2] == question[:2] and it[3] & 15 == 5 else f"{it}" for it in said]
+    print(*refused, "by TCP")
 
 
 def read(path):

@@ -183,7 +183,12 @@ impl Task {
     }
 
     pub fn recv(&mut self, fd: Fd, data: &mut [u8]) -> Result<usize> {
-        self.0.recv(fd, data, libc::MSG_DONTWAIT)
+        self.recv_with(fd, data, 0)
+    }
+
+    /// The same with flags: MSG_PEEK leaves what is read where it is.
+    pub fn recv_with(&mut self, fd: Fd, data: &mut [u8], flags: i32) -> Result<usize> {
+        self.0.recv(fd, data, libc::MSG_DONTWAIT | flags)
     }
 
     /// The same, and who sent it.

@@ -8,6 +8,8 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`supervisor`] | the loop: the relay, signals, commands |
+//! | [`wants`] | what the relay asks for, and what it was given |
+//! | [`reading`], [`reload`] | another configuration: read beside the loop, and taken over as a whole |
 //! | [`targets`] | which target is next, and a socket that connects to it |
 //! | [`health`] | whether a target answers |
 //! | [`control`] | `ring3 proxy reload` |
@@ -20,9 +22,12 @@ mod error;
 mod health;
 mod journal;
 mod metrics;
+mod reading;
+mod reload;
 mod scrape;
 mod supervisor;
 mod targets;
+mod wants;
 
 use std::path::{Path, PathBuf};
 

@@ -63,7 +63,8 @@ impl Scrapes {
     }
 }
 
-fn bell() -> Result<OwnedFd> {
+/// What one thread wakes another with.
+pub fn bell() -> Result<OwnedFd> {
     let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
     eventfd(0, flags).map_err(Error::host("make an event"))
 }

@@ -9,70 +9,64 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use ring3_config::proxy::{Listener, Version};
 use ring3_config::ProxyConfig;
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
 use ring3_relay::proxy::wire::{
-    self, Ask, Broken, Counts, End, FromRelay, Line, Listen, ListenerId, Over, Start, TargetId,
-    ToRelay,
+    self, Broken, Counts, End, FromRelay, Line, ListenerId, Start, TargetId, ToRelay,
 };
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
+use rustix::process::{getrlimit, Resource};
 use serde_json::json;
 
 use crate::control::{self, Control};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
 use crate::metrics::{Snapshot, TargetNumbers};
+use crate::reading::{Fresh, Reading};
+use crate::reload::Open;
 use crate::scrape::{Answer, Scrapes};
-use crate::targets::{self, Given, Live};
+use crate::wants::{Wants, LATER_TURN};
 use crate::Orders;
 
 /// A relay joins its nodes and serves in some 10 ms on an idle machine.
 const START_PATIENCE: Duration = Duration::from_secs(20);
-/// A relay that does not say what its listeners became.
-const LISTEN_PATIENCE: Duration = Duration::from_secs(20);
 /// How often what has no event is looked at: the end of a grace.
-const TURN: Duration = Duration::from_millis(200);
+pub const TURN: Duration = Duration::from_millis(200);
 /// Sockets that wait for the relay to take them; it has asked for each, and hears the rest later.
 const WAITING_MAX: usize = 256;
 /// What the relay's environment keeps: where nodes are, how much is said, another kernel for a node of its own.
 const ENVIRONMENT: [&str; 3] = ["XDG_RUNTIME_DIR", "RING3_LOG", "RING3_IMAGE"];
 
-struct Open {
-    id: ListenerId,
-    config: Listener,
-    targets: Vec<Live>,
-}
-
-struct Supervisor<'a> {
-    orders: &'a Orders<'a>,
-    config: ProxyConfig,
-    /// Nodes that the relay has joined besides.
-    others: Vec<String>,
+pub struct Supervisor<'a> {
+    pub orders: &'a Orders<'a>,
+    pub config: ProxyConfig,
     line: Line,
     child: Child,
     /// What the proxy's own node has on the host.
     outside: Option<Outside>,
-    open: Vec<Open>,
+    pub open: Vec<Open>,
     /// What a reload will make of them, until the relay has said that it can.
-    coming: Vec<Open>,
+    pub coming: Vec<Open>,
     /// Listeners that are closed, for clients whose connection was just opening.
-    closed: Vec<Open>,
+    pub closed: Vec<Open>,
     /// Names of listeners that are closed, whose connections may go on.
-    names: HashMap<ListenerId, String>,
-    last_listener: ListenerId,
-    last_target: TargetId,
-    said: Vec<ToRelay>,
-    fds: Vec<OwnedFd>,
-    journal: Journal,
-    ends: BTreeMap<(String, End), u64>,
+    pub names: HashMap<ListenerId, String>,
+    pub last_listener: ListenerId,
+    pub last_target: TargetId,
+    pub said: Vec<ToRelay>,
+    /// Descriptors of what is said, in its order.
+    pub fds: Vec<OwnedFd>,
+    pub wants: Wants,
+    pub journal: Journal,
+    pub ends: BTreeMap<(String, End), u64>,
     /// Who waits for numbers, until the relay has told its own.
     answers: Vec<Answer>,
-    reloads: [u64; 2],
+    pub reading: Reading,
+    pub reloads: [u64; 2],
     /// What the relay has said of its listeners.
-    listening: Option<Vec<String>>,
+    pub listening: Option<Vec<String>>,
     drains_until: Option<Instant>,
     is_empty: bool,
 }
@@ -97,15 +91,18 @@ pub fn run(orders: &Orders<'_>) -> Result<()> {
         Some(address) => Scrapes::serve(address)?,
         None => Scrapes::none()?,
     };
-    let mut supervisor = Supervisor::start(orders, config)?;
+    let others = config.others();
+    let fresh = Fresh::of(config, &others)?;
+    let mut supervisor = Supervisor::start(orders, fresh, others)?;
     let served = supervisor.serve(&signal, &control, &scrapes);
     supervisor.end();
     served
 }
 
 impl<'a> Supervisor<'a> {
-    fn start(orders: &'a Orders<'a>, config: ProxyConfig) -> Result<Supervisor<'a>> {
-        let journal = Journal::open(config.log.as_deref())?;
+    fn start(orders: &'a Orders<'a>, fresh: Fresh, others: Vec<String>) -> Result<Supervisor<'a>> {
+        let journal = Journal::open(fresh.config.log.as_deref())?;
+        let reading = Reading::new(orders.source.clone(), &others)?;
         let (ours, theirs) = rustix::net::socketpair(
             AddressFamily::UNIX,
             SocketType::SEQPACKET,
@@ -129,10 +126,9 @@ impl<'a> Supervisor<'a> {
             .map_err(Error::host("start the relay"))?;
         // As long as its end is open here, its end is not seen.
         drop(command);
-        let others = config.others();
         let mut supervisor = Supervisor {
             orders,
-            others: others.clone(),
+            config: fresh.config.clone(),
             line: Line::new(ours),
             child,
             outside: None,
@@ -144,23 +140,24 @@ impl<'a> Supervisor<'a> {
             last_target: 0,
             said: Vec::new(),
             fds: Vec::new(),
+            wants: Wants::new(connections_max()),
             journal,
             ends: BTreeMap::new(),
             answers: Vec::new(),
+            reading,
             reloads: [0; 2],
             listening: None,
             drains_until: None,
             is_empty: false,
-            config,
         };
-        let begun = supervisor.begin(others);
+        let begun = supervisor.begin(&fresh, others);
         if begun.is_err() {
             supervisor.end();
         }
         begun.map(|()| supervisor)
     }
 
-    fn begin(&mut self, others: Vec<String>) -> Result<()> {
+    fn begin(&mut self, fresh: &Fresh, others: Vec<String>) -> Result<()> {
         let start = Start {
             node: self.config.on.clone(),
             ports: self.config.ports.clone(),
@@ -175,8 +172,7 @@ impl<'a> Supervisor<'a> {
             outside.send(self.line.socket())?;
         }
         self.hear_first()?;
-        let config = self.config.clone();
-        self.take_over(&config)
+        self.take_over(fresh)
     }
 
     fn hear_first(&mut self) -> Result<()> {
@@ -199,134 +195,12 @@ impl<'a> Supervisor<'a> {
         Err(Error::NotStarted("it says nothing for 20 s".into()))
     }
 
-    fn wait_for_line(&self, time: Duration) -> Result<()> {
+    pub fn wait_for_line(&self, time: Duration) -> Result<()> {
         let mut fds = [PollFd::from_borrowed_fd(self.line.as_fd(), PollFlags::IN)];
         wait(&mut fds, time)
     }
 
-    /// What became of the listeners that the relay was told of.
-    fn wait_for_listeners(&mut self) -> Result<Vec<String>> {
-        let end = Instant::now() + LISTEN_PATIENCE;
-        while Instant::now() < end {
-            if let Some(wrong) = self.listening.take() {
-                return Ok(wrong.iter().map(|it| self.explain(it)).collect());
-            }
-            self.wait_for_line(TURN)?;
-            self.hear()?;
-            self.flush()?;
-        }
-        Err(Error::RelayBroken("it does not listen".into()))
-    }
-
-    /// `ID ERRNO`, for people.
-    fn explain(&self, text: &str) -> String {
-        let (id, errno) = text.split_once(' ').unwrap_or((text, "0"));
-        let id: ListenerId = id.parse().unwrap_or(0);
-        let why = std::io::Error::from_raw_os_error(errno.parse().unwrap_or(0));
-        let mut all = self.coming.iter().chain(&self.open);
-        let place = all.find(|it| it.id == id);
-        let place = place.map_or("?".into(), |it| it.config.listen.to_string());
-        format!("node {} cannot listen on {place}: {why}", self.config.on)
-    }
-
-    /// Has these listeners from now on. What is the same as before stays as it is. On an error nothing has changed.
-    fn take_over(&mut self, config: &ProxyConfig) -> Result<()> {
-        let (mut last_listener, mut last_target) = (self.last_listener, self.last_target);
-        let mut open = Vec::new();
-        for listener in &config.listeners {
-            let before = self
-                .open
-                .iter()
-                .find(|it| it.config.listen == listener.listen);
-            let id = before.map_or_else(
-                || {
-                    last_listener += 1;
-                    last_listener
-                },
-                |it| it.id,
-            );
-            let mut targets = Vec::new();
-            for spec in &listener.targets {
-                let first = last_target + 1;
-                let live = Live::new(first, spec.clone(), listener, &self.others)?;
-                last_target += live.tries() as TargetId;
-                targets.push(live);
-            }
-            open.push(Open {
-                id,
-                config: listener.clone(),
-                targets,
-            });
-        }
-        (self.last_listener, self.last_target) = (last_listener, last_target);
-        let listeners = open.iter().map(|it| listen(it.id, &it.config));
-        self.said.push(ToRelay::Listen(listeners.collect()));
-        for it in &open {
-            let name = it.config.name.clone();
-            self.names.entry(it.id).or_insert(name);
-        }
-        self.coming = open;
-        self.listening = None;
-        self.flush()?;
-        let wrong = self.wait_for_listeners()?;
-        let mut open = std::mem::take(&mut self.coming);
-        if !wrong.is_empty() {
-            return Err(Error::Listeners(wrong.join("; ")));
-        }
-        for it in &mut open {
-            let before = self.open.iter_mut().find(|old| old.id == it.id);
-            if let Some(before) = before {
-                keep_targets(
-                    &mut it.targets,
-                    before,
-                    it.config.health == before.config.health
-                        && it.config.proxy_out == before.config.proxy_out,
-                );
-            }
-            self.names.insert(it.id, it.config.name.clone());
-        }
-        let before = std::mem::replace(&mut self.open, open);
-        let is_gone = |old: &Open| !self.open.iter().any(|it| it.id == old.id);
-        self.closed = before.into_iter().filter(is_gone).collect();
-        Ok(())
-    }
-
-    fn reload(&mut self) -> Result<(), String> {
-        let outcome = self.try_reload().map_err(|why| why.to_string());
-        self.reloads[usize::from(outcome.is_err())] += 1;
-        match &outcome {
-            Ok(()) => self
-                .journal
-                .event("reloaded", json!({"listeners": self.open.len()})),
-            Err(why) => {
-                log::warn!("the configuration is as it was: {why}");
-                self.journal.event("not_reloaded", json!({"why": why}));
-            }
-        }
-        outcome
-    }
-
-    fn try_reload(&mut self) -> Result<()> {
-        let config = self.orders.source.read()?;
-        for (what, is_new) in [
-            ("on", config.on != self.config.on),
-            ("port", config.ports != self.config.ports),
-            ("metrics", config.metrics != self.config.metrics),
-        ] {
-            if is_new {
-                return Err(Error::Listeners(format!(
-                    "`{what}` changes with a new start only"
-                )));
-            }
-        }
-        let journal = Journal::open(config.log.as_deref())?;
-        self.take_over(&config)?;
-        self.journal = journal;
-        self.config = config;
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
+    pub fn flush(&mut self) -> Result<()> {
         let has_fd = |it: &ToRelay| matches!(it, ToRelay::Take { node: None, .. });
         let said = self.line.say(&mut self.said, &mut self.fds, has_fd);
         said.map_err(|why| self.broken(why))
@@ -359,10 +233,12 @@ impl<'a> Supervisor<'a> {
                 PollFd::new(signal, PollFlags::IN),
                 PollFd::new(control, PollFlags::IN),
                 PollFd::new(&*scrapes.bell, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.reading.as_fd(), PollFlags::IN),
             ];
-            match self.drains_until {
-                Some(_) => wait(&mut fds, TURN)?,
-                None => drop(poll(&mut fds, None)),
+            match (self.wants.any_later(), self.drains_until) {
+                (true, _) => wait(&mut fds, LATER_TURN)?,
+                (false, Some(_)) => wait(&mut fds, TURN)?,
+                (false, None) => drop(poll(&mut fds, None)),
             }
             let ready = fds.map(|fd| !fd.revents().is_empty());
             if ready[0] {
@@ -380,6 +256,10 @@ impl<'a> Supervisor<'a> {
                     self.said.push(ToRelay::Tell);
                 }
             }
+            if ready[4] {
+                self.on_read();
+            }
+            self.look_at_later();
             self.flush()?;
             let is_late = self
                 .drains_until
@@ -402,7 +282,7 @@ impl<'a> Supervisor<'a> {
         while let Ok(Some(info)) = signal.read_signal() {
             if info.ssi_signo == Signal::SIGHUP as u32 {
                 // Whoever sent it reads the log.
-                let _ = self.reload();
+                self.reading.ask(None);
             } else if self.drains_until.is_some() {
                 return true;
             } else {
@@ -424,15 +304,14 @@ impl<'a> Supervisor<'a> {
 
     fn on_command(&mut self, control: &Control) {
         while let Some((words, stream)) = control.hear() {
-            let outcome = match words.as_str() {
-                "reload" => self.reload(),
-                _ => Err("it knows `reload` only".into()),
-            };
-            control::answer(stream, &outcome);
+            match words.as_str() {
+                "reload" => self.reading.ask(Some(stream)),
+                _ => control::answer(stream, &Err("it knows `reload` only".into())),
+            }
         }
     }
 
-    fn hear(&mut self) -> Result<()> {
+    pub fn hear(&mut self) -> Result<()> {
         // Fewer than all: signals and commands have their turn.
         for _ in 0..WAITING_MAX {
             let heard = self.line.hear::<FromRelay>();
@@ -446,9 +325,9 @@ impl<'a> Supervisor<'a> {
                         listener,
                         tried,
                         ..
-                    } => self.want(ask, listener, &tried),
-                    FromRelay::Unused { target } => drop(self.gave_back(target)),
-                    FromRelay::Over(over) => self.over(over),
+                    } => self.want(ask, listener, tried)?,
+                    FromRelay::Unused { ask, target } => self.unused(ask, target)?,
+                    FromRelay::Over(over) => self.over(over)?,
                     FromRelay::Told(told) => self.told(*told),
                     FromRelay::Listening(wrong) => self.listening = Some(wrong),
                     FromRelay::Empty => self.is_empty = self.drains_until.is_some(),
@@ -459,76 +338,6 @@ impl<'a> Supervisor<'a> {
             self.flush()?;
         }
         Ok(())
-    }
-
-    fn want(&mut self, ask: Ask, listener: ListenerId, tried: &[TargetId]) {
-        let now = Instant::now();
-        let nothing = ToRelay::Nothing { ask };
-        let all = self.open.iter_mut().chain(&mut self.coming);
-        let mut all = all.chain(&mut self.closed);
-        let Some(open) = all.find(|it| it.id == listener) else {
-            return self.said.push(nothing);
-        };
-        let failed = tried
-            .last()
-            .and_then(|id| open.targets.iter_mut().find(|it| it.has(*id)));
-        if let Some(failed) = failed {
-            failed.fail(tried, now);
-            failed.active = failed.active.saturating_sub(1);
-        }
-        let mut tried = tried.to_vec();
-        while let Some(target) = targets::next(&mut open.targets, &tried, now) {
-            let id = target.turn_of(&tried);
-            let node = match target.give(id, open.config.listen.is_stream) {
-                Ok(Given::Socket(socket)) => {
-                    self.fds.push(socket);
-                    None
-                }
-                Ok(Given::Node(at, to)) => Some((at, to)),
-                // This process has no room for it, which is not the target's fault.
-                Err(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE) => break,
-                Err(why) => {
-                    log::debug!("target {}: {why}", target.spec.to);
-                    tried.push(id);
-                    target.fail(&tried, now);
-                    continue;
-                }
-            };
-            target.active += 1;
-            target.served += 1;
-            let target = id;
-            return self.said.push(ToRelay::Take { ask, target, node });
-        }
-        self.said.push(nothing);
-    }
-
-    /// A target has one connection less; what it is called.
-    fn gave_back(&mut self, id: TargetId) -> Option<String> {
-        let all = self.open.iter_mut().chain(&mut self.coming);
-        let all = all.chain(&mut self.closed);
-        let mut targets = all.flat_map(|it| &mut it.targets);
-        let target = targets.find(|it| it.has(id))?;
-        target.active = target.active.saturating_sub(1);
-        Some(target.spec.to.to_string())
-    }
-
-    fn over(&mut self, over: Over) {
-        let name = self.names.get(&over.listener);
-        let Some(name) = name.cloned() else { return };
-        let target = over.target.and_then(|id| self.gave_back(id));
-        *self.ends.entry((name.clone(), over.end)).or_default() += 1;
-        if self.journal.has_file() {
-            self.journal.line(json!({
-                "event": "connection",
-                "listener": name,
-                "client": over.client.to_string(),
-                "target": target,
-                "sent": over.sent,
-                "received": over.received,
-                "ms": over.ms,
-                "end": over.end.word(),
-            }));
-        }
     }
 
     fn told(&mut self, told: ring3_relay::proxy::wire::Told) {
@@ -561,6 +370,14 @@ impl<'a> Supervisor<'a> {
     }
 }
 
+/// As many as the relay may have descriptors: it has this process's limit.
+fn connections_max() -> usize {
+    let limit = getrlimit(Resource::Nofile).current;
+    limit
+        .and_then(|it| usize::try_from(it).ok())
+        .unwrap_or(usize::MAX)
+}
+
 /// The relay is confined before it makes its node, and opens no port.
 fn open_ports(start: &Start) -> Result<Outside> {
     let config = wire::own_node(start).map_err(|why| Error::Listeners(why.into()))?;
@@ -581,45 +398,6 @@ fn numbers(open: &Open) -> impl Iterator<Item = TargetNumbers> + '_ {
     })
 }
 
-/// A target that stays keeps its number, counts and health.
-fn keep_targets(targets: &mut [Live], before: &mut Open, same_health: bool) {
-    for target in targets {
-        let at = before
-            .targets
-            .iter()
-            .position(|old| old.spec.to == target.spec.to && old.place == target.place);
-        let Some(at) = at else { continue };
-        let old = before.targets.swap_remove(at);
-        let spec = target.spec.clone();
-        let watch = target.watch.take();
-        *target = old;
-        target.spec = spec;
-        if !same_health {
-            target.watch = watch;
-        }
-    }
-}
-
-fn listen(id: ListenerId, config: &Listener) -> Listen {
-    let ms = |time: Duration| time.as_millis() as u64;
-    Listen {
-        id,
-        is_stream: config.listen.is_stream,
-        address: config.listen.address,
-        port: config.listen.port,
-        proxy_in: config.proxy_in,
-        proxy_out: config.proxy_out.map(|it| match it {
-            Version::V1 => 1,
-            Version::V2 => 2,
-        }),
-        connect_ms: ms(config.connect_timeout),
-        idle_ms: config.idle.map(ms),
-        connections: config.limit.connections,
-        rate: config.limit.rate,
-        bytes: config.limit.bytes,
-    }
-}
-
 /// For so long at most.
 fn wait(fds: &mut [PollFd<'_>], time: Duration) -> Result<()> {
     let time = Timespec {
@@ -629,38 +407,5 @@ fn wait(fds: &mut [PollFd<'_>], time: Duration) -> Result<()> {
     match poll(fds, Some(&time)) {
         Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
         Err(why) => Err(Error::host("wait for the relay")(why)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn targets_that_stay_keep_what_they_have() {
-        let make = |words: &[&str], first: u32| {
-            let listener = Listener::new(
-                "tcp:80".parse().unwrap(),
-                words
-                    .iter()
-                    .map(|it| ring3_config::proxy::Target::new(it.parse().unwrap()))
-                    .collect(),
-            );
-            let specs = listener.targets.iter().zip(first..);
-            let targets = specs
-                .map(|(it, id)| Live::new(id, it.clone(), &listener, &[]).unwrap())
-                .collect();
-            Open {
-                id: 1,
-                targets,
-                config: listener,
-            }
-        };
-        let mut before = make(&["127.0.0.1:1", "127.0.0.1:2"], 1);
-        before.targets[1].active = 5;
-        let mut after = make(&["127.0.0.1:2", "127.0.0.1:3"], 3);
-        keep_targets(&mut after.targets, &mut before, true);
-        let ids: Vec<_> = after.targets.iter().map(|it| (it.id, it.active)).collect();
-        assert_eq!(ids, [(2, 5), (4, 0)]);
     }
 }

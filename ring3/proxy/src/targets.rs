@@ -4,17 +4,17 @@
 //! Targets take turns by their weights, spread evenly (the smooth form of weighted round robin that nginx has). One that is
 //! down by its health checks has no turn. One that did not answer rests for a moment, unless all do.
 
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ring3_config::proxy::{Listener, Target, To};
+use ring3_config::proxy::{Listener, Target};
 use ring3_relay::proxy::wire::TargetId;
 use rustix::io::Errno;
 use rustix::net::{sockopt, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::health::Watch;
 
 /// A target that did not answer has no turn for so long (nginx's fail_timeout is 10 s, after which clients wait again).
@@ -55,9 +55,7 @@ pub enum Given {
 }
 
 impl Live {
-    /// `others` are the nodes that the relay is on, besides.
-    pub fn new(id: TargetId, spec: Target, listener: &Listener, others: &[String]) -> Result<Live> {
-        let place = place(&spec.to, others)?;
+    pub fn new(id: TargetId, spec: Target, place: Place, listener: &Listener) -> Result<Live> {
         let watch = match (&listener.health, &place) {
             // The relay alone reaches another node.
             (Some(_), Place::Node(..)) | (None, _) => None,
@@ -127,7 +125,7 @@ impl Live {
         }
     }
 
-    /// A socket that connects to it, or that will have done so soon.
+    /// A socket that connects to it, or that will have done so soon. EAGAIN: a unix target's backlog is full.
     pub fn give(&self, id: TargetId, is_stream: bool) -> Result<Given, Errno> {
         match &self.place {
             Place::Addresses(all) => {
@@ -139,32 +137,6 @@ impl Live {
             Place::Node(at, to) => Ok(Given::Node(*at, *to)),
         }
     }
-}
-
-fn place(to: &To, others: &[String]) -> Result<Place> {
-    let nowhere = |why| Error::NoAddress {
-        target: to.to_string(),
-        why,
-    };
-    Ok(match to {
-        To::Unix(path) => Place::Unix(path.clone()),
-        To::Node { name, at } => match others.iter().position(|it| it == name) {
-            Some(index) => Place::Node(index, *at),
-            None => {
-                return Err(Error::NeedsStart {
-                    what: format!("target {to} is on a node that the relay has not joined"),
-                })
-            }
-        },
-        To::Host { host, port } => {
-            let found = (host.as_str(), *port).to_socket_addrs().map_err(nowhere)?;
-            let all: Vec<_> = found.collect();
-            if all.is_empty() {
-                return Err(nowhere(std::io::ErrorKind::NotFound.into()));
-            }
-            Place::Addresses(all)
-        }
-    })
 }
 
 /// The next of these to have a turn; those in `tried` have had theirs.
@@ -220,15 +192,22 @@ pub fn connect_unix(path: &Path) -> Result<OwnedFd, Errno> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use ring3_config::proxy::To;
+
+    /// Of an address in figures.
+    pub fn place(to: &To) -> Place {
+        Place::Addresses(vec![to.to_string().parse().unwrap()])
+    }
 
     fn live(weights: &[u32]) -> Vec<Live> {
         let listener = Listener::new("tcp:80".parse().unwrap(), Vec::new());
         let make = |(at, weight): (usize, &u32)| {
             let mut spec = Target::new("127.0.0.1:1".parse().unwrap());
             spec.weight = *weight;
-            Live::new(at as u32, spec, &listener, &[]).unwrap()
+            let place = place(&spec.to);
+            Live::new(at as u32, spec, place, &listener).unwrap()
         };
         weights.iter().enumerate().map(make).collect()
     }
@@ -277,14 +256,5 @@ mod tests {
         assert_eq!(all[0].turn_of(&[1]), 0);
         all[0].fail(&[0, 1], now);
         assert!(all[0].rests(now));
-    }
-
-    #[test]
-    fn a_node_is_known_from_the_start() {
-        let to: To = "node:db:5432".parse().unwrap();
-        let others = ["cache".to_owned(), "db".to_owned()];
-        let at = "127.0.0.1:5432".parse().unwrap();
-        assert_eq!(place(&to, &others).unwrap(), Place::Node(1, at));
-        assert!(place(&to, &[]).is_err());
     }
 }

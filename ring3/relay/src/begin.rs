@@ -2,28 +2,23 @@
 //! How programs' connections and flows begin: a SYN that is held, a connection that is accepted, a datagram that no
 //! flow's socket has taken.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::net::SocketAddr;
 use std::time::Instant;
 
-use ring3_node::inside::{Mark, RELAY_PORT};
-use ring3_node::task::{Fd, Task};
+use ring3_node::inside::Mark;
+use ring3_node::task::Fd;
 use ring3_node::Errno;
-use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
+use rustix::net::SocketType;
 
 use crate::engine::{Accepts, Caller, Engine, Entry, Pair};
 use crate::flow::{hear_errors, Flow, HostEnd, Out};
+use crate::frames::Frames;
 use crate::hold::{self, Queue, Verdict};
 use crate::icmp::{Echo, Ping, Problem};
-use crate::route::Refusal;
 use crate::slab::{Key, Side};
+use crate::sockets::{ask_for_life, connect, transparent};
 use crate::stream::Stream;
-use crate::tuning::{ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, DATAGRAMS, PINGS_MAX};
-
-/// <linux/in6.h>; the libc crate has it not for all C libraries.
-pub const IPV6_TRANSPARENT: i32 = 75;
-const IPV6_RECVORIGDSTADDR: i32 = 74;
-const IP_RECVORIGDSTADDR: i32 = 20;
+use crate::tuning::{ACCEPTS, DATAGRAMS, PINGS_MAX};
 
 impl Engine {
     /// SYNs that wait for a verdict.
@@ -69,7 +64,7 @@ impl Engine {
                 None => Verdict::Accept,
             });
         }
-        let to = match self.lead_stream(ends.1) {
+        let to = match self.routes.lead(ends.1) {
             Ok(to) => to,
             Err(why) => {
                 self.refusals.say("tcp to", ends.1, why);
@@ -146,6 +141,8 @@ impl Engine {
     /// Joins a program's connection with the host's half, which is there already, unless the SYN was not held.
     fn join(&mut self, fd: Fd, from: SocketAddr) -> Result<(), Errno> {
         let to = self.task.name(fd)?;
+        let asks_names = self.routes.are_names_asked(to);
+        let frames = asks_names.then(|| Box::new(Frames::new((from, to))));
         self.task
             .set_option(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
         if let Some(key) = self.callers.remove(&(from, to)) {
@@ -154,7 +151,8 @@ impl Engine {
             };
             // Without it the connection is as good as ever.
             let _ = ask_for_life(&caller.host);
-            let stream = Stream::new(fd, caller.host, None).with_ready_host();
+            let mut stream = Stream::new(fd, caller.host, None).with_ready_host();
+            stream.frames = frames;
             let added = self.feed.add_node(&mut self.task, fd, key.data(Side::Node));
             self.entries.put(key, Entry::Stream(stream));
             if added.is_err() {
@@ -162,7 +160,7 @@ impl Engine {
             }
             return Ok(());
         }
-        let to = self.lead_stream(to).map_err(|why| {
+        let to = self.routes.lead(to).map_err(|why| {
             self.refusals.say("tcp to", to, why);
             Errno(libc::ECONNREFUSED)
         })?;
@@ -174,7 +172,8 @@ impl Engine {
             return Err(why);
         }
         let waits_for = (!is_connected).then_some(Side::Host);
-        let stream = Stream::new(fd, host, waits_for);
+        let mut stream = Stream::new(fd, host, waits_for);
+        stream.frames = frames;
         self.entries.put(key, Entry::Stream(stream));
         Ok(())
     }
@@ -213,13 +212,6 @@ impl Engine {
         }
         // Its edge is used up: the others first, then the rest.
         self.caught_short = true;
-    }
-
-    fn lead_stream(&self, to: SocketAddr) -> Result<SocketAddr, Refusal> {
-        match self.routes.are_names_asked(to) {
-            true => Err(Refusal::NamesByTcp),
-            false => self.routes.lead(to),
-        }
     }
 
     /// Echo requests that wait for a verdict: what goes out by another socket, the gateway's kernel drops.
@@ -346,68 +338,5 @@ impl Engine {
             Ok(()) => Ok(fd),
             Err(why) => self.task.close(fd).and(Err(why)),
         }
-    }
-}
-
-/// A socket of the node that speaks in the name of any address.
-fn transparent(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
-    let (domain, level, option) = match is_v6 {
-        false => (libc::AF_INET, libc::SOL_IP, libc::IP_TRANSPARENT),
-        true => (libc::AF_INET6, libc::SOL_IPV6, IPV6_TRANSPARENT),
-    };
-    let fd = task.socket(domain, kind, 0)?;
-    let set = |task: &mut Task| {
-        task.set_option(fd, level, option, 1)?;
-        task.set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-        match is_v6 {
-            true => task.set_option(fd, libc::SOL_IPV6, libc::IPV6_V6ONLY, 1),
-            false => Ok(()),
-        }
-    };
-    match set(task) {
-        Ok(()) => Ok(fd),
-        Err(why) => task.close(fd).and(Err(why)),
-    }
-}
-
-/// The socket that nft.rs gives all connections, or datagrams, of a family to.
-pub fn socket_for_all(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Errno> {
-    let fd = transparent(task, is_v6, kind)?;
-    if kind == libc::SOCK_DGRAM {
-        let (level, option) = match is_v6 {
-            false => (libc::SOL_IP, IP_RECVORIGDSTADDR),
-            true => (libc::SOL_IPV6, IPV6_RECVORIGDSTADDR),
-        };
-        task.set_option(fd, level, option, 1)?;
-    }
-    let any: SocketAddr = match is_v6 {
-        false => (Ipv4Addr::UNSPECIFIED, RELAY_PORT).into(),
-        true => (Ipv6Addr::UNSPECIFIED, RELAY_PORT).into(),
-    };
-    task.bind(fd, any)?;
-    Ok(fd)
-}
-
-/// A stream of the host's: no bytes wait for others, and a peer that is gone is noticed.
-pub fn ask_for_life(host: &OwnedFd) -> rustix::io::Result<()> {
-    sockopt::set_tcp_nodelay(host, true)?;
-    sockopt::set_tcp_keepidle(host, ALIVE_IDLE)?;
-    sockopt::set_tcp_keepintvl(host, ALIVE_TURN)?;
-    sockopt::set_tcp_keepcnt(host, ALIVE_TURNS)?;
-    sockopt::set_socket_keepalive(host, true)
-}
-
-/// A socket of the host; whether it is connected already.
-pub fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
-    let family = match to {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, kind, flags, None)?;
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) => Ok((socket, true)),
-        Err(rustix::io::Errno::INPROGRESS) => Ok((socket, false)),
-        Err(why) => Err(why.into()),
     }
 }

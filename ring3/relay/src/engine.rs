@@ -12,7 +12,6 @@ use ring3_node::task::{Fd, Task};
 use ring3_node::{Errno, Plan, Talk};
 use rustix::net::sockopt;
 
-use crate::begin::socket_for_all;
 use crate::door::{Door, Ends};
 use crate::error::{Error, Result};
 use crate::feed::{Feed, News};
@@ -23,6 +22,7 @@ use crate::icmp::{Icmp, Ping, PingKey};
 use crate::refusals::Refusals;
 use crate::route::Routes;
 use crate::slab::{Key, Side, Slab};
+use crate::sockets::socket_for_all;
 use crate::stream::{Next, Stream};
 use crate::tuning::{
     BACKLOG, CHUNK, FLOWS_MAX, FLOWS_SHARE, GUESTS_MAX, GUESTS_OF_ONE, PING_IDLE, SWEEP, UNCLAIMED,
@@ -244,7 +244,10 @@ impl Engine {
 
     pub fn go_on(&mut self, key: Key, side: Side) {
         let next = match self.entries.get_mut(key) {
-            Some(Entry::Stream(stream)) => stream.pump(&mut self.task, &mut self.chunk),
+            Some(Entry::Stream(stream)) => {
+                let names = &mut self.routes.names;
+                stream.pump(&mut self.task, &mut self.chunk, true, names)
+            }
             Some(Entry::Flow(flow)) => {
                 let mut out = Out {
                     task: &mut self.task,

@@ -22,10 +22,14 @@ impl From<OwnedFd> for Far {
 }
 
 impl Far {
-    pub fn recv(&self, data: &mut [u8]) -> Result<usize, Errno> {
+    /// `flags`: 0, or MSG_PEEK.
+    pub fn recv(&self, data: &mut [u8], flags: i32) -> Result<usize, Errno> {
         match self {
-            Far::Host(socket) => Ok(rustix::net::recv(socket, data, RecvFlags::DONTWAIT)?.0),
-            Far::Node(task, fd) => task.borrow_mut().recv(*fd, data),
+            Far::Host(socket) => {
+                let flags = RecvFlags::from_bits_retain(flags as u32) | RecvFlags::DONTWAIT;
+                Ok(rustix::net::recv(socket, data, flags)?.0)
+            }
+            Far::Node(task, fd) => task.borrow_mut().recv_with(*fd, data, flags),
         }
     }
 

@@ -9,7 +9,9 @@
 //! relay    wait (node) sees the proxy -> proxy_clear, look at the host's set until it is empty, arm the door
 //! ```
 //!
-//! An event that comes after the last look finds the door armed, or is found by arming it.
+//! An event that comes after the last look finds the door armed, or is found by arming it. As long as there is something
+//! to do, the relay looks at both sets itself, and the door is not armed: the helper's wake-up and its turn on the vCPU cost
+//! more than a look.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -40,6 +42,8 @@ pub struct Feed {
     node: Fd,
     host: OwnedFd,
     door: Arc<OwnedFd>,
+    /// The helper waits for the host's set; else the relay has to look.
+    is_armed: bool,
     events: Vec<Event>,
 }
 
@@ -73,6 +77,7 @@ impl Feed {
             node,
             host,
             door,
+            is_armed: true,
             events: vec![Event { events: 0, u64: 0 }; EVENTS],
         })
     }
@@ -96,6 +101,33 @@ impl Feed {
     /// Waits for at most `timeout_ms` (-1: for ever) and puts what came into `news`.
     pub fn wait(&mut self, task: &mut Task, timeout_ms: i32, news: &mut Vec<News>) -> Result<()> {
         news.clear();
+        if !self.is_armed {
+            self.look_at_node(task, 0, news)?;
+            self.look_at_host(news)?;
+            if !news.is_empty() || timeout_ms == 0 {
+                return Ok(());
+            }
+            let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+            epoll::modify(&self.door, &self.host, epoll::EventData::new_u64(0), once)
+                .map_err(Error::host("watch the host's sockets"))?;
+            self.is_armed = true;
+        }
+        if self.look_at_node(task, timeout_ms, news)? {
+            task.proxy_clear(PROXY)
+                .map_err(Error::node("watch the host's sockets"))?;
+            self.is_armed = false;
+            self.look_at_host(news)?;
+        }
+        Ok(())
+    }
+
+    /// True: the helper has seen something.
+    fn look_at_node(
+        &mut self,
+        task: &mut Task,
+        timeout_ms: i32,
+        news: &mut Vec<News>,
+    ) -> Result<bool> {
         let count = match task.epoll_wait(self.node, &mut self.events, timeout_ms) {
             Ok(count) => count,
             Err(Errno(libc::EINTR)) => 0,
@@ -111,16 +143,11 @@ impl Feed {
                 }),
             }
         }
-        if is_host {
-            task.proxy_clear(PROXY)
-                .map_err(Error::node("watch the host's sockets"))?;
-            self.look(news)?;
-        }
-        Ok(())
+        Ok(is_host)
     }
 
-    /// All that the host has to say; then the helper waits for more.
-    fn look(&mut self, news: &mut Vec<News>) -> Result<()> {
+    /// All that the host has to say.
+    fn look_at_host(&mut self, news: &mut Vec<News>) -> Result<()> {
         let fail = || Error::host("watch the host's sockets");
         loop {
             let mut space = [const { MaybeUninit::uninit() }; EVENTS];
@@ -141,11 +168,9 @@ impl Feed {
                 }
             }));
             if events.len() < EVENTS {
-                break;
+                return Ok(());
             }
         }
-        let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
-        epoll::modify(&self.door, &self.host, epoll::EventData::new_u64(0), once).map_err(fail())
     }
 }
 

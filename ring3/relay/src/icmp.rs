@@ -16,7 +16,7 @@ use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{ipproto, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-use crate::begin::IPV6_TRANSPARENT;
+use crate::sockets::IPV6_TRANSPARENT;
 use crate::stream::Next;
 use crate::tuning::DATAGRAMS;
 

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::net::SocketType;
 
-use crate::begin::connect;
+use crate::sockets::connect;
 
 /// Any port: nothing is sent.
 const DISCARD: u16 = 9;

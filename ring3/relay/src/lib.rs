@@ -23,10 +23,12 @@
 //! | [`stream`] | one connection: bytes both ways, half-close, reset, back-pressure |
 //! | [`flow`] | one flow of datagrams |
 //! | [`guests`] | how many streams from outside there may be |
+//! | [`frames`] | questions and answers over TCP |
 //! | [`names`] | what may be asked of the resolver, and the addresses of names in rules |
 //! | [`questions`] | which answer is which question's |
 //! | [`inward`] | addresses that a name alone does not open |
 //! | [`icmp`] | errors of datagrams, and echoes |
+//! | [`sockets`] | those of both sides |
 //! | [`slab`] | who an event is for |
 //! | [`refusals`] | what was refused, counted and said |
 //! | [`route`] | where a destination leads, and what is refused |
@@ -41,6 +43,7 @@ mod error;
 mod far;
 mod feed;
 mod flow;
+mod frames;
 mod guests;
 mod hold;
 mod icmp;
@@ -52,6 +55,7 @@ mod questions;
 mod refusals;
 mod route;
 mod slab;
+mod sockets;
 mod stream;
 mod tuning;
 pub mod wall;

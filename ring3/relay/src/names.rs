@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Answers come over the flow's own connected socket, from the resolver alone. No name opens an address of the host or of a
-//! private network (inward.rs): a rule of its address does. Over TCP no name is asked for. Which names are
+//! private network (inward.rs): a rule of its address does. Over TCP it is the same (frames.rs). Which names are
 //! allowed: those that no rule of deny= holds for and, where allow= is written, one of its rules does. A rule
 //! `allow=*` holds for all, one of an address for none.
 

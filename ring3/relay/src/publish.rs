@@ -9,13 +9,13 @@ use std::time::Duration;
 use ring3_node::Errno;
 use rustix::net::{sockopt, RecvFlags, SocketFlags};
 
-use crate::begin::ask_for_life;
 use crate::door::Door;
 use crate::engine::{Engine, Entry};
 use crate::flow::HostEnd;
 use crate::guests::Guest;
 use crate::route::Refusal;
 use crate::slab::{Key, Side};
+use crate::sockets::ask_for_life;
 use crate::stream::{Next, Stream};
 use crate::tuning::DATAGRAMS;
 

@@ -34,8 +34,6 @@ pub enum Refusal {
     Name,
     /// A name leads into the host's own networks.
     Inward,
-    /// Names are asked for by UDP where rules name some.
-    NamesByTcp,
     /// Too many connections from outside.
     Full,
 }
@@ -50,7 +48,6 @@ impl std::fmt::Display for Refusal {
             Refusal::Inward => {
                 "of this host or a private network, which only an address in allow= opens"
             }
-            Refusal::NamesByTcp => "names are asked for by UDP alone where rules name some",
             Refusal::Full => "too many connections from there, or in all",
         })
     }

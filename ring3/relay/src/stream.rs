@@ -11,15 +11,19 @@
 //! ```
 //!
 //! So what the relay holds of a way is one chunk at most, and a receiver that does not read stops the sender by TCP's own window.
-//! A reset or another error of one side resets the other (SO_LINGER 0).
+//! Where all connections together hold too much, one looks at bytes without taking them (MSG_PEEK), and takes what the other
+//! socket took: then it holds nothing, for the price of reading twice. A reset or another error of one side resets the
+//! other (SO_LINGER 0).
 
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 
 use crate::far::Far;
+use crate::frames::{Frames, WAITING_MAX};
 use crate::guests::Guest;
+use crate::names::Names;
 use crate::slab::Side;
-use crate::tuning::TURNS;
+use crate::tuning::{CHUNK_SMALL, TURNS};
 
 /// What to do with the connection next.
 #[derive(Debug, PartialEq, Eq)]
@@ -58,6 +62,8 @@ pub struct Stream {
     pub waits_for: Option<Side>,
     /// Who began it, from outside.
     pub guest: Option<Guest>,
+    /// The resolver is asked over it, and rules say for which names.
+    pub frames: Option<Box<Frames>>,
     /// Bytes passed on, by the side that they came from.
     pub passed: [u64; 2],
     ready: [Ready; 2],
@@ -72,6 +78,7 @@ impl Stream {
             host: host.into(),
             waits_for,
             guest: None,
+            frames: None,
             passed: [0; 2],
             ready: [Ready::default(); 2],
             ways: Default::default(),
@@ -125,14 +132,25 @@ impl Stream {
         Ok(())
     }
 
-    /// Passes on what there is.
-    pub fn pump(&mut self, task: &mut Task, chunk: &mut [u8]) -> Next {
+    /// Passes on what there is. `may_hold`: what the other side does not take may be left over. `names` are those of
+    /// `frames`.
+    pub fn pump(
+        &mut self,
+        task: &mut Task,
+        chunk: &mut [u8],
+        may_hold: bool,
+        names: &mut Names,
+    ) -> Next {
         if self.waits_for.is_some() {
             return Next::Wait;
         }
         let mut next = Next::Wait;
         for side in [Side::Node, Side::Host] {
-            match self.one_way(task, side, chunk) {
+            let passed = match self.frames.is_some() {
+                true => self.one_way_in_frames(task, side, chunk, names),
+                false => self.one_way(task, side, chunk, may_hold),
+            };
+            match passed {
                 Ok(true) => next = Next::Again,
                 Ok(false) => {}
                 Err(_) => return Next::Reset,
@@ -145,27 +163,20 @@ impl Stream {
     }
 
     /// True: there is more.
-    fn one_way(&mut self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Result<bool, Errno> {
+    fn one_way(
+        &mut self,
+        task: &mut Task,
+        from: Side,
+        chunk: &mut [u8],
+        may_hold: bool,
+    ) -> Result<bool, Errno> {
         let (way, to) = (from as usize, from.other());
         for _ in 0..TURNS {
-            if self.ways[way].closed {
+            if !self.may_read(task, from)? || !self.ready[to as usize].write {
                 return Ok(false);
             }
-            if !self.ways[way].left.is_empty() {
-                self.send_left(task, from)?;
-                if !self.ways[way].left.is_empty() {
-                    return Ok(false);
-                }
-            }
-            if self.ways[way].ended {
-                self.ways[way].closed = true;
-                self.shut_down(task, to)?;
-                return Ok(false);
-            }
-            if !self.ready[way].read || !self.ready[to as usize].write {
-                return Ok(false);
-            }
-            let len = match self.recv(task, from, chunk) {
+            let flags = if may_hold { 0 } else { libc::MSG_PEEK };
+            let len = match self.recv(task, from, chunk, flags) {
                 Ok(0) => {
                     self.ways[way].ended = true;
                     continue;
@@ -178,9 +189,74 @@ impl Stream {
                 Err(why) => return Err(why),
             };
             let sent = self.send(task, to, &chunk[..len])?;
-            if sent < len {
+            if !may_hold {
+                // Of what was looked at, nobody else takes anything.
+                self.recv(task, from, &mut chunk[..sent], 0)?;
+            } else if sent < len {
                 self.ways[way].left = chunk[sent..len].to_vec();
                 self.ways[way].sent = 0;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Sends what is left over, or the end. Whether something may be there to read.
+    fn may_read(&mut self, task: &mut Task, from: Side) -> Result<bool, Errno> {
+        let way = from as usize;
+        if self.ways[way].closed {
+            return Ok(false);
+        }
+        if !self.ways[way].left.is_empty() {
+            self.send_left(task, from)?;
+            if !self.ways[way].left.is_empty() {
+                return Ok(false);
+            }
+        }
+        if self.ways[way].ended {
+            self.ways[way].closed = true;
+            self.shut_down(task, from.other())?;
+            return Ok(false);
+        }
+        Ok(self.ready[way].read)
+    }
+
+    /// The same for messages to and from the resolver. True: there is more.
+    fn one_way_in_frames(
+        &mut self,
+        task: &mut Task,
+        from: Side,
+        chunk: &mut [u8],
+        names: &mut Names,
+    ) -> Result<bool, Errno> {
+        let (way, back) = (from as usize, from.other() as usize);
+        let chunk = &mut chunk[..CHUNK_SMALL];
+        for _ in 0..TURNS {
+            if !self.may_read(task, from)? {
+                return Ok(false);
+            }
+            // Answers that the asker does not read; the other way, which comes after this one or before, sends them.
+            if self.ways[back].left.len() > WAITING_MAX {
+                return Ok(self.ready[way].write);
+            }
+            let len = match self.recv(task, from, chunk, 0) {
+                Ok(0) => {
+                    self.ways[way].ended = true;
+                    continue;
+                }
+                Ok(len) => len,
+                Err(Errno(libc::EAGAIN)) => {
+                    self.ready[way].read = false;
+                    return Ok(false);
+                }
+                Err(why) => return Err(why),
+            };
+            let Some(frames) = &mut self.frames else {
+                return Ok(false);
+            };
+            let [on, answers] = frames.take(names, from, &chunk[..len]);
+            self.ways[way].left.extend(on);
+            if !self.ways[back].closed {
+                self.ways[back].left.extend(answers);
             }
         }
         Ok(true)
@@ -195,16 +271,25 @@ impl Stream {
         let sent = self.send(task, to, &way.left[way.sent..]);
         way.sent += *sent.as_ref().unwrap_or(&0);
         if way.sent == way.left.len() {
-            way.left = Vec::new();
+            (way.left, way.sent) = (Vec::new(), 0);
         }
         self.ways[from as usize] = way;
         sent.map(drop)
     }
 
-    fn recv(&self, task: &mut Task, from: Side, chunk: &mut [u8]) -> Result<usize, Errno> {
+    fn recv(
+        &self,
+        task: &mut Task,
+        from: Side,
+        chunk: &mut [u8],
+        flags: i32,
+    ) -> Result<usize, Errno> {
+        if chunk.is_empty() {
+            return Ok(0);
+        }
         match from {
-            Side::Node => task.recv(self.node, chunk),
-            Side::Host => self.host.recv(chunk),
+            Side::Node => task.recv_with(self.node, chunk, flags),
+            Side::Host => self.host.recv(chunk, flags),
         }
     }
 

@@ -70,5 +70,7 @@ pub const HELD_BYTES: usize = 64 << 20;
 pub const CHUNK_SMALL: usize = 16 << 10;
 /// Datagrams of a flow that wait for its target's socket.
 pub const DATAGRAMS_HELD: usize = 16;
+/// Bytes of all such; beyond it a datagram is lost. Without a bound 16384 flows could hold 16 GB.
+pub const DATAGRAM_BYTES_HELD: usize = 16 << 20;
 /// What a proxy's process may take beyond what it has when it begins to serve: bytes of address space.
 pub const PROXY_MEMORY: u64 = 1 << 30;

@@ -201,7 +201,8 @@ fn confined() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// The resolver of the host's loopback, where a.example.org is 203.0.113.7, own.example.net the host itself, and all else
+/// The resolver of the host's loopback, where a.example.org is 203.0.113.7, own.example.net the host itself, big.example.org
+/// has 60 addresses, that one among them, and all else
 /// 192.0.2.77, and a server on port 8000. $1 in the script: ring3.
 fn with_resolver(script: &str) -> Result<Outcome, String> {
     let wrapped = format!(
@@ -222,7 +223,7 @@ fn with_resolver(script: &str) -> Result<Outcome, String> {
 }
 
 /// A rule names a name: that one alone resolves, and its addresses can be reached at the rule's port. No name opens the
-/// host itself.
+/// host itself. An answer that is too long for a datagram comes by TCP, under the same rules.
 fn named() -> Checked {
     if let Some(why) = missing(&["python3", "curl", "getent", "unshare", "setpriv"])? {
         return Ok(Verdict::Ignored(why));
@@ -240,12 +241,16 @@ fn named() -> Checked {
             $ordinary "$ring3" run --port host,allow=A.example.org:8000,allow=own.example.net:8000,log=refused.json -- sh -c "$on_node" 2>said
             grep -q "refused the name b.example.net" said && echo said
             python3 gateway.py read refused.json
+            on_node="
+                getent ahostsv4 big.example.org | grep -c STREAM
+                curl -sS -m 9 -o got -w \"%{exitcode}\n\" http://203.0.113.7:8000/ 2>/dev/null"
+            $ordinary "$ring3" run --port host,allow=big.example.org:8000 -- sh -c "$on_node"
             $ordinary "$ring3" run --port host,deny=*.example.org -- sh -c "getent ahostsv4 a.example.org | wc -l; getent ahostsv4 b.example.net | head -1" 2>/dev/null"#;
     let outcome = with_resolver(script)?;
     let wanted = "7 6 0 0 7 7 refused refused by TCP\nsaid\n\
         tcp to 203.0.113.7:8000\nthe name b.example.net\ntcp to 203.0.113.7:7001\n\
-        the address 192.0.2.1 of own.example.net\ntcp to 192.0.2.1:8000\nthe name c.example.org\ntcp to 10.0.2.2:53\n\
-        0\n192.0.2.77      STREAM b.example.net\n";
+        the address 192.0.2.1 of own.example.net\ntcp to 192.0.2.1:8000\nthe name c.example.org\n\
+        60\n0\n0\n192.0.2.77      STREAM b.example.net\n";
     ensure(outcome.stdout == wanted, || outcome.report())?;
     Ok(Verdict::Passed)
 }

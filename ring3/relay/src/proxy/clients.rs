@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! How a proxy's clients come: listeners, connections that are accepted, first datagrams.
 
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 
-use super::engine::{About, Course, Engine, Entry, Listening};
+use super::engine::{About, Course, Engine, Entry};
 use super::opening::{Opening, Stage, Step};
 use super::sources::{is_limited, Source};
 use super::wire::{End, FromRelay, Listen, TargetId};
@@ -18,126 +18,14 @@ use crate::names::Names;
 use crate::slab::{Key, Side};
 use crate::stream::Next;
 use crate::tuning::{
-    ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, BACKLOG, DATAGRAMS, DATAGRAMS_HELD, FLOWS_MAX,
-    FLOWS_SHARE,
+    ACCEPTS, ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, DATAGRAMS, DATAGRAMS_HELD, DATAGRAM_BYTES_HELD,
+    FLOWS_MAX, FLOWS_SHARE,
 };
 
-const IP_RECVORIGDSTADDR: i32 = 20;
-const IPV6_RECVORIGDSTADDR: i32 = 74;
+pub const IP_RECVORIGDSTADDR: i32 = 20;
+pub const IPV6_RECVORIGDSTADDR: i32 = 74;
 
 impl Engine {
-    /// These listeners and no others. One that stays keeps its socket.
-    pub fn listen(&mut self, listeners: Vec<Listen>) {
-        let wrong = match self.drains {
-            true => Vec::new(),
-            false => self.change(listeners),
-        };
-        let said = wrong.iter().map(|(id, why)| format!("{id} {why}"));
-        let said = said.collect();
-        self.say(FromRelay::Listening(said));
-    }
-
-    /// The listeners that can't be, and why; then all are as before.
-    fn change(&mut self, listeners: Vec<Listen>) -> Vec<(u32, i32)> {
-        let is_known = |it: &&Listen| self.listeners.contains_key(&it.id);
-        let new: Vec<Listen> = listeners
-            .iter()
-            .filter(|it| !is_known(it))
-            .cloned()
-            .collect();
-        let gone: Vec<Rc<Listen>> = self
-            .entries
-            .iter()
-            .filter_map(|(_, entry)| match entry {
-                Entry::Listening(it) => Some(it.listen.clone()),
-                _ => None,
-            })
-            .filter(|old| !listeners.iter().any(|it| it.id == old.id))
-            .collect();
-        // One address of a port, or all, after the other.
-        let is_in_the_way = |old: &Rc<Listen>| {
-            let mut new = new.iter();
-            new.any(|it| (it.is_stream, it.port) == (old.is_stream, old.port))
-        };
-        let (first, last): (Vec<_>, Vec<_>) = gone.into_iter().partition(is_in_the_way);
-        first.iter().for_each(|it| self.close_listener(it.id));
-        let (mut wrong, mut opened) = (Vec::new(), Vec::new());
-        for listen in new {
-            let (port, id) = (listen.port, listen.id);
-            match self.open_listener(listen) {
-                Ok(()) => opened.push(id),
-                Err(why) => {
-                    log::debug!("listener {id} does not listen on port {port}: {why}");
-                    wrong.push((id, why.0));
-                }
-            }
-        }
-        if !wrong.is_empty() {
-            opened.iter().for_each(|id| self.close_listener(*id));
-            for listen in first {
-                let (port, id) = (listen.port, listen.id);
-                if let Err(why) = self.open_listener((*listen).clone()) {
-                    log::warn!("the listener on port {port} is lost: {why}");
-                    wrong.push((id, why.0));
-                }
-            }
-            return wrong;
-        }
-        last.iter().for_each(|it| self.close_listener(it.id));
-        for listen in listeners {
-            let known = self.listeners.get(&listen.id);
-            if let Some(Entry::Listening(it)) = known.and_then(|key| self.entries.get_mut(*key)) {
-                it.listen = Rc::new(listen);
-            }
-        }
-        wrong
-    }
-
-    fn open_listener(&mut self, listen: Listen) -> Result<(), Errno> {
-        let fd = open(&mut self.task, &listen)?;
-        let Some(key) = self.entries.reserve() else {
-            return self.task.close(fd).and(Err(Errno(libc::EMFILE)));
-        };
-        let data = key.data(Side::Node);
-        if let Err(why) = self.feed.add_node(&mut self.task, fd, data) {
-            self.entries.give_back(key);
-            return self.task.close(fd).and(Err(why));
-        }
-        self.listeners.insert(listen.id, key);
-        self.tally.begin(listen.id);
-        let listen = Rc::new(listen);
-        self.entries
-            .put(key, Entry::Listening(Listening { fd, listen }));
-        Ok(())
-    }
-
-    /// Takes those who wait there first.
-    fn close_listener(&mut self, id: u32) {
-        let Some(key) = self.listeners.remove(&id) else {
-            return;
-        };
-        // No more than may wait: others come as fast as these are taken.
-        for _ in 0..=BACKLOG as usize / ACCEPTS {
-            if self.accept_some(key) != Next::Again {
-                break;
-            }
-        }
-        self.starved.remove(&key);
-        self.end(key, End::Done);
-        self.tally.forget(id);
-    }
-
-    /// No more clients from now on.
-    pub fn drain(&mut self) {
-        if std::mem::replace(&mut self.drains, true) {
-            return;
-        }
-        let all: Vec<_> = self.listeners.keys().copied().collect();
-        for id in all {
-            self.close_listener(id);
-        }
-    }
-
     /// Those who wait at one listener.
     pub fn accept_some(&mut self, key: Key) -> Next {
         let Some(Entry::Listening(listening)) = self.entries.get_mut(key) else {
@@ -272,8 +160,13 @@ impl Engine {
             let data = &self.chunk[..datagram.len];
             match &mut course.flow {
                 Some(flow) => say_to_target(&mut self.task, &mut self.names, flow, data),
-                None if course.waits.len() < DATAGRAMS_HELD => course.waits.push(data.to_vec()),
-                None => {}
+                None => {
+                    let has_room = self.datagrams_held + data.len() <= DATAGRAM_BYTES_HELD;
+                    if course.waits.len() < DATAGRAMS_HELD && has_room {
+                        self.datagrams_held += data.len();
+                        course.waits.push(data.to_vec());
+                    }
+                }
             }
         }
         Next::Again
@@ -362,6 +255,7 @@ impl Engine {
         };
         flow.idle = idle.map(Duration::from_millis);
         for data in course.waits.drain(..) {
+            self.datagrams_held -= data.len();
             say_to_target(&mut self.task, &mut self.names, &mut flow, &data);
         }
         course.flow = Some(flow);
@@ -382,58 +276,6 @@ fn say_to_target(task: &mut Task, names: &mut Names, flow: &mut Flow, data: &[u8
 /// IPv4 without IPv6's clothes, which a socket for both families gives it.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
-}
-
-/// A socket of the node for one listener.
-fn open(task: &mut Task, listen: &Listen) -> Result<Fd, Errno> {
-    let any = match listen.address {
-        Some(address) => SocketAddr::new(address, listen.port),
-        None => (Ipv6Addr::UNSPECIFIED, listen.port).into(),
-    };
-    match bound(task, listen, any) {
-        // A node without IPv6.
-        Err(Errno(libc::EAFNOSUPPORT | libc::EADDRNOTAVAIL)) if listen.address.is_none() => {
-            bound(task, listen, (Ipv4Addr::UNSPECIFIED, listen.port).into())
-        }
-        made => made,
-    }
-}
-
-fn bound(task: &mut Task, listen: &Listen, to: SocketAddr) -> Result<Fd, Errno> {
-    let domain = if to.is_ipv6() {
-        libc::AF_INET6
-    } else {
-        libc::AF_INET
-    };
-    let kind = match listen.is_stream {
-        true => libc::SOCK_STREAM,
-        false => libc::SOCK_DGRAM,
-    };
-    let fd = task.socket(domain, kind, 0)?;
-    let made = prepare(task, fd, listen, to);
-    match made {
-        Ok(()) => Ok(fd),
-        Err(why) => task.close(fd).and(Err(why)),
-    }
-}
-
-fn prepare(task: &mut Task, fd: Fd, listen: &Listen, to: SocketAddr) -> Result<(), Errno> {
-    task.set_option(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
-    if to.is_ipv6() {
-        let only = i32::from(listen.address.is_some());
-        task.set_option(fd, libc::SOL_IPV6, libc::IPV6_V6ONLY, only)?;
-    }
-    if !listen.is_stream {
-        task.set_option(fd, libc::SOL_IP, IP_RECVORIGDSTADDR, 1)?;
-        if to.is_ipv6() {
-            task.set_option(fd, libc::SOL_IPV6, IPV6_RECVORIGDSTADDR, 1)?;
-        }
-    }
-    task.bind(fd, to)?;
-    match listen.is_stream {
-        true => task.listen(fd, BACKLOG),
-        false => Ok(()),
-    }
 }
 
 /// A socket of the node for one flow: it has the listener's name, and hears this client alone.

@@ -3,18 +3,16 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::SocketAddr;
-use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use ring3_node::task::{Fd, Task};
-use ring3_node::Errno;
 
-use super::opening::{Opening, Stage};
+use super::opening::Opening;
 use super::others::Others;
 use super::sources::{Source, Sources};
 use super::tally::Tally;
-use super::wire::{Ask, Broken, End, FromRelay, Line, Listen, ListenerId, Over, TargetId, ToRelay};
+use super::wire::{Broken, End, FromRelay, Line, Listen, ListenerId, TargetId, ToRelay};
 use crate::error::{Error, Result};
 use crate::feed::{Feed, News};
 use crate::flow::{Flow, Out};
@@ -39,8 +37,8 @@ pub struct Joint {
     pub stream: Stream,
     pub about: About,
     /// Bytes that it holds, as `held` of the engine has them.
-    held: usize,
-    last: Instant,
+    pub held: usize,
+    pub last: Instant,
 }
 
 /// A flow of datagrams; without its target's socket it has those that wait.
@@ -92,12 +90,14 @@ pub struct Engine {
     again: VecDeque<(Key, Side)>,
     queued: HashSet<(Key, Side)>,
     /// Who waits for its bytes, and who has events that were not looked at for that.
-    thirsty: HashSet<Key>,
+    pub thirsty: HashSet<Key>,
     /// Listeners whose edge is used up and who could not accept.
     pub starved: HashSet<Key>,
-    held: usize,
+    pub held: usize,
+    /// Bytes of datagrams that wait for their targets' sockets.
+    pub datagrams_held: usize,
     pub chunk: Vec<u8>,
-    swept: Instant,
+    pub swept: Instant,
     looked: Instant,
     pub drains: bool,
     said_empty: bool,
@@ -133,6 +133,7 @@ impl Engine {
             thirsty: HashSet::new(),
             starved: HashSet::new(),
             held: 0,
+            datagrams_held: 0,
             chunk: vec![0; CHUNK],
             swept: Instant::now(),
             looked: Instant::now(),
@@ -197,23 +198,6 @@ impl Engine {
                 Err(Broken::Gone) => return Ok(()),
                 Err(why) => return Err(Error::Supervisor { why }),
             }
-        }
-    }
-
-    /// Connections to targets there are over.
-    fn end_of_a_node(&mut self) {
-        let is_over = |entry: &Entry| match entry {
-            Entry::Joint(joint) => self.others.is_gone(&joint.stream.host),
-            Entry::Opening(opening) => match &opening.stage {
-                Stage::Connecting { far, .. } => self.others.is_gone(far),
-                _ => false,
-            },
-            _ => false,
-        };
-        let over = self.entries.iter().filter(|(_, entry)| is_over(entry));
-        let over: Vec<Key> = over.map(|(key, _)| key).collect();
-        for key in over {
-            self.end(key, End::Reset);
         }
     }
 
@@ -309,12 +293,15 @@ impl Engine {
             self.thirsty.insert(key);
             return Next::Wait;
         }
-        let len = match self.held > HELD_BYTES || listen.bytes.is_some() {
+        let may_hold = self.held <= HELD_BYTES;
+        let len = match !may_hold || listen.bytes.is_some() {
             true => CHUNK_SMALL,
             false => CHUNK,
         };
         let before = joint.stream.passed;
-        let next = joint.stream.pump(&mut self.task, &mut self.chunk[..len]);
+        let chunk = &mut self.chunk[..len];
+        let names = &mut self.names;
+        let next = joint.stream.pump(&mut self.task, chunk, may_hold, names);
         self.held = self.held + joint.stream.held() - joint.held;
         joint.held = joint.stream.held();
         let after = joint.stream.passed;
@@ -354,183 +341,5 @@ impl Engine {
         for (key, step) in late {
             self.step(key, step);
         }
-    }
-
-    fn sweep(&mut self) {
-        let now = Instant::now();
-        if now.duration_since(self.swept) < SWEEP {
-            return;
-        }
-        self.swept = now;
-        let is_idle = |joint: &Joint| {
-            let idle = joint.about.listen.idle_ms.map(Duration::from_millis);
-            idle.is_some_and(|idle| now.duration_since(joint.last) > idle)
-        };
-        let mut over = Vec::new();
-        for (key, entry) in self.entries.iter() {
-            match entry {
-                Entry::Joint(joint) if is_idle(joint) => over.push(key),
-                Entry::Course(course) => match &course.flow {
-                    Some(flow) if flow.is_idle(now) => over.push(key),
-                    _ => {}
-                },
-                _ => {}
-            }
-        }
-        for key in over {
-            self.end(key, End::Idle);
-        }
-        for key in std::mem::take(&mut self.starved) {
-            self.go_on(key, Side::Node);
-        }
-    }
-
-    /// The opening has become a stream.
-    pub fn join(&mut self, key: Key, opening: Opening) {
-        let about = About {
-            listen: opening.listen.clone(),
-            client: opening.client,
-            target: None,
-            source: opening.source,
-            since: opening.since,
-        };
-        let Some((stream, target)) = opening.into_stream() else {
-            return;
-        };
-        self.openings -= 1;
-        self.streams += 1;
-        let joint = Joint {
-            held: stream.held(),
-            stream,
-            about: About {
-                target: Some(target),
-                ..about
-            },
-            last: Instant::now(),
-        };
-        self.held += joint.held;
-        self.entries.put(key, Entry::Joint(Box::new(joint)));
-        self.go_on(key, Side::Node);
-    }
-
-    /// A connection or flow is over.
-    pub fn end(&mut self, key: Key, end: End) {
-        match self.entries.take(key) {
-            Some(Entry::Joint(joint)) => {
-                let joint = *joint;
-                self.streams -= 1;
-                self.held -= joint.held;
-                self.thirsty.remove(&key);
-                self.tally.look_back(&mut self.task, joint.stream.node);
-                let [sent, received] = joint.stream.passed;
-                self.report(joint.about, [sent, received], end);
-                match end {
-                    End::Done => joint.stream.end(&mut self.task),
-                    _ => joint.stream.reset(&mut self.task),
-                }
-            }
-            Some(Entry::Course(course)) => {
-                let course = *course;
-                let id = course.about.listen.id;
-                self.courses.remove(&(id, course.ends.0, course.ends.1));
-                self.report(course.about, [0; 2], end);
-                if let Some(flow) = course.flow {
-                    flow.end(&mut self.task);
-                }
-            }
-            Some(Entry::Opening(opening)) => {
-                self.openings -= 1;
-                let _ = self.task.reset_at_close(opening.fd);
-                let _ = self.task.close(opening.fd);
-                let target = match opening.stage {
-                    Stage::Connecting { target, .. } => Some(target),
-                    _ => None,
-                };
-                let about = About {
-                    listen: opening.listen,
-                    client: opening.client,
-                    target,
-                    source: opening.source,
-                    since: opening.since,
-                };
-                self.report(about, [0; 2], end);
-            }
-            Some(Entry::Listening(listening)) => {
-                let _ = self.task.close(listening.fd);
-            }
-            None => {}
-        }
-    }
-
-    fn report(&mut self, about: About, [sent, received]: [u64; 2], end: End) {
-        if let Some(source) = about.source {
-            self.sources.leave(source);
-        }
-        self.tally.over(about.listen.id);
-        self.say(FromRelay::Over(Over {
-            listener: about.listen.id,
-            target: about.target,
-            client: about.client,
-            sent,
-            received,
-            ms: about.since.elapsed().as_millis() as u64,
-            end,
-        }));
-    }
-
-    /// The supervisor gives a socket, or says where on another node the target is.
-    fn take(
-        &mut self,
-        ask: Ask,
-        target: TargetId,
-        fd: Option<OwnedFd>,
-        node: Option<(usize, SocketAddr)>,
-    ) {
-        let (key, _) = Key::of(ask);
-        match self.entries.get_mut(key) {
-            Some(Entry::Opening(opening)) if matches!(opening.stage, Stage::Asked) => {}
-            Some(Entry::Course(course)) if course.flow.is_none() => {
-                return self.begin_flow(key, target, fd);
-            }
-            // The client has gone meanwhile.
-            _ => return self.say(FromRelay::Unused { target }),
-        }
-        let data = key.data(Side::Host);
-        let far = match (fd, node) {
-            (Some(fd), _) => self.feed.add_host(&fd, data).map(|()| fd.into()),
-            (None, Some((at, to))) => self.others.connect(at, to, data),
-            // This process has no room for it.
-            (None, None) => Err(Errno(libc::EMFILE)),
-        };
-        let Some(Entry::Opening(opening)) = self.entries.get_mut(key) else {
-            return;
-        };
-        match far {
-            Ok(far) => {
-                opening.stage = Stage::Connecting {
-                    far,
-                    target,
-                    since: Instant::now(),
-                };
-            }
-            Err(Errno(libc::EMFILE)) => {
-                self.say(FromRelay::Unused { target });
-                self.end(key, End::Full);
-            }
-            Err(_) => {
-                opening.tried.push(target);
-                self.ask(key);
-            }
-        }
-    }
-
-    fn nothing(&mut self, ask: Ask) {
-        let (key, _) = Key::of(ask);
-        match self.entries.get_mut(key) {
-            Some(Entry::Opening(opening)) if matches!(opening.stage, Stage::Asked) => {}
-            Some(Entry::Course(course)) if course.flow.is_none() => {}
-            _ => return,
-        }
-        self.end(key, End::NoTarget);
     }
 }

@@ -16,8 +16,10 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`engine`] | the loop: events and ends |
+//! | [`engine`], [`ends`] | the loop: events; what is over |
+//! | [`changes`] | listeners that come and go |
 //! | [`clients`], [`opening`] | how connections and flows begin |
+//! | [`given`] | what the supervisor gives |
 //! | [`header`] | the PROXY protocol |
 //! | [`sources`] | limits of one source |
 //! | [`others`] | targets on other nodes |
@@ -25,8 +27,11 @@
 //! | [`wall`] | the host calls that are left |
 //! | [`wire`] | what the two processes say |
 
+mod changes;
 mod clients;
+mod ends;
 mod engine;
+mod given;
 mod header;
 mod opening;
 mod others;
@@ -58,7 +63,7 @@ const OWN_DESCRIPTORS: u64 = 64;
 pub fn relay(socket: OwnedFd) -> Result<()> {
     ring3_node::inside::close_inherited(&socket)?;
     let mut line = Line::new(socket);
-    let start = hear_start(&line)?;
+    let start = hear_start(&mut line)?;
     match prepare(&start, &line) {
         Ok(ready) => {
             let run = || serve(ready, line);
@@ -83,7 +88,7 @@ pub fn relay(socket: OwnedFd) -> Result<()> {
     }
 }
 
-fn hear_start(line: &Line) -> Result<Start> {
+fn hear_start(line: &mut Line) -> Result<Start> {
     loop {
         let mut fds = [PollFd::from_borrowed_fd(line.as_fd(), PollFlags::IN)];
         poll(&mut fds, None).map_err(Error::host("wait for the supervisor"))?;

@@ -109,6 +109,7 @@ pub enum FromRelay {
     },
     /// The client has gone before the socket to this target came.
     Unused {
+        ask: Ask,
         target: TargetId,
     },
     Over(Over),
@@ -120,6 +121,7 @@ pub enum FromRelay {
 /// A connection or flow that is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Over {
+    pub ask: Ask,
     pub listener: ListenerId,
     pub target: Option<TargetId>,
     pub client: SocketAddr,
@@ -214,6 +216,8 @@ pub struct Line {
     socket: OwnedFd,
     /// What the socket has not taken.
     waits: VecDeque<(Vec<u8>, Vec<OwnedFd>)>,
+    /// Room for what is heard.
+    text: Vec<u8>,
 }
 
 impl AsFd for Line {
@@ -239,6 +243,7 @@ impl Line {
         Line {
             socket,
             waits: VecDeque::new(),
+            text: vec![0; MESSAGE_MAX],
         }
     }
 
@@ -295,14 +300,13 @@ impl Line {
     }
 
     /// One message, if there is one. Descriptors that did not fit into this process are missing at the end of the list.
-    pub fn hear<T: DeserializeOwned>(&self) -> Result<Option<Heard<T>>, Broken> {
-        let mut text = vec![0; MESSAGE_MAX];
+    pub fn hear<T: DeserializeOwned>(&mut self) -> Result<Option<Heard<T>>, Broken> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let got = rustix::net::recvmsg(
             &self.socket,
-            &mut [IoSliceMut::new(&mut text)],
+            &mut [IoSliceMut::new(&mut self.text)],
             &mut ancillary,
             flags,
         );
@@ -321,7 +325,7 @@ impl Line {
             })
             .flatten()
             .collect();
-        let said = serde_json::from_slice(&text[..len]);
+        let said = serde_json::from_slice(&self.text[..len]);
         let said = said.map_err(|why| Broken::Nonsense(why.to_string()))?;
         Ok(Some((said, fds)))
     }
@@ -354,7 +358,7 @@ mod tests {
 
     #[test]
     fn descriptors_come_with_their_messages() {
-        let (mut from, to) = pair();
+        let (mut from, mut to) = pair();
         let mut said: Vec<ToRelay> = (0..100)
             .flat_map(|ask| {
                 let (target, node) = (7, None);
@@ -382,7 +386,7 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_error() {
-        let (from, to) = pair();
+        let (from, mut to) = pair();
         rustix::net::send(&from, b"[{\"Nothing\":{}}]", SendFlags::empty()).unwrap();
         assert!(matches!(to.hear::<ToRelay>(), Err(Broken::Nonsense(_))));
     }

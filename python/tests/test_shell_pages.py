@@ -14,6 +14,7 @@ import re
 import shutil
 import signal
 import socket
+import socketserver
 import subprocess
 import tempfile
 import threading
@@ -49,7 +50,7 @@ def with_free_ports(text):
 def own_address():
     """An IPv4 address of this machine that is not its loopback's; None: it has none."""
     said = subprocess.run(["ip", "-j", "-4", "addr", "show", "scope", "global"], capture_output=True, text=True).stdout
-    found = [it["local"] for link in json.loads(said or "[]") for it in link.get("addr_info", [])]
+    found = [it["local"] for link in json.loads(said or "[]") for it in link.get("addr_info", []) if "local" in it]
     return found[0] if found else None
 
 
@@ -64,10 +65,11 @@ def as_the_internet(text):
     address = own_address()
     if address is None:
         pytest.skip("this machine has no address but its loopback's")
-    server = http.server.ThreadingHTTPServer((address, 0), Quiet)
+    # Not HTTPServer, which first asks for this machine's name: without an answer that takes long.
+    server = socketserver.ThreadingTCPServer((address, 0), Quiet)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        yield re.sub(r"https://[^/ ]+/", f"http://{address}:{server.server_port}/", text)
+        yield re.sub(r"https://[^/ ]+/", f"http://{address}:{server.server_address[1]}/", text)
     finally:
         server.shutdown()
         server.server_close()

@@ -349,7 +349,8 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	tb->ret = ret;
 	if (r3t_flags(tb) & R3_F_KILL)
 		return true;
-	turn_go_home(tb);
+	if (!turn_go_home(tb))
+		return true;
 	if (ring3_driver != tb) {
 		/* Its own thread sleeps (or polls its word): hand it the result. */
 		r3t_call(tb) = R3_CALL_NONE;
@@ -404,8 +405,8 @@ int ring3_task_main(void *arg)
 		}
 		/* Its thread waits for its first turn: ring3_sys_begin(). */
 		if (IS_ENABLED(CONFIG_RING3_SIM) && r3t_call(tb) == R3_CALL_RUN) {
-			turn_go_home(tb);
-			r3t_call(tb) = R3_CALL_DONE;
+			if (turn_go_home(tb))
+				r3t_call(tb) = R3_CALL_DONE;
 			continue;
 		}
 		if (ring3_driver == tb && (single_task_running() || (turn_is_kept(tb) && r3t_call(tb) == R3_CALL_DONE))) {

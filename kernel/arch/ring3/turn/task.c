@@ -135,13 +135,16 @@ bool turn_is_kept(const struct ring3_thread *tb)
 	return tb->task && tb->proc && tb->proc != (unsigned long)&ring3_region.init_proc;
 }
 
-/* The call of a program's thread is over: its thread gets the vCPU. */
-void turn_go_home(struct ring3_thread *tb)
+/*
+ * The call of a program's thread is over: its thread gets the vCPU. False: another thread has ended the process while this one
+ * waited for its turn here. Then its thread must not go home: it would run the program beside whose turn it is, without a task.
+ */
+bool turn_go_home(struct ring3_thread *tb)
 {
 	static u32 waited;
 
 	if (!turn_is_kept(tb))
-		return;
+		return true;
 	turn_begins(tb);
 	if (unlikely(READ_ONCE(turn_comers)) && ++waited > PATIENCE) {
 		waited = 0;
@@ -154,6 +157,7 @@ void turn_go_home(struct ring3_thread *tb)
 		last_turn = ring3_clock();
 	while (ring3_driver != tb && !(r3t_flags(tb) & R3_F_KILL) && !ring3_proc_dead((struct ring3_proc *)tb->proc))
 		ring3_park(R3_PARK_HANDOVER, tb);
+	return !(r3t_flags(tb) & R3_F_KILL);
 }
 
 /* The process, or its last thread, ends: who is next waits for the host to say so. */

@@ -60,7 +60,7 @@ long ring3_sys_host_changed(void);
 /* task.c: on a task's stack */
 void turn_admit(void);
 void turn_idle(void);
-void turn_go_home(struct ring3_thread *tb);
+bool turn_go_home(struct ring3_thread *tb);	/* false: its process has been ended meanwhile, the thread stays */
 void turn_ended(struct ring3_thread *tb);
 void turn_leaves(struct ring3_thread *tb);
 void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left);
@@ -93,7 +93,7 @@ extern u32 *turn_leaving_word;
 
 static inline void turn_admit(void) { }
 static inline void turn_idle(void) { }
-static inline void turn_go_home(struct ring3_thread *tb) { }
+static inline bool turn_go_home(struct ring3_thread *tb) { return true; }
 static inline void turn_ended(struct ring3_thread *tb) { }
 static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
 static inline void turn_observed(char *cmdline) { }

@@ -40,6 +40,15 @@ def test_list_and_live_capture(tshark):
                 said = capture.communicate(timeout=60)[1]
             read = tshark("-r", f"{folder}/x.pcapng").communicate(timeout=60)[0]
         assert read.count("Echo (ping)") == 4, said + read
+        assert "Error" not in said, said
+
+
+def test_a_wrong_filter_says_so():
+    with ring3.Node() as node:
+        line = [ROOT / "tools/ring3-extcap", "--capture", "--extcap-interface", f"ring3:{node.name}:lo", "--fifo", "/dev/null",
+                "--extcap-capture-filter", "nonsense here"]
+        done = subprocess.run(line, capture_output=True, text=True, timeout=60)
+    assert done.returncode != 0 and "syntax error" in done.stderr, done
 
 
 def test_a_capture_of_nobody_fails():

@@ -142,7 +142,8 @@ fn svg(nodes: &[Status]) -> String {
     format!(
         "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {size:.0} {size:.0}' width='{size:.0}' height='{size:.0}'>\n\
          <style>line{{stroke:#666}}.link{{stroke-width:2}}.stub{{stroke-dasharray:4}}rect{{fill:#eef;stroke:#335}}\
-         .poisoned{{fill:#fdd}}text{{font:12px sans-serif;text-anchor:middle}}</style>\n{lines}{labels}</svg>\n"
+         .poisoned{{fill:#fdd}}text{{font:12px sans-serif;text-anchor:middle;\
+         paint-order:stroke;stroke:#fff;stroke-width:4px}}</style>\n{lines}{labels}</svg>\n"
     )
 }
 

@@ -637,6 +637,8 @@ pub struct SimStage {
     pub node: String,
     pub runtime: PathBuf,
     pub image: Option<PathBuf>,
+    #[arg(long)]
+    pub host: Option<String>,
 }
 
 #[derive(Debug, Args)]

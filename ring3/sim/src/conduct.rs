@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::data::Data;
@@ -16,9 +16,11 @@ use crate::error::{Error, Result};
 use crate::leaf;
 use crate::plan::{Plan, Space, Step, NET, WIRES};
 use crate::sample::Sampler;
+use crate::settle::settle;
 use crate::spawn;
+use crate::stage::Setup;
 use crate::tools;
-use crate::words::{say, End, Word};
+use crate::words::{nanos, say, End, Word};
 use nix::sched::{setns, CloneFlags};
 use nix::sys::signal::{kill, SigSet, Signal};
 use nix::sys::time::TimeSpec;
@@ -35,7 +37,12 @@ const SHORTEST_TICK: Duration = Duration::from_millis(100);
 const END_LOOKS: u32 = 500;
 const END_TURN: Duration = Duration::from_millis(2);
 
+/// How long links may take to come up: 20 s with a thousand hosts. In real time nobody waits for that.
+const SETTLING: Duration = Duration::from_secs(600);
+const SETTLING_REAL: Duration = Duration::from_secs(2);
+
 struct Conductor {
+    setup: Setup,
     plan: Plan,
     data: Data,
     root: File,
@@ -49,17 +56,18 @@ struct Conductor {
     starts: BTreeMap<usize, u32>,
     /// The UTS namespaces of what was started on each host.
     worlds: BTreeMap<usize, BTreeSet<PathBuf>>,
-    captures: Vec<Pid>,
+    captures: Vec<(String, Pid)>,
     sampler: Option<Sampler>,
 }
 
-/// Carries out the plan in `path`; the exit status.
-pub fn conduct(path: &Path) -> Result<()> {
-    let plan = crate::data::read_plan(path)?;
+/// Carries out the plan.
+pub fn conduct(setup: &Setup) -> Result<()> {
+    let plan = crate::data::read_plan(&setup.plan)?;
     leaf::hear_children().map_err(Error::host("wait for children"))?;
     nix::sys::prctl::set_child_subreaper(true).map_err(Error::host("adopt orphans"))?;
     let root = open_space("/proc/self/ns/net")?;
     let mut conductor = Conductor {
+        setup: setup.clone(),
         data: Data::of(&plan),
         plan,
         root,
@@ -85,10 +93,6 @@ pub fn conduct(path: &Path) -> Result<()> {
 
 fn open_space(path: &str) -> Result<File> {
     File::open(path).map_err(Error::host(format!("open {path}")))
-}
-
-fn nanos(time: Duration) -> u64 {
-    time.as_nanos() as u64
 }
 
 fn clock() -> Duration {
@@ -160,11 +164,16 @@ impl Conductor {
         Ok(())
     }
 
-    /// Captures first, which have something to write yet; then everything.
+    /// Captures first, which have a turn yet to write what they have; then everything.
     fn end_all(&mut self) {
-        for pid in std::mem::take(&mut self.captures) {
-            let _ = kill(pid, Signal::SIGINT);
-            let _ = waitpid(pid, None);
+        if !self.captures.is_empty() {
+            std::thread::sleep(END_TURN);
+        }
+        for (host, pid) in std::mem::take(&mut self.captures) {
+            let _ = kill(pid, Signal::SIGKILL);
+            if let Ok(WaitStatus::Exited(..)) = waitpid(pid, None) {
+                self.capture_failed(&host);
+            }
         }
         let worlds: BTreeSet<PathBuf> = self.worlds.values().flatten().cloned().collect();
         // One that is being forked is seen at the next look. What is left then dies with pid 1.
@@ -211,7 +220,18 @@ impl Conductor {
         }
     }
 
+    fn capture_failed(&self, host: &str) {
+        say(&Word::Failed {
+            at: nanos(self.now()),
+            what: spawn::capture_log(&self.data, host),
+        });
+    }
+
     fn ended(&mut self, pid: Pid, end: End) {
+        if let Some(i) = self.captures.iter().position(|(_, other)| *other == pid) {
+            let (host, _) = self.captures.swap_remove(i);
+            return self.capture_failed(&host);
+        }
         let Some(process) = self.running.remove(&pid.as_raw()) else {
             return;
         };
@@ -244,14 +264,19 @@ impl Conductor {
             }
             self.inside(&space.name, |this| this.set_up_space(space))?;
         }
+        let most = match self.setup.image {
+            Some(_) => SETTLING,
+            None => SETTLING_REAL,
+        };
+        settle(&self.spaces, &self.root, most)?;
         let mut sampler = Sampler::new(&self.data, !self.plan.sample.is_zero())?;
         for host in 0..self.plan.hosts.len() {
             let name = self.plan.hosts[host].name.clone();
             self.inside(&name, |this| {
                 sampler.add(&name)?;
-                for (interface, bytes) in this.plan.hosts[host].captures.clone() {
-                    let capture = spawn::capture(&this.data, &name, &interface, bytes)?;
-                    this.captures.push(capture);
+                if !this.plan.hosts[host].captures.is_empty() {
+                    let capture = spawn::capture(&this.setup, &this.data, &name)?;
+                    this.captures.push((name.clone(), capture));
                 }
                 Ok(())
             })?;

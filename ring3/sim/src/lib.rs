@@ -3,14 +3,16 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`read`], [`process`], [`places`], [`ours`], [`events`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
+//! | [`read`], [`process`], [`places`], [`ours`], [`old`], [`events`], [`topology`] | from a scenario's file to a [`scenario::Scenario`] |
 //! | [`yaml`], [`gml`], [`units`] | the formats of it; every node of a file knows its place |
 //! | [`graph`] | a network of places, and the ways between them |
 //! | [`plan`], [`network`] | from there to each thing that is done, with its time |
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
-//! | [`conduct`], [`words`], [`spawn`], [`tools`] | the conductor, on the node: carries out the plan, starts programs |
+//! | [`conduct`], [`words`], [`spawn`], [`tools`], [`settle`], [`rtnl`], [`rtnl_message`] | the conductor, on the node: carries out the plan, starts programs |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
+//! | [`capture`] | packets |
 //! | [`report`] | one HTML file about a run |
+//! | [`stats`] | sim-stats.json |
 //! | [`faults`] | faults by seed |
 //! | [`diff`] | where two runs differ first |
 //! | [`data`] | the data folder |
@@ -19,6 +21,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod address;
+mod capture;
 mod conduct;
 pub mod data;
 pub mod diff;
@@ -30,6 +33,7 @@ pub mod graph;
 mod leaf;
 mod netlink;
 mod network;
+mod old;
 mod ours;
 mod places;
 pub mod plan;
@@ -42,11 +46,15 @@ pub mod read;
 mod read_tests;
 pub mod report;
 mod route;
+mod rtnl;
+mod rtnl_message;
 pub mod run;
 mod sample;
 pub mod scenario;
+mod settle;
 mod spawn;
 pub mod stage;
+mod stats;
 mod steps;
 mod tools;
 mod topology;

@@ -34,6 +34,10 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_STATS64: u16 = 23;
+const IFLA_OPERSTATE: u16 = 16;
+const IF_OPER_UP: u8 = 6;
+const IFF_UP: u32 = 1;
+const IFF_LOOPBACK: u32 = 8;
 const NESTED: u16 = 0x3fff;
 const BUFFER: usize = 64 << 10;
 
@@ -134,6 +138,15 @@ impl Asker {
         Ok(all)
     }
 
+    /// Whether an interface is up whose carrier the kernel has not yet looked at.
+    pub fn is_settling(&self) -> nix::Result<bool> {
+        let mut found = false;
+        dump(&self.route, RTM_GETLINK, &[0; IFINFOMSG], |message| {
+            found |= is_settling(message).unwrap_or(false);
+        })?;
+        Ok(found)
+    }
+
     pub fn interfaces(&self) -> nix::Result<Vec<Interface>> {
         let mut all = Vec::new();
         dump(&self.route, RTM_GETLINK, &[0; IFINFOMSG], |message| {
@@ -232,8 +245,9 @@ fn connection(body: &[u8]) -> Option<Connection> {
     let n = |at| u32_at(info, at).unwrap_or(0);
     let m = |at| u64_at(info, at).unwrap_or(0);
     Some(Connection {
-        local: SocketAddr::new(address(family, body.get(8..)?)?, port(4)?),
-        remote: SocketAddr::new(address(family, body.get(24..)?)?, port(6)?),
+        // A socket of IPv6 may have a connection of IPv4, whose address is shown as that.
+        local: SocketAddr::new(address(family, body.get(8..)?)?.to_canonical(), port(4)?),
+        remote: SocketAddr::new(address(family, body.get(24..)?)?.to_canonical(), port(6)?),
         congestion: find(&list, INET_DIAG_CONG).map(word).unwrap_or_default(),
         state: body[1],
         unacked: n(24),
@@ -285,6 +299,13 @@ fn interface(body: &[u8]) -> Option<Interface> {
     })
 }
 
+fn is_settling(body: &[u8]) -> Option<bool> {
+    let flags = u32_at(body, 8)?;
+    let list = attributes(body.get(IFINFOMSG..)?);
+    let state = *find(&list, IFLA_OPERSTATE)?.first()?;
+    Some(flags & (IFF_UP | IFF_LOOPBACK) == IFF_UP && state != IF_OPER_UP)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -310,6 +331,21 @@ mod tests {
         let lo = interfaces.iter().find(|i| i.name == "lo").unwrap();
         assert!(lo.tx_packets >= 3 && lo.tx_bytes > 100, "{lo:?}");
         asker.queues().unwrap();
+    }
+
+    #[test]
+    fn an_interface_without_its_carrier_yet() {
+        let body = |flags: u32, state: u8| {
+            let mut body = vec![0; 8];
+            body.extend(flags.to_ne_bytes());
+            body.extend([0; 4]);
+            body.extend([5, 0, IFLA_OPERSTATE as u8, 0, state, 0, 0, 0]);
+            is_settling(&body)
+        };
+        assert_eq!(body(IFF_UP, 2), Some(true));
+        assert_eq!(body(IFF_UP, IF_OPER_UP), Some(false));
+        assert_eq!(body(IFF_UP | IFF_LOOPBACK, 0), Some(false));
+        assert_eq!(body(0, 2), Some(false));
     }
 
     #[test]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `network` of a scenario, and whether its hosts have places there.
+//! `network` of a scenario, and whether its hosts have places there, and names.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -9,6 +9,9 @@ use crate::graph::{Graph, ONE_GBIT_SWITCH};
 use crate::read::{home, opt, Reader};
 use crate::scenario::{Host, Link, Network};
 use crate::yaml::{Node, Result, Value};
+
+/// A name that is longer is no hostname (hostname(7)).
+const NAME_BYTES: usize = 64;
 
 impl Reader {
     pub fn network(&mut self, node: &Node) -> Result<Network> {
@@ -34,7 +37,8 @@ impl Reader {
             }
             "gml" => {
                 let inline = map.take("inline");
-                let file = map.take("file");
+                // `path` is Shadow 2's.
+                let file = map.take("file").or(map.take("path"));
                 map.finish(&["type", "inline", "file"])?;
                 match (inline, file) {
                     (Some(text), None) => inline_graph(text),
@@ -174,4 +178,20 @@ pub fn check(
             .map_err(|why| Fault::at(network.place, format!("network.graph: {why}")))?;
     }
     Ok(())
+}
+
+/// A hostname: letters, digits, `-`, `.` and `_`, more than hostname(7) has; it becomes a folder's name, too.
+pub fn check_name(name: &str) -> std::result::Result<(), String> {
+    let is_good = name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
+        && !name.contains("..")
+        && name.len() <= NAME_BYTES;
+    match is_good {
+        true => Ok(()),
+        false => Err(format!(
+            "`{name}` is not a hostname: letters, digits, `-`, `.` and `_`, {NAME_BYTES} at most"
+        )),
+    }
 }

@@ -206,17 +206,18 @@ fn host_space(plan: &HostPlan, host: &Host, addresses: &Addresses) -> Space {
     let mut early = Vec::new();
     let mut set = |key: &str, value: &str| early.push((key.to_owned(), value.to_owned()));
     // Nothing is said that no program asked for: neither duplicate addresses nor routers are looked for.
-    let fixed = ["all", "default"];
-    for scope in fixed
-        .into_iter()
-        .chain(plan.interfaces.iter().map(String::as_str))
-    {
-        set(&format!("net.ipv6.conf.{scope}.accept_dad"), "0");
-        set(&format!("net.ipv6.conf.{scope}.accept_ra"), "0");
-        set(&format!("net.ipv6.conf.{scope}.router_solicitations"), "0");
-        if !addresses.has_ipv6(name) {
-            set(&format!("net.ipv6.conf.{scope}.disable_ipv6"), "1");
-        }
+    let scopes = ["all", "default"];
+    let interfaces = plan.interfaces.iter().map(String::as_str);
+    match addresses.has_ipv6(name) {
+        // `all` is for those that are there, `default` for those that a program makes.
+        false => scopes
+            .iter()
+            .for_each(|scope| set(&format!("net.ipv6.conf.{scope}.disable_ipv6"), "1")),
+        true => scopes.into_iter().chain(interfaces).for_each(|scope| {
+            for key in ["accept_dad", "accept_ra", "router_solicitations"] {
+                set(&format!("net.ipv6.conf.{scope}.{key}"), "0");
+            }
+        }),
     }
     set("net.ipv4.tcp_wmem", WRITE_MEMORY);
     if host.router {

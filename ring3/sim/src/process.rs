@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::Fault;
+use crate::old;
 use crate::read::{home, opt};
 use crate::scenario::{Expected, General, Process};
 use crate::spawn::SEARCH;
@@ -21,7 +22,14 @@ pub const PROCESS: &[&str] = &[
     "expected_final_state",
 ];
 
-pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<Process> {
+/// A process, and how many of it (Shadow 2).
+pub fn read(
+    node: &Node,
+    path: &str,
+    general: &General,
+    search: &str,
+    is_old: bool,
+) -> Result<(Process, u32)> {
     let mut map = node.map(path)?;
     let at = map.need("path")?;
     let word = at.text(&map.at("path"))?.to_owned();
@@ -58,12 +66,15 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
         }
         None => old_stop.map(|when| (when, 9)),
     };
-    let expected = opt(&mut map, "expected_final_state", expected)?.unwrap_or(match old_stop {
-        Some(_) => Expected::Any,
-        None => Expected::Exited(0),
-    });
+    let expected =
+        opt(&mut map, "expected_final_state", expected)?.unwrap_or(match (old_stop, is_old) {
+            (Some(_), _) => Expected::Any,
+            (None, true) => Expected::NotFailed,
+            (None, false) => Expected::Exited(0),
+        });
+    let quantity = opt(&mut map, "quantity", old::quantity)?.unwrap_or(1);
     map.finish(PROCESS)?;
-    Ok(Process {
+    let process = Process {
         place: node.place,
         name,
         program,
@@ -72,7 +83,8 @@ pub fn read(node: &Node, path: &str, general: &General, search: &str) -> Result<
         start,
         shutdown,
         expected,
-    })
+    };
+    Ok((process, quantity))
 }
 
 /// Argument 0: the word, as a shell and Shadow have it. But a program that looks for its own file finds it by that word

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Fault};
 use crate::events;
+use crate::old;
 use crate::ours;
 use crate::places;
 use crate::process;
@@ -20,8 +21,6 @@ use crate::yaml::{self, Map, Node, Result, Value};
 const SHADOW_DATA: &str = "shadow.data";
 const HEARTBEAT: Duration = Duration::from_secs(1);
 const CAPTURE_BYTES: u64 = 65535;
-/// A name that is longer is no hostname (hostname(7)).
-const NAME_BYTES: usize = 64;
 
 pub const TOP: &[&str] = &[
     "general",
@@ -93,6 +92,7 @@ pub fn scenario(
     let mut reader = Reader {
         notes: Vec::new(),
         search: search.to_owned(),
+        is_old: old::is_old(&tree),
         graph_file: None,
     };
     let made = reader
@@ -123,6 +123,8 @@ impl Default for Capture {
 pub struct Reader {
     pub notes: Vec<String>,
     search: String,
+    /// The file has keys that Shadow 3 has no more: what it leaves out means what it meant to Shadow 2.
+    is_old: bool,
     /// The file that is being read, where it is another than the scenario's.
     pub graph_file: Option<PathBuf>,
 }
@@ -181,6 +183,9 @@ impl Reader {
                 TOP.join(", ")
             );
             return Err(Fault::at(*place, words));
+        }
+        if let (true, Some(network)) = (self.is_old, &network) {
+            old::place(&mut hosts, &links, network);
         }
         places::check(&hosts, &links, &mut network)?;
         Ok(Scenario {
@@ -260,6 +265,9 @@ impl Reader {
         let folder = opt(&mut map, "pcap_directory", |n, p| {
             n.text(p).map(str::to_owned)
         })?;
+        for key in old::OPTIONS {
+            map.take(key);
+        }
         map.finish(OPTIONS)?;
         Ok(Capture {
             is_on: enabled.unwrap_or(before.is_on || folder.is_some()),
@@ -275,10 +283,15 @@ impl Reader {
     ) -> Result<BTreeMap<String, Host>> {
         let mut hosts = BTreeMap::new();
         for (name, place, node) in node.map("hosts")?.rest() {
-            check_name(&name).map_err(|why| Fault::at(place, format!("hosts: {why}")))?;
-            let mut host = self.host(&name, node, general, defaults)?;
+            places::check_name(&name).map_err(|why| Fault::at(place, format!("hosts: {why}")))?;
+            let (mut host, quantity) = self.host(&name, node, general, defaults)?;
             host.place = place;
-            hosts.insert(name, host);
+            for name in old::names(&name, quantity) {
+                if hosts.insert(name.clone(), host.clone()).is_some() {
+                    let words = format!("hosts: `{name}` is there twice");
+                    return Err(Fault::at(place, words));
+                }
+            }
         }
         match hosts.is_empty() {
             true => Err(Fault::at(node.place, "hosts: at least one is needed")),
@@ -292,7 +305,7 @@ impl Reader {
         node: &Node,
         general: &General,
         defaults: Capture,
-    ) -> Result<Host> {
+    ) -> Result<(Host, u32)> {
         let path = format!("hosts.{name}");
         let mut map = node.map(&path)?;
         let places = map.places();
@@ -315,18 +328,20 @@ impl Reader {
         if let Some(list) = map.take("processes") {
             for (i, node) in list.list(&format!("{path}.processes"))?.iter().enumerate() {
                 let at = format!("{path}.processes[{i}]");
-                host.processes
-                    .push(process::read(node, &at, general, &self.search)?);
+                let (process, quantity) =
+                    process::read(node, &at, general, &self.search, self.is_old)?;
+                for _ in 0..quantity {
+                    host.processes.push(process.clone());
+                }
             }
         }
-        if let Some(quantity) = map.take("quantity") {
-            return Err(Fault::at(
-                quantity.place,
-                format!("{path}: Shadow 3 has no `quantity`: give each host a name, by aliases"),
-            ));
+        let quantity = opt(&mut map, "quantity", old::quantity)?.unwrap_or(1);
+        if quantity > 1 && (host.address.is_some() || host.address6.is_some()) {
+            let words = format!("{path}.quantity: {quantity} hosts can't have one address");
+            return Err(Fault::at(host.places.of("quantity"), words));
         }
         map.finish(HOST)?;
-        Ok(host)
+        Ok((host, quantity))
     }
 }
 
@@ -380,21 +395,5 @@ fn address<T: std::str::FromStr + Into<IpAddr>>(node: &Node, path: &str) -> Resu
             format!("{path}: {address} can't be a host's address"),
         )),
         false => Ok(address),
-    }
-}
-
-/// A hostname: letters, digits, `-`, `.` and `_`, more than hostname(7) has; it becomes a folder's name, too.
-fn check_name(name: &str) -> std::result::Result<(), String> {
-    let is_good = name.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && name
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || "-._".contains(c))
-        && !name.contains("..")
-        && name.len() <= NAME_BYTES;
-    match is_good {
-        true => Ok(()),
-        false => Err(format!(
-            "`{name}` is not a hostname: letters, digits, `-`, `.` and `_`, {NAME_BYTES} at most"
-        )),
     }
 }

@@ -355,7 +355,9 @@ fn mistakes_in_links_and_events() {
 fn the_schema_has_the_same_keys() {
     let text = include_str!("../../../docs/sim.schema.json");
     let schema: serde_json::Value = serde_json::from_str(text).unwrap();
-    let old = ["host_defaults", "options", "stop_time", "pcap_directory"];
+    let mut old = vec!["host_defaults", "options", "stop_time", "pcap_directory"];
+    old.push("quantity");
+    old.extend(crate::old::OPTIONS);
     for (at, known) in [
         ("", read::TOP),
         ("/properties/general", read::GENERAL),
@@ -380,5 +382,42 @@ fn the_schema_has_the_same_keys() {
         known.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, known, "{at}");
+    }
+}
+
+/// A file for Shadow 2: hosts and processes by number, no place, no final state.
+#[test]
+fn files_for_shadow_2() {
+    let text = "general: {stop_time: 10}\nnetwork: {graph: {type: 1_gbit_switch}}\n\
+                host_defaults: {heartbeat_interval: 1, pcap_directory: here}\nhosts:\n  \
+                server: {processes: [{path: /bin/sh}]}\n  \
+                client:\n    quantity: 3\n    options: {log_level: debug}\n    \
+                processes: [{path: /bin/sh, quantity: 2, stop_time: 5}]\n";
+    let made = read(text).unwrap();
+    let names: Vec<&String> = made.hosts.keys().collect();
+    assert_eq!(names, ["client1", "client2", "client3", "server"]);
+    let client = &made.hosts["client2"];
+    assert_eq!((client.processes.len(), client.node), (2, Some(0)));
+    assert!(client.pcap.is_some());
+    assert_eq!(client.processes[0].expected, Expected::Any);
+    assert_eq!(
+        made.hosts["server"].processes[0].expected,
+        Expected::NotFailed
+    );
+    for (from, to, words) in [
+        (
+            "quantity: 3",
+            "quantity: 0",
+            "7:15: hosts.client.quantity: 1 to",
+        ),
+        (
+            "quantity: 3",
+            "quantity: 3\n    ip_addr: 11.0.0.9",
+            "3 hosts can't have one address",
+        ),
+        ("  server", "  client2", "`client2` is there twice"),
+    ] {
+        let found = fault(&text.replacen(from, to, 1));
+        assert!(found.contains(words), "{to}: {found}");
     }
 }

@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::plan::Plan;
 use crate::scenario::Expected;
 use crate::stage::{self, Setup};
+use crate::stats;
 use crate::units::signal_name;
 use crate::words::{End, Word};
 
@@ -50,7 +51,9 @@ pub struct Outcomes {
 #[derive(Debug)]
 pub struct Report {
     pub outcomes: Outcomes,
+    /// Real time of the whole, and what of it went by before time began.
     pub wall: Duration,
+    pub set_up: Duration,
 }
 
 /// Who is told how far it is.
@@ -76,6 +79,8 @@ struct Run<'a> {
     events: Vec<Happening>,
     done: bool,
     epoch: u64,
+    begun: Instant,
+    set_up: Duration,
     failed: Option<String>,
 }
 
@@ -88,6 +93,8 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
         events: Vec::new(),
         done: false,
         epoch: 0,
+        begun: start,
+        set_up: Duration::ZERO,
         failed: None,
     };
     let mut child = stage::first(setup)
@@ -114,12 +121,16 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
             "the simulation ended before its time ({status}); what it last said is above"
         )));
     }
+    let set_up = run.set_up;
     let outcomes = run.judge();
     let text = serde_json::to_string_pretty(&outcomes).map_err(Error::host("write the result"))?;
-    data::write(&Data::of(plan).path("result.json"), &format!("{text}\n"))?;
+    let data = Data::of(plan);
+    data::write(&data.path("result.json"), &format!("{text}\n"))?;
+    stats::write(&data, plan.hosts.len(), &outcomes)?;
     Ok(Report {
         outcomes,
         wall: start.elapsed(),
+        set_up,
     })
 }
 
@@ -129,6 +140,7 @@ impl Run<'_> {
             Word::Making { done, of } => watcher.making(done, of),
             Word::Ready { epoch } => {
                 self.epoch = epoch;
+                self.set_up = self.begun.elapsed();
                 watcher.ready();
             }
             Word::Tick { at } => watcher.tick(Duration::from_nanos(at)),
@@ -168,7 +180,8 @@ impl Run<'_> {
                 let ok = match (process.expected, life.started, life.ended) {
                     (Expected::Any, ..) => true,
                     (_, None, _) => false,
-                    (Expected::Running, _, None) => true,
+                    (Expected::Running | Expected::NotFailed, _, None) => true,
+                    (Expected::NotFailed, _, Some((_, End::Exited(0)))) => true,
                     (Expected::Exited(want), _, Some((_, End::Exited(got)))) => want == got,
                     (Expected::Signaled(want), _, Some((_, End::Signaled(got)))) => want == got,
                     _ => false,
@@ -209,6 +222,7 @@ fn expected(expected: Expected) -> String {
         Expected::Exited(status) => format!("exited: {status}"),
         Expected::Signaled(signal) => format!("signaled: {}", signal_name(signal)),
         Expected::Running => "running".into(),
+        Expected::NotFailed => "exited: 0, or running".into(),
         Expected::Any => "any".into(),
     }
 }

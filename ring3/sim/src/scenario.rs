@@ -126,6 +126,8 @@ pub enum Expected {
     Exited(i32),
     Signaled(i32),
     Running,
+    /// Exited with 0, or running (Shadow 2's default).
+    NotFailed,
     Any,
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::Result as IoResult;
+use std::io::{BufRead, BufReader, Result as IoResult};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -16,10 +16,12 @@ use nix::sys::resource::{getrlimit, setrlimit, Resource, RLIM_INFINITY};
 use nix::sys::stat::{umask, Mode};
 use nix::unistd::{chdir, sethostname, setsid, Pid};
 
+use crate::capture::LISTENING;
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::leaf;
 use crate::plan::{HostPlan, ProcessPlan};
+use crate::stage::{self, Setup};
 
 /// The PATH of programs and of the simulator's own tools.
 pub const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -147,46 +149,50 @@ fn bind(source: &Path, target: &Path) -> IoResult<()> {
     Ok(mount(Some(source), target, none, flags, none)?)
 }
 
-/// A capture of an interface of the namespace that we are in; it has started when this returns.
-pub fn capture(data: &Data, host: &str, interface: &str, bytes: u32) -> Result<Pid> {
-    let path = data.host(host).join(format!("{interface}.pcap"));
-    let log = data.network(&format!("{host}.{interface}.tcpdump"));
+/// Captures the packets of the host whose network namespace we are in; that has begun when this returns.
+pub fn capture(setup: &Setup, data: &Data, host: &str) -> Result<Pid> {
+    let setup = Setup {
+        host: Some(host.to_owned()),
+        ..setup.clone()
+    };
+    let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
+    let log = capture_file(data, host);
     let log_file = File::create(&log).map_err(Error::host(format!("write {}", log.display())))?;
-    let mut command = Command::new("tcpdump");
-    command
-        .args([
-            "-n",
-            "-p",
-            "-U",
-            "--time-stamp-precision=nano",
-            "-Z",
-            "root",
-        ])
-        .args(["-s", &bytes.to_string(), "-i", interface, "-w"])
-        .arg(&path)
+    let mut child = Command::new(exe)
+        .args(stage::args("capture", &setup))
         .env_clear()
-        .env("PATH", SEARCH)
-        .env("TZ", "UTC0")
         .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(log_file);
-    let child = command.spawn().map_err(Error::host("start tcpdump"))?;
-    let pid = Pid::from_raw(child.id() as i32);
-    for _ in 0..CAPTURE_LOOKS {
-        if std::fs::read_to_string(&log).is_ok_and(|words| words.contains("listening on")) {
-            return Ok(pid);
-        }
-        std::thread::sleep(CAPTURE_TURN);
+        .stdout(Stdio::piped())
+        .stderr(log_file)
+        .spawn()
+        .map_err(Error::host("start a capture"))?;
+    let mut line = String::new();
+    if let Some(out) = child.stdout.take() {
+        BufReader::new(out)
+            .read_line(&mut line)
+            .map_err(Error::host("hear from a capture"))?;
     }
-    Err(Error::Said(format!(
-        "tcpdump on {host}'s {interface} does not start: see {}",
-        log.display()
-    )))
+    match line.trim() {
+        LISTENING => Ok(Pid::from_raw(child.id() as i32)),
+        _ => Err(Error::Said(capture_log(data, host))),
+    }
 }
 
-/// How often, and how long apart, to look whether a capture has begun.
-const CAPTURE_LOOKS: u32 = 2000;
-const CAPTURE_TURN: std::time::Duration = std::time::Duration::from_millis(5);
+fn capture_file(data: &Data, host: &str) -> PathBuf {
+    data.network(&format!("{host}.capture"))
+}
+
+/// What a capture that has failed said.
+pub fn capture_log(data: &Data, host: &str) -> String {
+    let words = std::fs::read_to_string(capture_file(data, host)).unwrap_or_default();
+    match words.trim() {
+        "" => format!("the capture of {host} ended without a word"),
+        words => format!(
+            "the capture of {host}: {}",
+            words.trim_start_matches("ring3: ")
+        ),
+    }
+}
 
 /// The UTS namespace of a process: each that is started gets one of its own, and what it starts shares that. An
 /// environment would not do as a mark, since programs that set their title write over it.

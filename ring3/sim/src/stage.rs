@@ -6,6 +6,7 @@
 //!   └ enter              has namespaces of the host of its own made
 //!       └ keep (pid 1)   keeps the node
 //!           └ conduct    on the node: carries out the plan (conduct.rs)
+//!               ├ capture, for each host whose packets are (capture.rs)
 //!               └ the programs
 //! ```
 //!
@@ -53,16 +54,21 @@ pub struct Setup {
     pub node: String,
     /// The caller's runtime folder: within a user namespace it would be taken for root's.
     pub runtime: PathBuf,
+    /// Whose packets are captured, for the stage that does it.
+    pub host: Option<String>,
 }
 
 /// The arguments of a stage, for `ring3 sim-stage`.
-fn args(stage: &str, setup: &Setup) -> Vec<std::ffi::OsString> {
+pub fn args(stage: &str, setup: &Setup) -> Vec<std::ffi::OsString> {
     let mut words = vec!["sim-stage".into(), stage.into()];
     words.push(setup.plan.clone().into());
     words.push(setup.gate.clone().into());
     words.push(setup.node.clone().into());
     words.push(setup.runtime.clone().into());
     words.extend(setup.image.clone().map(Into::into));
+    if let Some(host) = &setup.host {
+        words.extend(["--host".into(), host.into()]);
+    }
     words
 }
 
@@ -96,7 +102,11 @@ pub fn run(stage: &str, setup: &Setup) -> Result<u8> {
     match stage {
         "enter" => enter(setup),
         "keep" => keep(setup),
-        "conduct" => crate::conduct::conduct(&setup.plan).map(|()| 0),
+        "conduct" => crate::conduct::conduct(setup).map(|()| 0),
+        "capture" => {
+            let host = setup.host.as_deref().unwrap_or_default();
+            crate::capture::capture(&read_plan(&setup.plan)?, host).map(|()| 0)
+        }
         other => Err(Error::Said(format!(
             "no stage of a simulation is called {other}"
         ))),

@@ -1,25 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Running `ip`, `tc`, `nft` and `ss` in the network namespace that the caller is in.
+//! What `ip`, `tc`, `nft` and `ss` do, in the network namespace that the caller is in.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::rtnl;
 use crate::spawn;
 
 /// Lines for `ip` or `tc`; kept beside the results under `name`, if it has one.
 pub fn batch(data: &Data, tool: &str, name: &str, lines: &[String]) -> Result<()> {
-    match lines.is_empty() {
-        true => Ok(()),
-        false => with_file(
-            data,
-            tool,
-            name,
-            &format!("{}\n", lines.join("\n")),
-            &["-batch"],
-        ),
+    if lines.is_empty() {
+        return Ok(());
     }
+    if !name.is_empty() {
+        let path = data.network(name);
+        std::fs::write(&path, text_of(lines))
+            .map_err(Error::host(format!("write {}", path.display())))?;
+    }
+    rtnl::say(tool, lines, |lines| {
+        with_file(data, tool, "", &text_of(lines), &["-batch"])
+    })
+}
+
+fn text_of(lines: &[String]) -> String {
+    format!("{}\n", lines.join("\n"))
 }
 
 pub fn script(data: &Data, name: &str, script: &str) -> Result<()> {

@@ -2,6 +2,7 @@
 //! What the conductor says to whoever has started it: lines of JSON on its standard output.
 
 use std::io::Write;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +55,10 @@ pub enum Word {
         at: u64,
         what: String,
     },
+}
+
+pub fn nanos(time: Duration) -> u64 {
+    time.as_nanos() as u64
 }
 
 /// One line; a reader that has gone needs none.

@@ -41,6 +41,7 @@
 //! | [`sim_time`] | nodes in virtual time |
 //! | [`sim_transports`] | MPTCP, SCTP, DCCP and OSPF in simulated networks |
 //! | [`sim_truth`] | simulated throughput and delay against theory |
+//! | [`sim_words`] | a simulation's own words and captures beside those of the usual programs |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -72,6 +73,7 @@ mod sim_search;
 mod sim_time;
 mod sim_transports;
 mod sim_truth;
+mod sim_words;
 mod soak;
 mod ssh;
 mod stores;
@@ -148,6 +150,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(sim_time::trials());
     all.extend(sim_transports::trials());
     all.extend(sim_truth::trials());
+    all.extend(sim_words::trials());
     all
 }
 

@@ -41,7 +41,8 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
-fn as_nobody(filter: &str) -> Checked {
+/// Runs the tests of this name as a user without rights.
+pub(super) fn as_nobody(filter: &str) -> Checked {
     if !rustix::process::geteuid().is_root() {
         return Ok(Verdict::Ignored(
             "this user is an ordinary one already".into(),

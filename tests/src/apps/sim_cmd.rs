@@ -114,7 +114,7 @@ fn connected(simulation: &Simulation, host: &str) -> Result<f64, String> {
 }
 
 fn shadow() -> Checked {
-    if let Some(why) = missing(&["curl", "tcpdump", "tc", "nft"])? {
+    if let Some(why) = missing(&["curl", "tc", "nft"])? {
         return Ok(Verdict::Ignored(why));
     }
     let simulation = Simulation::run(SHADOW)?;

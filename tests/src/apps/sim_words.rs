@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What a simulation does itself beside what the usual programs make of the same: words for `ip` and `tc`, captures.
+
+use super::ordinary::as_nobody;
+use super::sim_cmd::Simulation;
+use super::{Checked, Verdict, ensure, missing, trial};
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("sim_words_same".into(), same),
+        trial("sim_words_capture".into(), capture),
+        trial("sim_words_ordinary".into(), || {
+            as_nobody("apps::sim_words_capture")
+        }),
+    ]
+}
+
+/// A host at the network and with three links, two of them on equal ways to the same host. It looks at what it has, takes
+/// that down, has `ip` and `tc` make it anew from the words in the data folder, and looks again.
+const SCENARIO: &str = r#"
+general: {stop_time: 20 s, heartbeat_interval: null}
+sim: {ipv6: true}
+network: {graph: {type: 1_gbit_switch}}
+x-look: &look |
+  look() {
+    for what in "-d link" addr route "-6 route" neigh; do ip $what show; done | sed 's/promiscuity.*gso_max_size/gso_max_size/'
+    tc -d qdisc show
+  }
+  look | sort >one
+  for dev in eth0 eth1 eth2 eth3; do
+    ip link set $dev down
+    ip addr flush dev $dev
+    ip link set $dev gso_max_segs 65535
+    tc qdisc del dev $dev root
+  done
+  ip link set lo down
+  look | sort >none
+  ip -batch ../../network/a.ip && tc -batch ../../network/a.tc || exit 3
+  look | sort >two
+hosts:
+  a: {network_node_id: 0, processes: [{path: sh, args: [-c, *look], start_time: 1 s}]}
+  r1: {router: true}
+  r2: {router: true}
+  b: {}
+  c: {}
+links:
+- {between: [a, r1], rate: 10 Mbit, limit: 50 KB}
+- {between: [a, r2], rate: 40 Gbit}
+- {between: [a, c], rate: 1 Mbit, queue: fq_codel, addresses: [[192.0.2.1/24, "2001:db8::1/64"], [192.0.2.2/24, "2001:db8::2/64"]]}
+- {between: [r1, b]}
+- {between: [r2, b]}
+"#;
+
+fn same() -> Checked {
+    if let Some(why) = missing(&["ip", "tc", "nft"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run_with(SCENARIO, &[])?;
+    let heard = simulation.read("hosts/a/sh.1000.stderr")?;
+    simulation
+        .ended_well()
+        .map_err(|why| format!("{why}; {heard}"))?;
+    let look = |name: &str| simulation.read(&format!("hosts/a/{name}"));
+    let (one, none, two) = (look("one")?, look("none")?, look("two")?);
+    for words in [
+        "gso_max_segs 1 ",
+        "nexthop via",
+        "qdisc tbf 1: dev eth1 root refcnt 2 rate 10Mbit",
+        "qdisc tbf 1: dev eth2 root refcnt 2 rate 40Gbit",
+        "qdisc fq_codel 10: dev eth3 parent 1:1",
+        "default via 169.254.0.1 dev eth0",
+        "inet6 2001:db8::1/64",
+        "PERMANENT",
+    ] {
+        ensure(one.contains(words) && !none.contains(words), || {
+            format!("{words}: not made, or not taken down: {one}\n----\n{none}")
+        })?;
+    }
+    ensure(one == two, || format!("{one}\n---- by programs:\n{two}"))?;
+    Ok(Verdict::Passed)
+}
+
+/// Both directions of an interface, once each; nobody has to be root for it.
+fn capture() -> Checked {
+    if let Some(why) = missing(&["ping", "tcpdump"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run_with(
+        "general: {stop_time: 6 s, heartbeat_interval: null}\nhosts:\n  a:\n    \
+         host_options: {pcap_enabled: true, pcap_capture_size: 60 B}\n    processes:\n    \
+         - {path: ping, args: -c 3 -i 0.2 b, start_time: 1 s}\n    \
+         - {path: ping, args: -c 2 -i 0.2 localhost, start_time: 1 s}\n  b: {}\n\
+         links: [{between: [a, b]}]\n",
+        &[],
+    )?;
+    simulation.ended_well()?;
+    for (interface, requests) in [("eth0", 3), ("lo", 2)] {
+        let output = std::process::Command::new("tcpdump")
+            .args(["-n", "-r"])
+            .arg(simulation.data(&format!("hosts/a/{interface}.pcap")))
+            .output()
+            .map_err(|why| format!("tcpdump: {why}"))?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        for words in ["echo request", "echo reply"] {
+            let count = text.matches(words).count();
+            ensure(count == requests, || format!("{interface}: {text}"))?;
+        }
+    }
+    Ok(Verdict::Passed)
+}

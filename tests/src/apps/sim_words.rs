@@ -37,19 +37,22 @@ x-look: &look |
   ip link set lo down
   look | sort >none
   ip -batch ../../network/a.ip && tc -batch ../../network/a.tc || exit 3
+  sleep 3
   look | sort >two
 hosts:
   a: {network_node_id: 0, processes: [{path: sh, args: [-c, *look], start_time: 1 s}]}
   r1: {router: true}
   r2: {router: true}
-  b: {}
+  b: {router: true}
   c: {}
+  d: {}
 links:
 - {between: [a, r1], rate: 10 Mbit, limit: 50 KB}
 - {between: [a, r2], rate: 40 Gbit}
 - {between: [a, c], rate: 1 Mbit, queue: fq_codel, addresses: [[192.0.2.1/24, "2001:db8::1/64"], [192.0.2.2/24, "2001:db8::2/64"]]}
 - {between: [r1, b]}
 - {between: [r2, b]}
+- {between: [b, d]}
 "#;
 
 fn same() -> Checked {

@@ -2,7 +2,7 @@
 //! Descriptors of a node between processes: passed over unix sockets, and inherited.
 
 use super::scenario::{SERVED, Scenario};
-use super::topology::Pair;
+use super::topology::{Pair, Place};
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Group};
 use crate::node::Node;
@@ -74,12 +74,35 @@ fn app(name: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
+/// The server's connections, and where its processes' threads are: what they wait for by the host's word, and by its kernel's.
+fn state(pair: &Pair) -> String {
+    let Place::Node(node) = &pair.server else {
+        return String::new();
+    };
+    let threads = format!(
+        "for p in $(pgrep -f -- '{}'); do for t in /proc/$p/task/*; do \
+         echo $t $(cat $t/comm $t/wchan) $(cat $t/syscall); done; done",
+        pair.server4
+    );
+    let commands = [
+        node::ring3(["stat", &node.name]),
+        node.command(["ss", "-tanoimp"]),
+        node.command(["cat", "/proc/net/softnet_stat", "/proc/net/dev"]),
+        node.command(["sh", "-c", &threads]),
+    ];
+    let said = commands.into_iter().map(|mut command| {
+        exec::run(&mut command, node::SHORT).map_or_else(|why| why, |outcome| outcome.stdout)
+    });
+    said.collect::<Vec<_>>().join("\n")
+}
+
 /// Each of `count` requests over a connection of its own; what was answered.
 fn ask(pair: &Pair, count: usize) -> Result<Vec<String>, String> {
     let url = format!("http://{}:{}/?[1-{count}]", pair.server4, pair.port(0));
     let text = pair
         .client
-        .must(&["curl", "-sS", "-f", "--no-keepalive", &url], LIMIT)?;
+        .must(&["curl", "-sS", "-f", "--no-keepalive", &url], LIMIT)
+        .map_err(|why| format!("{why}\n{}", state(pair)))?;
     let answers: Vec<String> = text.lines().map(str::to_owned).collect();
     ensure(answers.len() == count, || {
         format!("{} answers to {count} requests:\n{text}", answers.len())

@@ -11,7 +11,7 @@
 
 export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 
-.PHONY: all package install uninstall deb wheel archive reproducible image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat clean help setup
+.PHONY: all package install uninstall deb wheel archive reproducible image profile kunit smp sim debug test-debug test-inject gate command demo test test-long models storm fuzz soak coverage mutate bench bench-quick fmt lint man compat pages clean help setup
 
 all: image gate command ## build image, gate and command into bin/
 	@echo "ring3 is built: bin/ring3 --help"
@@ -166,6 +166,9 @@ compat: ## write docs/compatibility.md anew
 
 man: command ## write docs/ring3.1 anew
 	@bin/ring3 man >docs/ring3.1
+
+pages: compat man ## write every page anew that is made from something: docs/compatibility.md, ring3.1, host-calls.md
+	@cd ring3 && RING3_BLESS=1 cargo test --quiet -p ring3-sandbox --test attacks the_page >/dev/null
 
 clean: ## remove bin/ and build/; the cache of kernel images stays
 	@rm -rf bin build

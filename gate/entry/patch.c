@@ -19,7 +19,7 @@
  * Other code may jump to an instruction in the middle of what is overwritten (the syscall
  * of A, the compare of B), and a thread may stand there right now. So the
  * byte that lands on each such instruction is made to be one that traps in user
- * mode with a general protection fault (trap_byte()): by the choice of the
+ * mode with a general protection fault (trap_byte() in patch_near.c): by the choice of the
  * table's address for A (TABLE has 0xf4, hlt, as its third byte) and of the slot for B. The
  * SIGSEGV handler knows what was there and does it (patch_fault() in patch_context.c).
  *
@@ -36,11 +36,6 @@
 
 #define TABLE		0x7ff40000UL	/* 2 * PATCH_SITES words: 64 KiB */
 #define TABLE_BYTES	(2 * PATCH_SITES * 8)
-#define NEAR_BYTES	(64UL << 10)
-#define NEAR_LOW	0x7ff20000UL	/* the near area of programs linked low */
-#define NEAR_AREAS	64
-#define SLOT_BYTES	32
-#define REACH		0x7fff0000UL
 #define REFUSED		0x8000
 #define SEEN_BITS	7
 #define SEEN_WAYS	4
@@ -61,12 +56,6 @@ static struct seen {
 } seen[1u << SEEN_BITS][SEEN_WAYS] GATE_TABLE;
 
 static struct {
-	u64 base;
-	u8 taken[NEAR_BYTES / SLOT_BYTES];
-} *near_areas[NEAR_AREAS] GATE_TABLE;
-static u32 near_count;
-
-static struct {
 	u64 start, end;
 } ranges[RANGES] GATE_TABLE;
 static u32 range_count;
@@ -74,13 +63,6 @@ static u32 range_count;
 struct gate_mutex gate_patch_lock;
 static bool table_ready, table_refused, many_threads;
 static bool look_closer;		/* no class but CLASS_GATE */
-
-static bool trap_byte(u8 b)
-{
-	return (b >= 0x6c && b <= 0x6f) ||	/* ins, outs */
-	       (b >= 0xec && b <= 0xef) ||	/* in, out */
-	       b == HLT || b == 0xfa || b == 0xfb;	/* cli, sti */
-}
 
 /* ---- which mappings ---- */
 
@@ -259,141 +241,24 @@ static void write_jump(u64 addr, u32 word)
 
 /* ---- form B ---- */
 
-/* Bytes of ModRM and what belongs to it; 0: relative to rip, which is another elsewhere. */
-static u32 modrm_len(const u8 *p)
-{
-	u32 mod = p[0] >> 6, rm = p[0] & 7, n = 1;
-
-	if (mod == 3)
-		return 1;
-	if (rm == 4) {				/* SIB */
-		n = 2;
-		if (mod == 0 && (p[1] & 7) == 5)
-			n += 4;
-	} else if (mod == 0 && rm == 5) {
-		return 0;
-	}
-	return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
-}
-
-/*
- * Length of the instruction at p if it can run anywhere else, else 0. One that faults does so
- * as seen from the site, see leave_slot().
- */
-static u32 movable(const u8 *p)
-{
-	u32 n = 0, m;
-
-	if ((p[0] & 0xf0) == 0x40)
-		n = 1;				/* REX */
-	if (p[n] == 0x3d)			/* cmp $imm32,%eax/%rax */
-		return n + 5;
-	m = modrm_len(p + n + 1);
-	if (!m)
-		return 0;
-	switch (p[n]) {
-	case 0x80:				/* cmp $imm8 */
-	case 0x83:
-		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 1 : 0;
-	case 0x81:				/* cmp $imm32 */
-		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 4 : 0;
-	case 0x89:				/* mov, test */
-	case 0x8b:
-	case 0x85:
-		return n + 1 + m;
-	}
-	return 0;
-}
-
-/* Is there a slot at this base that gives the jump's second byte a trap? */
-static u64 slot_in(u32 area, u64 from)
-{
-	u64 base = near_areas[area]->base, i;
-
-	for (i = 0; i < NEAR_BYTES / SLOT_BYTES; i++) {
-		u64 at = base + i * SLOT_BYTES;
-
-		if (!near_areas[area]->taken[i] && trap_byte((at - from) >> 8 & 0xff))
-			return at;
-	}
-	return 0;
-}
-
-static bool reachable(u64 base, u64 from)
-{
-	return base < from ? from - base < REACH : base + NEAR_BYTES - from < REACH;
-}
-
-static bool near_map(u64 at)
-{
-	long p = host_syscall6(__NR_mmap, at, NEAR_BYTES, PROT_READ | PROT_EXEC,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-
-	if (HOST_IS_ERR(p))
-		return false;
-	if ((u64)p != at) {
-		host_syscall2(__NR_munmap, p, NEAR_BYTES);
-		return false;
-	}
-	near_areas[near_count] = gate_pages(sizeof(**near_areas));
-	if (!near_areas[near_count])
-		return false;
-	near_areas[near_count]->base = at;
-	WRITE_ONCE(near_count, near_count + 1);
-	return true;
-}
-
-/* A new area within reach: below the site, where libraries leave room, or low. */
-static bool near_new(u64 from)
-{
-	u64 step;
-
-	if (near_count == NEAR_AREAS)
-		return false;
-	if (reachable(NEAR_LOW, from) && near_map(NEAR_LOW))
-		return true;
-	for (step = 256UL << 20; step < REACH; step += 64UL << 20)
-		if (from > step + (1UL << 20) && near_map(page_start(from - step) & ~0xffffUL))
-			return true;
-	return false;
-}
-
-static u64 near_slot(u64 from, u32 *area)
-{
-	u32 i;
-
-	for (i = 0; i < near_count; i++) {
-		u64 slot = reachable(near_areas[i]->base, from) ? slot_in(i, from) : 0;
-
-		if (slot) {
-			*area = i;
-			return slot;
-		}
-	}
-	if (!near_new(from))
-		return 0;
-	*area = near_count - 1;
-	return slot_in(*area, from);
-}
-
 static bool rewrite_b(u64 addr, u64 nr)
 {
 	const u8 *next = (u8 *)addr + 2;
 	u8 code[5] = { 0xe9 }, slot[SLOT_BYTES];
 	u64 at;
-	u32 len, word, area, i;
+	u32 len, word, i;
 	s32 rel;
 	int site;
 
 	if (!rewritable(addr, addr + 16))
 		return false;
-	len = movable(next);
+	len = near_movable(next);
 	if (len < 3)
 		return false;
 	site = find_place(1, addr);
 	if (site < 0)
 		return false;
-	at = near_slot(addr + 5, &area);
+	at = near_slot(addr + 5);
 	if (!at || !open_text(at, SLOT_BYTES))
 		return false;
 
@@ -411,7 +276,7 @@ static bool rewrite_b(u64 addr, u64 nr)
 
 	if (!open_text(addr, 5))
 		return false;
-	near_areas[area]->taken[(at - near_areas[area]->base) / SLOT_BYTES] = 1;
+	near_take(at);
 	patch_sites[site].slot = at;
 	patch_sites[site].next_len = len;
 	publish(site, addr, at + 7, nr);
@@ -425,18 +290,16 @@ static bool rewrite_b(u64 addr, u64 nr)
 
 bool patch_within(u64 *start, u64 *end)
 {
-	u32 i, count = __atomic_load_n(&near_count, __ATOMIC_ACQUIRE);
+	u64 base = TABLE, bytes = TABLE_BYTES;
+	u32 i;
 
-	for (i = 0; i <= count; i++) {
-		u64 base = i ? near_areas[i - 1]->base : TABLE;
-		u64 last = base + (i ? NEAR_BYTES : TABLE_BYTES);
-
-		if (*start >= last || *end <= base || (!i && !READ_ONCE(table_ready)))
+	for (i = 0; i == 0 || near_area(i - 1, &base, &bytes); i++) {
+		if (*start >= base + bytes || *end <= base || (!i && !READ_ONCE(table_ready)))
 			continue;
 		if (*start < base)
 			*start = base;
-		if (*end > last)
-			*end = last;
+		if (*end > base + bytes)
+			*end = base + bytes;
 		return true;
 	}
 	return false;
@@ -570,14 +433,4 @@ void patch_trap(u64 rip, u64 nr)
 		gate_log("site 0x%lx, call %lu: not rewritten", rip - 2, nr);
 	}
 	gate_unlock(&gate_patch_lock);
-}
-
-u64 patch_slot(u64 rip)
-{
-	u32 i, n = READ_ONCE(near_count);
-
-	for (i = 0; i < n; i++)
-		if (rip - near_areas[i]->base < NEAR_BYTES)
-			return rip & ~(u64)(SLOT_BYTES - 1);
-	return 0;
 }

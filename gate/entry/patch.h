@@ -49,6 +49,13 @@ static inline bool patch_is_form_a(u64 addr, u32 nr)
 
 /* patch.c */
 bool patch_ahead(u64 addr, u32 nr);	/* form A, text open, one thread; false: no place */
+
+/* patch_near.c */
+#define SLOT_BYTES	32
+u32 near_movable(const u8 *p);		/* bytes of the instruction if it can run anywhere else, else 0 */
+u64 near_slot(u64 from);
+void near_take(u64 slot);
+bool near_area(u32 i, u64 *base, u64 *bytes);	/* false: there are fewer */
 u64 patch_slot(u64 rip);		/* the near slot it stands in, 0: none */
 
 /* patch_interp.c: sites of the dynamic linker, remembered by the node */

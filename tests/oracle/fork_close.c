@@ -45,7 +45,7 @@ int main(void)
 	int status, wrong = 0;
 	pthread_t t;
 
-	alarm(50);
+	alarm(170);
 	file = must(open("/proc/self/exe", O_RDONLY));
 	close(must(socket(AF_INET, SOCK_DGRAM, 0)));
 	t = spawn(closes, NULL);

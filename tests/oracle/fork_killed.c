@@ -48,7 +48,7 @@ int main(void)
 {
 	int free = 0;
 
-	alarm(100);
+	alarm(170);
 	for (int i = 0; i < 25; i++) {
 		int ready[2], port = 20100 + i;
 		pid_t pid;

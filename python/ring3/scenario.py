@@ -6,10 +6,11 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterable, Mapping, Optional, Sequence, Union
 
 from ._command import Ring3Error, Word
 from .simulation import Results, simulate
@@ -139,13 +140,18 @@ def sweep(
     *,
     jobs: Optional[int] = None,
     check: bool = True,
+    executor: Optional[Executor] = None,
 ) -> Sweep:
     """Runs ``make(**point)`` for each point, several at a time: as many as there are CPUs, or `jobs`.
 
     A key ``seed`` of a point is the run's seed; `make` does not get it. Results go to ``folder/0``, ``folder/1`` and so on.
     The first run that fails ends the sweep, after those that are under way.
+
+    An `executor` takes the place of threads of this process: ``dask.distributed.Client(address).get_executor()`` for the
+    workers of a Dask cluster. Each of them needs ring3 and this package, and the same `folder`. A point gives the same
+    files on all of them.
     """
-    top = Path(folder)
+    top = Path(folder).absolute()
     top.mkdir(parents=True)
 
     def one(number: int, point: Mapping[str, Any]) -> Run:
@@ -153,7 +159,11 @@ def sweep(
         seed = keys.pop("seed", None)
         return Run(dict(point), make(**keys).run(top / str(number), seed=seed, check=check))
 
-    with ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0))) as pool:
+    if executor is None:
+        threads: ContextManager[Executor] = ThreadPoolExecutor(jobs or len(os.sched_getaffinity(0)))
+    else:
+        threads = nullcontext(executor)
+    with threads as pool:
         waiting = [pool.submit(one, number, point) for number, point in enumerate(points)]
         try:
             return Sweep([future.result() for future in waiting])

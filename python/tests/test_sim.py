@@ -2,6 +2,7 @@
 """Scenarios made by a program, in virtual time. What answers is a simulated host: its address is no other's."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,32 @@ def test_scenario_and_sweep(tmp_path):
     table = done[0].results.rows("interfaces")
     assert {row["host"] for row in table} >= {"client", "server"}
     assert all(isinstance(row["time"], float) and isinstance(row["rx_bytes"], int) for row in table)
+
+
+class Counting(ThreadPoolExecutor):
+    """Another executor, which is the caller's to end."""
+
+    submitted = 0
+
+    def submit(self, what, /, *args, **keys):
+        self.submitted += 1
+        return super().submit(what, *args, **keys)
+
+
+def everything(results):
+    """The files of a run that have to be the same everywhere."""
+    tables = sorted(results.folder.glob("*.csv")) + sorted(results.folder.glob("hosts/*/*.std*"))
+    return {str(path.relative_to(results.folder)): path.read_bytes() for path in [*tables, results.folder / "result.json"]}
+
+
+@needs_image
+def test_sweep_by_another_executor(tmp_path):
+    points = [{"delay": 5}, {"delay": 5}, {"delay": 20}]
+    with Counting(2) as executor:
+        done = ring3.sweep(round_trip, points, tmp_path / "sweep", executor=executor)
+        assert executor.submit(int, "7").result() == 7 and executor.submitted == 4
+    files = [everything(run.results) for run in done]
+    assert len(files[0]) >= 6 and files[0] == files[1] != files[2]
 
 
 @needs_image

@@ -12,6 +12,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use ring3_relay::proxy::wire::{Counts, End, Told, RETRANSMIT_BOUNDS, RTT_BOUNDS};
 
+use crate::reload::Open;
+
 /// Round trips are told in us, and Prometheus has seconds.
 const US: f64 = 1e6;
 
@@ -34,6 +36,18 @@ pub struct TargetNumbers {
     pub active: u64,
     pub served: u64,
     pub failed: u64,
+}
+
+/// Of one listener's targets.
+pub fn numbers(open: &Open) -> impl Iterator<Item = TargetNumbers> + '_ {
+    open.targets.iter().map(|it| TargetNumbers {
+        listener: open.config.name.clone(),
+        target: it.spec.to.to_string(),
+        is_up: it.is_up(),
+        active: it.active,
+        served: it.served,
+        failed: it.failed,
+    })
 }
 
 type Labels<'a> = Vec<(&'a str, &'a str)>;

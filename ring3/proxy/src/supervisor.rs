@@ -23,7 +23,7 @@ use serde_json::json;
 use crate::control::{self, Control};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
-use crate::metrics::{Snapshot, TargetNumbers};
+use crate::metrics::{numbers, Snapshot};
 use crate::reading::{Fresh, Reading};
 use crate::reload::Open;
 use crate::scrape::{Answer, Scrapes};
@@ -261,9 +261,7 @@ impl<'a> Supervisor<'a> {
             }
             self.look_at_later();
             self.flush()?;
-            let is_late = self
-                .drains_until
-                .is_some_and(|until| Instant::now() >= until);
+            let is_late = self.drains_until.is_some_and(|it| it <= Instant::now());
             if self.is_empty || is_late {
                 let about = json!({"connections_left": self.active()});
                 self.journal.event("ended", about);
@@ -385,17 +383,6 @@ fn open_ports(start: &Start) -> Result<Outside> {
     let mut outside = Outside::claim(&config, &folder, Trust::Gateway)?;
     outside.open(&config, &folder)?;
     Ok(outside)
-}
-
-fn numbers(open: &Open) -> impl Iterator<Item = TargetNumbers> + '_ {
-    open.targets.iter().map(|it| TargetNumbers {
-        listener: open.config.name.clone(),
-        target: it.spec.to.to_string(),
-        is_up: it.is_up(),
-        active: it.active,
-        served: it.served,
-        failed: it.failed,
-    })
 }
 
 /// For so long at most.

@@ -190,8 +190,10 @@ impl Stream {
             };
             let sent = self.send(task, to, &chunk[..len])?;
             if !may_hold {
-                // Of what was looked at, nobody else takes anything.
-                self.recv(task, from, &mut chunk[..sent], 0)?;
+                // Nobody else takes anything of what was looked at; less would be passed on twice.
+                if self.recv(task, from, &mut chunk[..sent], 0)? != sent {
+                    return Err(Errno(libc::EIO));
+                }
             } else if sent < len {
                 self.ways[way].left = chunk[sent..len].to_vec();
                 self.ways[way].sent = 0;

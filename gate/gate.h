@@ -321,6 +321,7 @@ long gate_copy_out(void *user, const void *src, size_t n);
 long gate_strncpy_in(char *dst, const void *user, size_t size);
 
 bool sim_on(void);		/* sim.c: time is virtual */
+bool sim_cpu_hidden(void);	/* sim_cpu.c: ... and the processor, too */
 
 /* ---- mutex (mutex.c) ---- */
 

@@ -398,6 +398,13 @@ void sim_exit(void);
 void sim_wait(u64 *ns, u64 most);
 void sim_changed(void);
 
+/* sim_cpu.c: the processor in virtual time */
+void sim_cpu_start(void);
+void sim_cpuid(u32 leaf, u32 subleaf, u32 regs[4]);
+bool sim_cpu_fault(struct sigcontext *sc, const u8 insn[2]);
+bool sim_cpu_aux(u64 kind, u64 *value);	/* false: no such entry */
+
+
 /* tsc.c */
 bool tsc_read(struct sigcontext *sc);
 bool tsc_virtual(struct sigcontext *sc);

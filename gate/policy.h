@@ -277,6 +277,9 @@ long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the h
 /* sim_futex.c */
 void sim_futex_ends(bool all);
 
+/* sim_file.c: times of files */
+void sim_file_changed(const struct gate_regs *r, long ret);
+
 /* sim_wait.c */
 bool sim_changes(const struct gate_regs *r);
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);

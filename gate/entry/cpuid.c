@@ -169,7 +169,10 @@ static void answer(struct ring3_cpuid *c, u32 leaf, u32 subleaf, u32 regs[4])
 		memcpy(regs, a->regs, sizeof(a->regs));
 		return;
 	}
-	host_cpuid(leaf, subleaf, regs);
+	if (sim_cpu_hidden())
+		sim_cpuid(leaf, subleaf, regs);
+	else
+		host_cpuid(leaf, subleaf, regs);
 	if (i < RING3_CPUID_ANSWERS &&
 	    __atomic_compare_exchange_n(&a->state, &free, RING3_CPUID_WRITING, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {

@@ -32,6 +32,8 @@ static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 exe
 	for (; host[0] != AT_NULL && n < AUX_MAX - 1; host += 2) {
 		u64 value = host[1];
 
+		if (gate.sim && !sim_cpu_aux(host[0], &value))
+			continue;
 		switch (host[0]) {
 		case AT_PHDR:
 			value = p->phdr;

@@ -29,7 +29,7 @@ void tsc_start(void)
 		gate_warn("the host does not hide its cycle counter from programs; two runs of those that read it differ");
 }
 
-/* A general protection fault in the program: true if it reads the counter of a node in virtual time. */
+/* A general protection fault in the program: true if it reads the counter of a node in virtual time, or asks for the processor. */
 bool tsc_virtual(struct sigcontext *sc)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -38,8 +38,11 @@ bool tsc_virtual(struct sigcontext *sc)
 	u8 at[3] = { 0 };
 	u64 ns;
 
-	if (gate_copy_in(at, (const void *)sc->rip, 2) || (!is_rdtsc(at) && gate_copy_in(at, (const void *)sc->rip, 3)) ||
-	    (!is_rdtsc(at) && !is_rdtscp(at)))
+	if (gate_copy_in(at, (const void *)sc->rip, 2))
+		return false;
+	if (sim_cpu_fault(sc, at))
+		return true;
+	if ((!is_rdtsc(at) && gate_copy_in(at, (const void *)sc->rip, 3)) || (!is_rdtsc(at) && !is_rdtscp(at)))
 		return false;
 	/* As sud_call(): the image's stacks are not the alternate one, so a fault there would come to the top of this. */
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
@@ -59,6 +62,8 @@ bool tsc_read(struct sigcontext *sc)
 	const u8 *at = (const u8 *)sc->rip;
 	u32 low, high, aux;
 
+	if (sim_cpu_fault(sc, at))
+		return true;
 	if ((!is_rdtsc(at) && !is_rdtscp(at)) ||
 	    host_syscall2(__NR_prctl, PR_SET_TSC, PR_TSC_ENABLE))
 		return false;

@@ -156,12 +156,22 @@ static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
 			return 2;
 		}
 	}
+	if (count == 2 && ((is(&part[1], "cpuinfo") && sim_cpu_hidden()) || is(&part[1], "ring3_waits"))) {
+		gate_format(as, size, "/proc/%s", is(&part[1], "cpuinfo") ? "cpuinfo" : "ring3_waits");
+		return 2;
+	}
 	if (count == 5 && is(&part[1], "sys") && is(&part[2], "kernel") && is(&part[3], "random") &&
 	    (is(&part[4], "uuid") || is(&part[4], "boot_id"))) {
 		gate_format(as, size, "/proc/sys/kernel/random/%s", is(&part[4], "uuid") ? "uuid" : "boot_id");
 		return 5;
 	}
 	return 0;
+}
+
+/* What /proc/PID says of time and memory, which the host would say as of this run. */
+static const char *measure(const struct part *p)
+{
+	return is(p, "stat") ? "stat" : is(p, "status") ? "status" : is(p, "statm") ? "statm" : NULL;
 }
 
 /* /proc/PID/... and /proc/PID/task/TID/... */
@@ -185,6 +195,10 @@ static u32 match_process(const struct part *part, u32 count, char *as, u32 size)
 	if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
 		gate_format(as, size, "%s/ns/net", who);
 		return n + 2;
+	}
+	if (unlikely(sim_on()) && measure(&part[n]) && (own == 2 || proc_find(number(&part[1])))) {
+		gate_format(as, size, "%s/%s", who, measure(&part[n]));
+		return n + 1;
 	}
 	folder = is(&part[n], "fd") ? "fd" : "fdinfo";
 	if (!is(&part[n], folder))
@@ -223,8 +237,27 @@ static u32 match_proc(const struct part *part, u32 count, char *as, u32 size)
 	return match_process(part, count, as, size);
 }
 
+/* How many CPUs there are, as C libraries ask. */
+static u32 match_cpus(const struct part *part, u32 count, char *as, u32 size)
+{
+	static const char *const lists[] = { "online", "possible", "present" };
+	u32 i;
+
+	for (i = 0; count == 5 && i < ARRAY_SIZE(lists); i++) {
+		if (is(&part[1], "devices") && is(&part[2], "system") && is(&part[3], "cpu") && is(&part[4], lists[i])) {
+			gate_format(as, size, "/sys/devices/system/cpu/%s", lists[i]);
+			return 5;
+		}
+	}
+	return 0;
+}
+
 static u32 match_sys(const struct part *part, u32 count, char *as, u32 size)
 {
+	u32 n = unlikely(sim_on()) ? match_cpus(part, count, as, size) : 0;
+
+	if (n)
+		return n;
 	if (count >= 3 && is(&part[1], "class") && is(&part[2], "net")) {
 		gate_format(as, size, "/sys/class/net");
 		return 3;
@@ -380,7 +413,7 @@ static bool relative_is_possible(const char *s)
 	static const char * const first[] = {
 		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
 		"tun", "task", "fd", "fdinfo", "proc", "dev", "run", "var", "netns", "..",
-		"etc", "hosts", "resolv.conf",
+		"etc", "hosts", "resolv.conf", "stat", "status", "statm", "cpuinfo", "uptime", "meminfo", "loadavg",
 	};
 	const char *end;
 	struct part p;

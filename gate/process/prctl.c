@@ -12,8 +12,7 @@
 /* The host's name of this thread is that of its task too, which the node's kernel tells others (`nft monitor`). */
 void thread_named(const char *name)
 {
-	if (!gate.sim)
-		image_call2(__NR_prctl, PR_SET_NAME, name);
+	image_call2(__NR_prctl, PR_SET_NAME, name);
 }
 
 static long set_name(struct gate_regs *r)
@@ -63,6 +62,10 @@ long gate_arch_prctl(struct gate_regs *r)
 	/* The image changes stacks as it likes, which a shadow stack is there to forbid. As on a processor without. */
 	if (r->a[0] == ARCH_SHSTK_ENABLE)
 		return -EOPNOTSUPP;
+	if (r->a[0] == ARCH_SET_CPUID && sim_cpu_hidden())
+		return r->a[1] ? 0 : -ENODEV;
+	if (r->a[0] == ARCH_GET_CPUID && sim_cpu_hidden())
+		return 1;
 	if (r->a[0] == ARCH_SET_CPUID && !r->a[1])
 		cpuid_stop();
 	return gate_host_regs(r);

@@ -35,7 +35,7 @@ void sim_nap(u64 *ns)
 void sim_wait(u64 *ns, u64 most)
 {
 	*ns = !*ns ? LOOK_FIRST_NS : *ns * 2 < LOOK_LAST_NS ? *ns * 2 : LOOK_LAST_NS;
-	image_call1(RING3_NR_HOST_WAIT, *ns < most ? *ns : most);
+	image_call2(RING3_NR_HOST_WAIT, *ns < most ? *ns : most, most == ~0ull);
 }
 
 void sim_changed(void)

@@ -226,6 +226,12 @@ long sim_setaffinity(struct gate_regs *r, gate_handler otherwise)
 	return 0;
 }
 
+/* rseq(): its word would tell the host's CPU. */
+long sim_refused(struct gate_regs *r, gate_handler otherwise)
+{
+	return -ENOSYS;
+}
+
 long sim_node(struct gate_regs *r, gate_handler otherwise)
 {
 	return image_pass(r);
@@ -302,5 +308,7 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 
 	if (unlikely(changes))
 		sim_changed();
+	if (ret >= 0)
+		sim_file_changed(r, ret);
 	return ret;
 }

@@ -143,18 +143,22 @@ static bool dont_wait(const struct gate_regs *r)
 /*
  * A call on a descriptor of the host's, so that it does not wait. O_NONBLOCK is that of all who share the description, and others
  * run where a handler calls the node: it is for calls that have no flag of their own. Their handlers do not call the node.
- * A large write to a stream may be cut short, as by a signal.
+ * A large write to a stream may be cut short, as by a signal. The flags are asked for each time: while this thread waited, another
+ * may have changed them.
  */
-static long at_once(const struct gate_regs *r, gate_handler handler, long flags)
+static long at_once(const struct gate_regs *r, gate_handler handler)
 {
 	u32 at = msg_flags_at(r);
 	struct gate_regs now = *r;
-	long ret;
+	long ret, flags;
 
 	if (at) {
 		now.a[at] |= MSG_DONTWAIT;
 		return handler(&now);
 	}
+	flags = host_syscall3(__NR_fcntl, r->a[0], F_GETFL, 0);
+	if (flags < 0 || (flags & O_NONBLOCK))
+		return handler(&now);
 	host_syscall3(__NR_fcntl, r->a[0], F_SETFL, flags | O_NONBLOCK);
 	ret = handler(&now);
 	host_syscall3(__NR_fcntl, r->a[0], F_SETFL, flags);
@@ -214,7 +218,7 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 			/* A terminal, or somebody else has the other end: O_NONBLOCK would be theirs, too. */
 			ret = would_wait(&left, events) ? -EAGAIN : handler(&left);
 		} else {
-			ret = at_once(&left, handler, flags);
+			ret = at_once(&left, handler);
 			if (ret > 0) {
 				done += ret;
 				sim_changed();

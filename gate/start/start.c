@@ -244,6 +244,7 @@ void gate_start(u64 *sp)
 	program_stack(&p, envp, auxv, (u64)sp);
 	name_thread(p.execfn);
 	patch_start(&p);
+	sim_cpu_start();
 	sud_arm();
 	gate_jump(p.entry, p.sp);
 }

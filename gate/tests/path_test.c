@@ -62,6 +62,11 @@ bool sim_on(void)
 	return false;
 }
 
+bool sim_cpu_hidden(void)
+{
+	return false;
+}
+
 bool proc_fd_is_node(s32 pid, s32 fd)
 {
 	return proc_find(pid) && fd == 7;

@@ -207,6 +207,7 @@ impl Region {
         r.tsc_khz = 0;
         r.boot_tsc = 0;
         r.boot_monotonic_ns = 0;
+        r.host_start_ns = r.boot_realtime_ns;
         r.boot_realtime_ns = SIM_EPOCH_NS;
         r.seed = spread(seed);
     }

@@ -26,6 +26,17 @@ use crate::stage::{self, Setup};
 /// The PATH of programs and of the simulator's own tools.
 pub const SEARCH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
+/// For libraries that choose code by the processor: what an x86-64-v2 has not. The gate hides the same from `cpuid`, but not on
+/// every machine (gate/sim/sim_cpu.c).
+const CPU: [(&str, &str); 2] = [
+    (
+        "GLIBC_TUNABLES",
+        "glibc.cpu.hwcaps=-AVX,-AVX2,-FMA,-FMA4,-AVX512F,-AVX512CD,-AVX512BW,-AVX512DQ,-AVX512VL,-BMI1,-BMI2,-LZCNT,-MOVBE,-ERMS,-FSRM,-RTM",
+    ),
+    // rdrand, AVX, FMA, F16C; nothing of leaf 7.
+    ("OPENSSL_ia32cap", "~0x7000100000000000:0"),
+];
+
 /// Soft and hard limits, as systemd gives them to services; lower where the caller's are.
 const LIMITS: [(Resource, u64, u64); 3] = [
     (Resource::RLIMIT_STACK, 8 << 20, RLIM_INFINITY),
@@ -60,6 +71,7 @@ pub fn program(data: &Data, host: &HostPlan, process: &ProcessPlan, again: u32) 
         .env("USER", "root")
         .env("LOGNAME", "root")
         .env("HOSTNAME", &host.name)
+        .envs(CPU)
         .envs(process.environment.iter().map(|(key, value)| (key, value)))
         .stdin(Stdio::null())
         .stdout(open("stdout")?)

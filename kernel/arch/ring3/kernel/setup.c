@@ -101,6 +101,9 @@ late_initcall(no_oom_killer);
 static int show_cpuinfo(struct seq_file *m, void *v)
 {
 	seq_printf(m, "processor\t: %ld\nmodel name\t: ring3 vCPU\n", (long)v - 1);
+	/* What programs in virtual time get from cpuid: gate/sim/sim_cpu.c. */
+	if (IS_ENABLED(CONFIG_RING3_SIM))
+		seq_puts(m, "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc cx8 cmov clflush mmx fxsr sse sse2 syscall nx lm pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n");
 	if ((long)v < num_online_cpus())
 		seq_putc(m, '\n');
 	return 0;

@@ -11,6 +11,7 @@
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/stat.h>
+#include <linux/string.h>
 #include <linux/uaccess.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
@@ -130,6 +131,40 @@ static void charge(struct ring3_thread *tb)
 	schedule_hrtimeout(&sleep, HRTIMER_MODE_REL);
 }
 
+/* What a thread makes of calls while it looks whether something of the host's has changed: gate/sim/sim_wait.c, again() of sim_call.c. */
+static bool is_look(u64 nr)
+{
+	switch (nr) {
+	case __NR_clock_gettime:
+	case __NR_poll:
+	case __NR_ppoll:
+	case __NR_select:
+	case __NR_pselect6:
+	case __NR_epoll_wait:
+	case __NR_epoll_pwait:
+	case __NR_epoll_pwait2:
+		return true;
+	}
+	return false;
+}
+
+/*
+ * The thread gets the vCPU. No turn is a look at what has not changed, whether the look's calls are seen here (order.c) or take
+ * the fast path.
+ */
+static void note_turn(struct ring3_thread *tb)
+{
+	if (tb->nr == RING3_NR_HOST_WAIT && tb->ret) {
+		r3t_flags(tb) |= R3_F_LOOKS;
+		return;
+	}
+	if ((r3t_flags(tb) & R3_F_LOOKS) && is_look(tb->nr))
+		return;
+	r3t_flags(tb) &= ~R3_F_LOOKS;
+	last_turn = ring3_clock();
+	r3t_since(tb) = last_turn;
+}
+
 bool turn_is_kept(const struct ring3_thread *tb)
 {
 	return tb->task && tb->proc && tb->proc != (unsigned long)&ring3_region.init_proc;
@@ -153,8 +188,7 @@ bool turn_go_home(struct ring3_thread *tb)
 	if (unlikely(turn_traces))
 		turn_trace(tb->nr, tb->tid, tb->ret);
 	charge(tb);
-	if (tb->nr != RING3_NR_HOST_WAIT || !tb->ret)	/* a look at what has not changed is no turn */
-		last_turn = ring3_clock();
+	note_turn(tb);
 	while (ring3_driver != tb && !(r3t_flags(tb) & R3_F_KILL) && !ring3_proc_dead((struct ring3_proc *)tb->proc))
 		ring3_park(R3_PARK_HANDOVER, tb);
 	return !(r3t_flags(tb) & R3_F_KILL);
@@ -235,3 +269,11 @@ static int __init set_stall(char *seconds)
 	return !kstrtou64(seconds, 0, &stall_s);
 }
 __setup("ring3_sim_stall=", set_stall);
+
+/* ring3_sim_cpu=host: programs see the host's processor; else each host's is the same (gate/sim/sim_cpu.c). */
+static int __init set_cpu(char *which)
+{
+	ring3_region.cpu_of_host = !strcmp(which, "host");
+	return 1;
+}
+__setup("ring3_sim_cpu=", set_cpu);

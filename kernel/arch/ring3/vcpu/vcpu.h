@@ -42,6 +42,7 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_slack(tb)	(*r3t_priv(tb, R3T_SLACK))
 #define r3t_owes(tb)	(*r3t_priv(tb, R3T_OWES))
 #define r3t_robust(tb)	(*r3t_priv(tb, R3T_ROBUST))
+#define r3t_since(tb)	(*r3t_priv(tb, R3T_SINCE))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 #define r3t_host_pid(tb)	(*r3t_priv(tb, R3T_HOST_PID))	/* 0: no call yet */
 #define R3T_NO_PID	(-1UL)	/* no process's; it has made a call */

@@ -34,6 +34,7 @@ extern struct task_struct *ring3_current;
 #define R3T_SLACK	8	/* the host's timer slack, ns, and in the upper half when it was asked for, ms */
 #define R3T_OWES	9	/* it has wake-ups to send, or a hand-off to end, that nobody else knows of */
 #define R3T_ROBUST	10	/* sim: what set_robust_list() said */
+#define R3T_SINCE	11	/* sim: virtual time of its last turn */
 #define R3T_HOST_PID	6	/* to tell whether its tid is still in use */
 
 enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };
@@ -45,6 +46,8 @@ enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };
 #define R3_F_GONE	2UL	/* the task has exited; block is reusable when tid is gone */
 #define R3_F_TURN	8UL	/* sim: it has had a turn, or has one coming */
 #define R3_F_FRESH	4UL	/* a joiner: must drop the keeper's descriptors first */
+#define R3_F_LOOKS	32UL	/* sim: it has looked at something of the host's, and seen nothing new */
+#define R3_F_TIMED	16UL	/* sim: a timer ends its wait, as of the last look of waits.c */
 
 /* host.c: the only system calls of the host that the image makes. */
 long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4, long a5);

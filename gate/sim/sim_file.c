@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sim_file.c - times of the host's files, in virtual time
+ *
+ * Theory of operation
+ * -------------------
+ * Files are the host's, which notes its own time in them. So the gate gives a regular file the node's time as its time of
+ * modification when a program has made it, written to it or cut it (sim_file_changed()).
+ *
+ * What stat() says is looked at (sim_stat()). A time after the node's start is the host's: of a directory, of a file
+ * that was written through a mapping, or by somebody outside. The program gets the time at which it has seen that change
+ * first. The times of access, of the last change of the inode and of birth become the time of modification, where they
+ * are the host's.
+ *
+ * Numbers of inodes and of devices are the host's.
+ */
+#include "internal.h"
+#include "policy.h"
+#include <linux/fcntl.h>
+#include <linux/stat.h>
+#include <linux/time_types.h>
+
+#define NSEC		1000000000ull
+#define BEFORE_NS	(10 * NSEC)	/* `ring3 sim' makes the data folder so long before the node, at most */
+#define SEEN		64		/* changes that a process remembers; the oldest gives way */
+#define UTIME_NOW_	((1l << 30) - 1)
+#define UTIME_OMIT_	((1l << 30) - 2)
+
+struct change {
+	u64 dev, ino;
+	u64 host_ns;
+	struct timespec seen;
+};
+
+static struct gate_mutex seen_lock;
+static struct change seen[SEEN] GATE_TABLE;
+static u32 seen_next;
+
+static struct timespec now(void)
+{
+	struct __kernel_timespec ts = { 0 };
+
+	image_call2(__NR_clock_gettime, CLOCK_REALTIME, &ts);
+	return (struct timespec){ .tv_sec = ts.tv_sec, .tv_nsec = ts.tv_nsec };
+}
+
+static bool is_of_host(s64 sec, u64 nsec)
+{
+	return sec > 0 && (u64)sec * NSEC + nsec + BEFORE_NS >= gate.region->host_start_ns;
+}
+
+/* When this process has seen first that the file was changed at host_ns. */
+static struct timespec seen_at(u64 dev, u64 ino, u64 host_ns)
+{
+	struct timespec ts = now();
+	u32 i;
+
+	gate_lock(&seen_lock);
+	for (i = 0; i < SEEN; i++)
+		if (seen[i].host_ns == host_ns && seen[i].ino == ino && seen[i].dev == dev)
+			break;
+	if (i < SEEN)
+		ts = seen[i].seen;
+	else
+		seen[seen_next++ % SEEN] = (struct change){ dev, ino, host_ns, ts };
+	gate_unlock(&seen_lock);
+	return ts;
+}
+
+/* A regular file of the host's was written to, by its descriptor. */
+static void written(s32 fd)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ } };
+	struct stat st;
+
+	if (fd_is_node(fd) || host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT) != S_IFREG ||
+	    !is_of_host(st.st_mtime, st.st_mtime_nsec))
+		return;
+	times[1] = now();
+	host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
+}
+
+/* A call of a program has gone well: what it means for a file's time. */
+void sim_file_changed(const struct gate_regs *r, long ret)
+{
+	switch (r->nr) {
+	case __NR_write:
+	case __NR_pwrite64:
+	case __NR_writev:
+	case __NR_pwritev:
+	case __NR_pwritev2:
+	case __NR_ftruncate:
+	case __NR_fallocate:
+	case __NR_sendfile:
+		written(r->a[0]);
+		break;
+	case __NR_copy_file_range:
+	case __NR_splice:
+		written(r->a[2]);
+		break;
+	case __NR_creat:
+		written(ret);
+		break;
+	case __NR_open:
+		if (r->a[1] & (O_CREAT | O_TRUNC))
+			written(ret);
+		break;
+	case __NR_openat:
+		if (r->a[2] & (O_CREAT | O_TRUNC))
+			written(ret);
+		break;
+	case __NR_openat2:
+		written(ret);
+		break;
+	}
+}
+
+static void stat_times(u64 user)
+{
+	struct timespec ts;
+	struct stat st;
+
+	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
+		return;
+	ts = (struct timespec){ st.st_mtime, st.st_mtime_nsec };
+	if (is_of_host(st.st_mtime, st.st_mtime_nsec))
+		ts = seen_at(st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
+	else if (!is_of_host(st.st_ctime, st.st_ctime_nsec) && !is_of_host(st.st_atime, st.st_atime_nsec))
+		return;
+	st.st_mtime = ts.tv_sec;
+	st.st_mtime_nsec = ts.tv_nsec;
+	if (is_of_host(st.st_ctime, st.st_ctime_nsec)) {
+		st.st_ctime = ts.tv_sec;
+		st.st_ctime_nsec = ts.tv_nsec;
+	}
+	if (is_of_host(st.st_atime, st.st_atime_nsec)) {
+		st.st_atime = ts.tv_sec;
+		st.st_atime_nsec = ts.tv_nsec;
+	}
+	gate_copy_out(user_ptr(user), &st, sizeof(st));
+}
+
+static void statx_time(struct statx_timestamp *at, const struct timespec *ts)
+{
+	if (!is_of_host(at->tv_sec, at->tv_nsec))
+		return;
+	at->tv_sec = ts->tv_sec;
+	at->tv_nsec = ts->tv_nsec;
+}
+
+static void statx_times(u64 user)
+{
+	struct timespec ts;
+	struct statx st;
+
+	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
+		return;
+	ts = (struct timespec){ st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec };
+	if (is_of_host(ts.tv_sec, ts.tv_nsec))
+		ts = seen_at((u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
+	statx_time(&st.stx_mtime, &ts);
+	statx_time(&st.stx_ctime, &ts);
+	statx_time(&st.stx_atime, &ts);
+	statx_time(&st.stx_btime, &ts);
+	gate_copy_out(user_ptr(user), &st, sizeof(st));
+}
+
+/* stat() and its relatives. */
+long sim_stat(struct gate_regs *r, gate_handler otherwise)
+{
+	long ret = otherwise(r);
+
+	if (ret)
+		return ret;
+	switch (r->nr) {
+	case __NR_stat:
+	case __NR_lstat:
+	case __NR_fstat:
+		stat_times(r->a[1]);
+		break;
+	case __NR_newfstatat:
+		stat_times(r->a[2]);
+		break;
+	case __NR_statx:
+		statx_times(r->a[4]);
+		break;
+	}
+	return 0;
+}
+
+/* utimensat(): the present is the node's. */
+long sim_utimensat(struct gate_regs *r, gate_handler otherwise)
+{
+	struct timespec times[2] = { { .tv_nsec = UTIME_NOW_ }, { .tv_nsec = UTIME_NOW_ } };
+	struct gate_regs own = *r;
+	u32 i;
+
+	if (r->a[2] && gate_copy_in(times, user_ptr(r->a[2]), sizeof(times)))
+		return -EFAULT;
+	for (i = 0; i < 2; i++)
+		if (times[i].tv_nsec == UTIME_NOW_)
+			times[i] = now();
+	own.a[2] = (u64)times;
+	return otherwise(&own);
+}

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 sim`: from what was typed to a simulation.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use ring3_sim::read;
 use ring3_sim::run::{self, Report};
 use ring3_sim::scenario::Scenario;
 use ring3_sim::stage::{self, Setup};
+use ring3_sim::words::{Stuck, Waiting};
 use ring3_sim::yaml::Value;
 use ring3_sim::{diff, faults};
 
@@ -23,6 +25,9 @@ use crate::{nodes, program, say, sim_search};
 const SEARCH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin";
 
 const SCHEMA: &str = include_str!("../../../docs/sim.schema.json");
+
+/// Threads of a deadlock that are named.
+const NAMED: usize = 20;
 
 /// Beside the command, as every image.
 const IMAGE: &str = "ring3-sim.image";
@@ -76,7 +81,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         plan: run::write_plan(&plan)?,
         gate: program::gate()?,
         image: setup_image,
-        node: format!("sim-{}", std::process::id()),
+        node: node_name(),
         runtime: Folder::open()?.root().to_owned(),
         host: None,
     };
@@ -104,6 +109,12 @@ fn overrides(args: &args::Sim) -> Vec<read::Override> {
         list.push((at, Value::Text(folder)));
     }
     list
+}
+
+/// One that no other simulation has, in whichever PID namespace: they may share the runtime folder.
+fn node_name() -> String {
+    let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino());
+    format!("sim-{}-{space}", std::process::id())
 }
 
 /// 0: equal, 1: not, as diff(1).
@@ -185,6 +196,9 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
                 process.host, process.process, process.expected, process.state
             ));
         }
+        if let Some(stuck) = &outcomes.stuck {
+            complain_stuck(stuck);
+        }
         let virtual_time = Duration::from_nanos(outcomes.stop);
         // The set-up is the same for a minute and for a day.
         let wall = (report.wall - report.set_up).as_secs_f64();
@@ -207,6 +221,33 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
         ));
     }
     Ok(u8::from(!outcomes.ok))
+}
+
+/// Which programs wait, and in what.
+fn complain_stuck(stuck: &Stuck) {
+    let at = stuck.at as f64 / 1e9;
+    let first = match stuck.deadlock {
+        true => "all programs wait for each other, and nothing else is to come: a deadlock",
+        false => "the stop time, and these have not ended",
+    };
+    say::complain(format_args!("{at} s: {first}"));
+    for thread in stuck.threads.iter().take(NAMED) {
+        let Waiting {
+            host,
+            program,
+            process,
+            call,
+            since,
+        } = thread;
+        let since = *since as f64 / 1e9;
+        say::complain(format_args!(
+            "  host {host}: {program} (process {process}) waits in {call} since {since:.9} s"
+        ));
+    }
+    if stuck.threads.len() > NAMED {
+        let more = stuck.threads.len() - NAMED;
+        say::complain(format_args!("  and {more} more threads: see result.json"));
+    }
 }
 
 /// With one decimal where that tells something.

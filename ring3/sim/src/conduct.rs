@@ -14,11 +14,12 @@ use std::time::Duration;
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::leaf;
-use crate::plan::{Plan, Space, Step, NET, WIRES};
+use crate::plan::{Plan, Step, NET, WIRES};
 use crate::sample::Sampler;
 use crate::settle::settle;
 use crate::spawn;
 use crate::stage::Setup;
+use crate::stuck::{self, Moment};
 use crate::tools;
 use crate::words::{nanos, say, End, Word};
 use nix::sched::{setns, CloneFlags};
@@ -65,7 +66,7 @@ pub fn conduct(setup: &Setup) -> Result<()> {
     let plan = crate::data::read_plan(&setup.plan)?;
     leaf::hear_children().map_err(Error::host("wait for children"))?;
     nix::sys::prctl::set_child_subreaper(true).map_err(Error::host("adopt orphans"))?;
-    let root = open_space("/proc/self/ns/net")?;
+    let root = tools::open("/proc/self/ns/net")?;
     let mut conductor = Conductor {
         setup: setup.clone(),
         data: Data::of(&plan),
@@ -91,15 +92,34 @@ pub fn conduct(setup: &Setup) -> Result<()> {
     result
 }
 
-fn open_space(path: &str) -> Result<File> {
-    File::open(path).map_err(Error::host(format!("open {path}")))
-}
-
 fn clock() -> Duration {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from)
 }
 
 impl Conductor {
+    /// Says what processes wait in that were to end, at the stop time or in a deadlock; whether it is one.
+    fn is_stuck(&self, at: Duration) -> bool {
+        let moment = Moment {
+            start: self.start,
+            at,
+            captures: &self.captures,
+            late: &stuck::late(&self.plan, &self.running),
+        };
+        let found = stuck::look(&moment, at >= self.plan.stop, |pid| self.host_of(pid));
+        let is_deadlock = found.as_ref().is_some_and(|stuck| stuck.deadlock);
+        if let Some(stuck) = found {
+            say(&Word::Stuck(stuck));
+        }
+        is_deadlock
+    }
+
+    /// The name of the simulated host on which a process runs.
+    fn host_of(&self, pid: Pid) -> Option<String> {
+        let world = spawn::world_of(pid)?;
+        let (host, _) = self.worlds.iter().find(|(_, all)| all.contains(&world))?;
+        Some(self.plan.hosts[*host].name.clone())
+    }
+
     fn now(&self) -> Duration {
         clock().saturating_sub(self.start)
     }
@@ -143,22 +163,26 @@ impl Conductor {
                 say(&Word::Tick { at: nanos(until) });
                 next_sample += turn;
             }
+            let over = steps.peek().is_none_or(|timed| timed.at >= self.plan.stop);
+            if over && self.is_stuck(until) {
+                return self.done(until);
+            }
             if until >= self.plan.stop {
-                return self.done();
+                return self.done(self.plan.stop);
             }
         }
     }
 
-    fn done(&mut self) -> Result<()> {
+    fn done(&mut self, at: Duration) -> Result<()> {
         self.reap()?;
         if let Some(sampler) = &mut self.sampler {
-            sampler.take(self.plan.stop)?;
+            sampler.take(at)?;
             sampler.finish()?;
         }
         let mut running: Vec<usize> = self.running.values().copied().collect();
         running.sort_unstable();
         say(&Word::Done {
-            at: nanos(self.plan.stop),
+            at: nanos(at),
             running,
         });
         Ok(())
@@ -254,7 +278,7 @@ impl Conductor {
         tools::batch(&self.data, "ip", "network.ip", &lines)?;
         let spaces = std::mem::take(&mut self.plan.spaces);
         for space in &spaces {
-            let file = open_space(&format!("/run/netns/{}", space.name))?;
+            let file = tools::open(&format!("/run/netns/{}", space.name))?;
             self.spaces.insert(space.name.clone(), file);
         }
         for (done, space) in spaces.iter().enumerate() {
@@ -262,7 +286,7 @@ impl Conductor {
                 let of = spaces.len();
                 say(&Word::Making { done, of });
             }
-            self.inside(&space.name, |this| this.set_up_space(space))?;
+            self.inside(&space.name, |this| tools::set_up(&this.data, space))?;
         }
         let most = match self.setup.image {
             Some(_) => SETTLING,
@@ -287,22 +311,6 @@ impl Conductor {
             }
         }
         self.sampler = Some(sampler);
-        Ok(())
-    }
-
-    fn set_up_space(&mut self, space: &Space) -> Result<()> {
-        for (key, value) in &space.early {
-            tools::set_sysctl(key, value)?;
-        }
-        tools::batch(&self.data, "ip", &format!("{}.ip", space.name), &space.ip)?;
-        tools::batch(&self.data, "tc", &format!("{}.tc", space.name), &space.tc)?;
-        if !space.nft.is_empty() {
-            tools::script(&self.data, &format!("{}.nft", space.name), &space.nft)?;
-        }
-        for (key, value) in &space.sysctls {
-            tools::set_sysctl(key, value)
-                .map_err(|error| Error::Said(format!("host {}: {error}", space.name)))?;
-        }
         Ok(())
     }
 

@@ -9,6 +9,7 @@
 //! | [`plan`], [`network`] | from there to each thing that is done, with its time |
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
 //! | [`conduct`], [`words`], [`spawn`], [`tools`], [`settle`], [`rtnl`], [`rtnl_message`] | the conductor, on the node: carries out the plan, starts programs |
+//! | [`waits`], [`stuck`] | do all programs wait for each other? |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
 //! | [`capture`] | packets |
 //! | [`report`] | one HTML file about a run |
@@ -56,10 +57,12 @@ mod spawn;
 pub mod stage;
 mod stats;
 mod steps;
+mod stuck;
 mod tools;
 mod topology;
 pub mod units;
-mod words;
+mod waits;
+pub mod words;
 pub mod yaml;
 
 pub use error::{Error, Fault, Result};

@@ -15,7 +15,7 @@ use crate::scenario::Expected;
 use crate::stage::{self, Setup};
 use crate::stats;
 use crate::units::signal_name;
-use crate::words::{End, Word};
+use crate::words::{End, Stuck, Word};
 
 /// How a process of the scenario went. Times are virtual, in nanoseconds.
 #[derive(Debug, Clone, Serialize)]
@@ -40,12 +40,16 @@ pub struct Happening {
 #[derive(Debug, Serialize)]
 pub struct Outcomes {
     pub seed: u64,
+    /// The scenario's stop time, or that of a deadlock.
     pub stop: u64,
     /// What the hosts' clock of the day says at time 0; captures have that time.
     pub epoch: u64,
     pub ok: bool,
     pub processes: Vec<Outcome>,
     pub events: Vec<Happening>,
+    /// Programs that were to end, and waited at the end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stuck: Option<Stuck>,
 }
 
 #[derive(Debug)]
@@ -77,7 +81,9 @@ struct Run<'a> {
     plan: &'a Plan,
     lives: Vec<Life>,
     events: Vec<Happening>,
-    done: bool,
+    /// When it was over.
+    done: Option<u64>,
+    stuck: Option<Stuck>,
     epoch: u64,
     begun: Instant,
     set_up: Duration,
@@ -91,7 +97,8 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
         plan,
         lives: plan.processes.iter().map(|_| Life::default()).collect(),
         events: Vec::new(),
-        done: false,
+        done: None,
+        stuck: None,
         epoch: 0,
         begun: start,
         set_up: Duration::ZERO,
@@ -116,13 +123,13 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
     if let Some(what) = run.failed {
         return Err(Error::Said(what));
     }
-    if !run.done {
+    let Some(stop) = run.done else {
         return Err(Error::Said(format!(
             "the simulation ended before its time ({status}); what it last said is above"
         )));
-    }
+    };
     let set_up = run.set_up;
-    let outcomes = run.judge();
+    let outcomes = run.judge(stop);
     let text = serde_json::to_string_pretty(&outcomes).map_err(Error::host("write the result"))?;
     let data = Data::of(plan);
     data::write(&data.path("result.json"), &format!("{text}\n"))?;
@@ -161,8 +168,9 @@ impl Run<'_> {
             }
             Word::Done { at, .. } => {
                 watcher.tick(Duration::from_nanos(at));
-                self.done = true;
+                self.done = Some(at);
             }
+            Word::Stuck(stuck) => self.stuck = Some(stuck),
             Word::Failed { at, what } => {
                 let at = Duration::from_nanos(at);
                 self.failed = Some(format!("at {at:?} of virtual time: {what}"));
@@ -170,7 +178,7 @@ impl Run<'_> {
         }
     }
 
-    fn judge(self) -> Outcomes {
+    fn judge(self, stop: u64) -> Outcomes {
         let processes: Vec<Outcome> = self
             .plan
             .processes
@@ -199,11 +207,12 @@ impl Run<'_> {
             .collect();
         Outcomes {
             seed: self.plan.seed,
-            stop: self.plan.stop.as_nanos() as u64,
+            stop,
             epoch: self.epoch,
             ok: processes.iter().all(|process| process.ok),
             processes,
             events: self.events,
+            stuck: self.stuck,
         }
     }
 }

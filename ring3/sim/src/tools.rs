@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What `ip`, `tc`, `nft` and `ss` do, in the network namespace that the caller is in.
 
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::plan::Space;
 use crate::rtnl;
 use crate::spawn;
 
@@ -70,4 +72,26 @@ pub fn run(tool: &str, args: &[&str], text: &str) -> Result<()> {
 pub fn set_sysctl(key: &str, value: &str) -> Result<()> {
     let path = format!("/proc/sys/{}", key.replace('.', "/"));
     std::fs::write(&path, value).map_err(Error::host(format!("set the sysctl {key} to `{value}`")))
+}
+
+/// What the plan says of a network namespace; the caller is in it.
+pub fn set_up(data: &Data, space: &Space) -> Result<()> {
+    for (key, value) in &space.early {
+        set_sysctl(key, value)?;
+    }
+    batch(data, "ip", &format!("{}.ip", space.name), &space.ip)?;
+    batch(data, "tc", &format!("{}.tc", space.name), &space.tc)?;
+    if !space.nft.is_empty() {
+        script(data, &format!("{}.nft", space.name), &space.nft)?;
+    }
+    for (key, value) in &space.sysctls {
+        set_sysctl(key, value)
+            .map_err(|error| Error::Said(format!("host {}: {error}", space.name)))?;
+    }
+    Ok(())
+}
+
+/// A file of the node's, such as that of a network namespace.
+pub fn open(path: &str) -> Result<File> {
+    File::open(path).map_err(Error::host(format!("open {path}")))
 }

@@ -45,7 +45,9 @@ pub enum Word {
     Tick {
         at: u64,
     },
-    /// The end, at the scenario's stop time; the processes that had not ended.
+    /// Programs wait that were to end.
+    Stuck(Stuck),
+    /// The end, at the scenario's stop time or in a deadlock; the processes that had not ended.
     Done {
         at: u64,
         running: Vec<usize>,
@@ -55,6 +57,27 @@ pub enum Word {
         at: u64,
         what: String,
     },
+}
+
+/// A thread of a program, and the call in which it waits.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Waiting {
+    pub host: String,
+    pub program: String,
+    pub process: i32,
+    pub call: String,
+    /// Its last turn: virtual time, in nanoseconds.
+    pub since: u64,
+}
+
+/// Programs that wait, and were to end. Times are virtual, in nanoseconds.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Stuck {
+    pub at: u64,
+    /// All programs wait for each other, so long that nothing ends it: the simulation ends. Else these have not ended at
+    /// its stop time.
+    pub deadlock: bool,
+    pub threads: Vec<Waiting>,
 }
 
 pub fn nanos(time: Duration) -> u64 {

@@ -38,6 +38,7 @@
 //! | [`sim_cmd`] | simulated networks |
 //! | [`sim_nat`] | simulated hosts behind another's address |
 //! | [`sim_search`] | planted bugs, found by seed |
+//! | [`sim_sees`] | what simulated programs see of the machine; deadlocks |
 //! | [`sim_time`] | nodes in virtual time |
 //! | [`sim_transports`] | MPTCP, SCTP, DCCP and OSPF in simulated networks |
 //! | [`sim_truth`] | simulated throughput and delay against theory |
@@ -70,6 +71,7 @@ mod shortage;
 mod sim_cmd;
 mod sim_nat;
 mod sim_search;
+mod sim_sees;
 mod sim_time;
 mod sim_transports;
 mod sim_truth;
@@ -147,6 +149,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(sim_cmd::trials());
     all.extend(sim_nat::trials());
     all.extend(sim_search::trials());
+    all.extend(sim_sees::trials());
     all.extend(sim_time::trials());
     all.extend(sim_transports::trials());
     all.extend(sim_truth::trials());

@@ -38,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// A scenario in a folder of its own.
 pub(super) struct Simulation {
     scratch: Scratch,
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
 }
 
 impl Simulation {
@@ -503,7 +503,7 @@ hosts:
 const JITTER_US: &str = "60";
 
 /// Twice: as it is, and with jitter and another environment. All files are equal.
-fn twice(scratch: &Scratch, file: &Path, options: &[&str]) -> Result<Outcome, String> {
+pub(super) fn twice(scratch: &Scratch, file: &Path, options: &[&str]) -> Result<Outcome, String> {
     let run = |jitter: bool| {
         let mut command = ring3(["sim", "--json", "--data-directory"]);
         command

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+//! What programs see of the machine in virtual time is the same in each run; and programs that wait for each other end it.
+
+use super::sim_cmd::{Simulation, twice};
+use super::{Checked, Verdict, ensure, missing, trial};
+use crate::exec;
+use crate::scratch::Scratch;
+use libtest_mimic::Trial;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("sim_sees_machine".into(), machine),
+        trial("sim_sees_deadlock".into(), deadlock),
+        trial("sim_sees_late".into(), late),
+    ]
+}
+
+/// Processes, processor, memory, and times of files: of one that was written, a directory, a machine's file that is hidden by the
+/// simulation's, and one that is touched.
+const LOOKS: &str = r#"
+import os, subprocess, time
+for name in ('self/stat', 'self/status', 'self/statm', 'cpuinfo', 'uptime'):
+    print(open('/proc/' + name).read())
+print(open('/proc/%d/stat' % os.getppid()).read().split()[21], os.cpu_count(), os.sched_getaffinity(0))
+open('x', 'w').write('a'); time.sleep(1.5); open('x', 'a').write('b'); os.mkdir('d'); time.sleep(3)
+print('written', os.stat('x').st_mtime_ns)
+for name in ('x', 'd', '.', '..', '/tmp', '/etc/hosts', '/proc/self/stat'):
+    s = os.stat(name); print(name, s.st_mtime_ns, s.st_ctime_ns, s.st_atime_ns)
+os.utime('x'); print('touched', os.stat('x').st_mtime_ns)
+print(*[line for line in subprocess.run(['/bin/true'], env={'LD_SHOW_AUXV': '1'}, capture_output=True, text=True)
+        .stdout.splitlines() if 'HWCAP' in line or 'PLATFORM' in line or 'STKSZ' in line])
+"#;
+
+fn machine() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let scratch = Scratch::new()?;
+    let program = LOOKS.replace('\n', "\n        ");
+    let file = scratch.write(
+        "scenario.yaml",
+        format!(
+            r#"
+general: {{stop_time: 20 s, heartbeat_interval: null}}
+network: {{graph: {{type: 1_gbit_switch}}}}
+hosts:
+  one:
+    network_node_id: 0
+    processes:
+    - path: python3
+      args:
+      - -c
+      - |{program}
+      start_time: 2 s
+"#
+        ),
+    )?;
+    let outcome = twice(&scratch, &file, &[])?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let text = std::fs::read_to_string(scratch.file("shadow.data/hosts/one/python3.1000.stdout"))
+        .map_err(|why| why.to_string())?;
+    // 2 s and 1.5 s after the network was there, which takes some ms to make; in the year 2000.
+    let time = |what: &str| -> Result<f64, String> {
+        let line = text.lines().find(|line| line.starts_with(what));
+        let word = line.and_then(|line| line.split(' ').nth(1));
+        let ns: f64 = word
+            .and_then(|word| word.parse().ok())
+            .ok_or(text.clone())?;
+        Ok(ns / 1e9 - 946_684_800.0)
+    };
+    ensure(
+        (3.5..4.0).contains(&time("written")?) && (6.5..7.0).contains(&time("touched")?),
+        || text.clone(),
+    )?;
+    ensure(
+        text.contains("(python3) R ") && text.contains("model name\t: ring3 vCPU"),
+        || text.clone(),
+    )?;
+    ensure(
+        text.contains("\n1 {0}\n") || text.contains(" 1 {0}\n"),
+        || format!("one CPU: {text}"),
+    )?;
+    ensure(
+        text.contains("AT_HWCAP:") && text.contains("7888111"),
+        || format!("the auxiliary vector: {text}"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// Two programs that wait for each other, and a server that nobody asks: no timer is left.
+const STUCK: &str = r#"
+general: {stop_time: 1 h, heartbeat_interval: 10 s}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  server:
+    network_node_id: 0
+    processes:
+    - {path: python3, args: ["-c", "import socket; s = socket.create_server(('', 80)); s.accept()[0].recv(1)"], expected_final_state: running}
+  one:
+    network_node_id: 0
+    processes:
+    - {path: python3, args: ["-c", "import socket; socket.create_connection(('server', 80)).recv(1)"], start_time: 5 s}
+"#;
+
+fn deadlock() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run_with(STUCK, &[])?;
+    let said = &simulation.outcome.stdout;
+    ensure(
+        simulation.outcome.end == exec::End::Exit(1)
+            && said.contains("\"deadlock\": true")
+            && said.contains("\"host\": \"one\"")
+            && said.contains("\"program\": \"python3\"")
+            && said.contains("\"call\": \"recvfrom\"")
+            && !said.contains("\"stop\": 3600"),
+        || simulation.outcome.report(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// One that sleeps beyond the stop time is late, and in no deadlock.
+fn late() -> Checked {
+    let simulation = Simulation::run_with(
+        r#"
+general: {stop_time: 900 s, heartbeat_interval: 10 s}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  one:
+    network_node_id: 0
+    processes: [{path: sleep, args: 1000}]
+"#,
+        &[],
+    )?;
+    let said = &simulation.outcome.stdout;
+    ensure(
+        simulation.outcome.end == exec::End::Exit(1)
+            && said.contains("\"deadlock\": false")
+            && said.contains("\"call\": \"clock_nanosleep\"")
+            && said.contains("\"stop\": 900000000000"),
+        || simulation.outcome.report(),
+    )?;
+    Ok(Verdict::Passed)
+}

@@ -12,6 +12,9 @@
  * first. The times of access, of the last change of the inode and of birth become the time of modification, where they
  * are the host's.
  *
+ * To ask for the time costs virtual time. So each of these calls asks, whatever the host's times are: what else has changed
+ * files of the host, and when, must not move the programs' calls.
+ *
  * Numbers of inodes and of devices are the host's.
  */
 #include "internal.h"
@@ -49,10 +52,9 @@ static bool is_of_host(s64 sec, u64 nsec)
 	return sec > 0 && (u64)sec * NSEC + nsec + BEFORE_NS >= gate.region->host_start_ns;
 }
 
-/* When this process has seen first that the file was changed at host_ns. */
-static struct timespec seen_at(u64 dev, u64 ino, u64 host_ns)
+/* When this process, for which it is `ts' now, has seen first that the file was changed at host_ns. */
+static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns)
 {
-	struct timespec ts = now();
 	u32 i;
 
 	gate_lock(&seen_lock);
@@ -73,11 +75,11 @@ static void written(s32 fd)
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ } };
 	struct stat st;
 
-	if (fd_is_node(fd) || host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT) != S_IFREG ||
-	    !is_of_host(st.st_mtime, st.st_mtime_nsec))
+	if (fd_is_node(fd) || host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT) != S_IFREG)
 		return;
 	times[1] = now();
-	host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
+	if (is_of_host(st.st_mtime, st.st_mtime_nsec))
+		host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
 }
 
 /* A call of a program has gone well: what it means for a file's time. */
@@ -117,14 +119,14 @@ void sim_file_changed(const struct gate_regs *r, long ret)
 
 static void stat_times(u64 user)
 {
-	struct timespec ts;
+	struct timespec ts, seen = now();
 	struct stat st;
 
 	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.st_mtime, st.st_mtime_nsec };
 	if (is_of_host(st.st_mtime, st.st_mtime_nsec))
-		ts = seen_at(st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
+		ts = seen_at(seen, st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
 	else if (!is_of_host(st.st_ctime, st.st_ctime_nsec) && !is_of_host(st.st_atime, st.st_atime_nsec))
 		return;
 	st.st_mtime = ts.tv_sec;
@@ -150,14 +152,14 @@ static void statx_time(struct statx_timestamp *at, const struct timespec *ts)
 
 static void statx_times(u64 user)
 {
-	struct timespec ts;
+	struct timespec ts, seen = now();
 	struct statx st;
 
 	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec };
 	if (is_of_host(ts.tv_sec, ts.tv_nsec))
-		ts = seen_at((u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
+		ts = seen_at(seen, (u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
 	statx_time(&st.stx_mtime, &ts);
 	statx_time(&st.stx_ctime, &ts);
 	statx_time(&st.stx_atime, &ts);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 sim`: from what was typed to a simulation.
 
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -81,7 +80,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         plan: run::write_plan(&plan)?,
         gate: program::gate()?,
         image: setup_image,
-        node: node_name(),
+        node: format!("sim-{}", std::process::id()),
         runtime: Folder::open()?.root().to_owned(),
         host: None,
     };
@@ -109,12 +108,6 @@ fn overrides(args: &args::Sim) -> Vec<read::Override> {
         list.push((at, Value::Text(folder)));
     }
     list
-}
-
-/// One that no other simulation has, in whichever PID namespace: they may share the runtime folder.
-fn node_name() -> String {
-    let space = std::fs::metadata("/proc/self/ns/pid").map_or(0, |meta| meta.ino());
-    format!("sim-{}-{space}", std::process::id())
 }
 
 /// 0: equal, 1: not, as diff(1).

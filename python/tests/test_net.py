@@ -144,8 +144,11 @@ def test_delay_loss_and_change(net):
     # ping's figure has decimals where it is not a whole number.
     lost = float(re.search(r"([\d.]+)% packet loss", ping(a, "b", 60, wait=1).stdout)[1])
     assert 40 <= lost <= 98
+    # Longer than a busy machine may take.
+    link.change(delay=f"{5 * PATIENCE}s")
+    assert not ping(a, "b", wait=1).ok
     link.change()
-    assert min(times()) < 60
+    assert ping(a, "b").ok
     link.cut()
     assert not ping(a, "b", wait=1).ok
     link.heal()

@@ -5,6 +5,7 @@
 #include <linux/types.h>
 
 struct ring3_proc;
+struct ring3_thread;
 
 /* For a process, or a thread of it. */
 struct ring3_signal {
@@ -15,6 +16,8 @@ struct ring3_signal {
 	u32 band;		/* ... and si_band; 0: a plain SIGIO or SIGURG */
 };
 
+/* signals.c; inside: the task's own thread waits for its call. */
+void ring3_take_signals(struct ring3_thread *tb, bool inside);
 void ring3_signal(const struct ring3_proc *to, const struct ring3_signal *s);
 void ring3_console_put(const char *s, u32 n);
 void ring3_errands(void);

@@ -31,8 +31,8 @@
  *	madvise (MADV_REMOVE)		any	the file is shared memory, and nothing is charged (trim.c)
  *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
  *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
- *	poll, prctl, futex		stack	vcpu/*.c
- *	bpf, ptrace, wait4, mmap ...	stack	adopt*.c: for the adopter, whose process is the keeper's child
+ *	poll, prctl, futex		stack	the files of vcpu/ and turn/
+ *	bpf, ptrace, wait4, mmap ...	stack	adopt.c and others of that name: for the adopter, whose process is the keeper's child
  *
  * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, clock/host.c and by the files of the last
  * line. kernel/check refuses any other object.
@@ -142,7 +142,7 @@ void ring3_host_populate(void *start, size_t len)
 
 /*
  * As much as may be said of another process: no code but that of a queued SIGIO. The gate makes of it what Linux
- * says (signal_of_node()). Where the queue of signals is full, Linux sends a plain SIGIO.
+ * says (name_band() in gate/signal/sigframe.c). Where the queue of signals is full, Linux sends a plain SIGIO.
  */
 long ring3_host_signal(const struct ring3_signal *s)
 {

@@ -16,7 +16,6 @@
 #include <linux/sched/task.h>
 #include <linux/sched/task_stack.h>
 #include <linux/syscalls.h>
-#include <linux/task_work.h>
 #include <linux/tick.h>
 #include <asm/ring3.h>
 #include <asm/switch_to.h>
@@ -197,91 +196,6 @@ void ring3_service(void)
 		ring3_irq_run();
 }
 
-/*
- * Signals that the node itself raised (SIGPIPE, SIGIO, SIGURG): the program's
- * handlers are known to the host only, so they are passed on, through
- * thread->sigq to a thread that is inside, by calls of the host to one that is not. One for the process goes to
- * the process: which thread lets it in, or waits for it, the host knows.
- */
-static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginfo_t *info, bool process)
-{
-	const struct ring3_proc *proc = (const struct ring3_proc *)tb->proc;
-	struct ring3_signal s = {
-		.pid = proc->pid,
-		.tid = process ? 0 : tb->tid,
-		.signo = sig,
-	};
-
-	/* Not there yet (CLONE), or no more: to kill(), 0 is the group of whoever sends. */
-	if (s.pid <= 0 || (!process && s.tid <= 0))
-		return;
-	if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP) {
-		s.fd = info->si_fd;
-		s.band = info->si_band;
-	}
-	ring3_signal(proc, &s);
-}
-
-static void forward_signals(struct ring3_thread *tb, bool inside)
-{
-	kernel_siginfo_t info;
-	enum pid_type type;
-	bool process;
-	int sig;
-
-	for (;;) {
-		spin_lock_irq(&current->sighand->siglock);
-		sig = dequeue_signal(&current->blocked, &info, &type);
-		spin_unlock_irq(&current->sighand->siglock);
-		if (!sig)
-			return;
-		if ((sig == SIGKILL && !(IS_ENABLED(CONFIG_RING3_SIM) && inside)) || (r3t_flags(tb) & R3_F_KILL))
-			continue;
-		if (IS_ENABLED(CONFIG_RING3_SIM) && sig == SIGSTOP) {
-			turn_stop();
-			continue;
-		}
-		process = type == PIDTYPE_TGID;
-		if (inside && tb->nsig < RING3_SIGQ) {
-			struct ring3_siginfo *q = &tb->sigq[tb->nsig];
-
-			*q = (struct ring3_siginfo) {
-				.signo = sig | (process ? RING3_SIG_PROCESS : 0), .code = info.si_code,
-			};
-			BUILD_BUG_ON(sizeof(info._sifields) < sizeof(q->data));
-			memcpy(q->data, &info._sifields, sizeof(q->data));
-			tb->nsig++;
-		} else if (tb->proc) {
-			signal_outside(tb, sig, &info, process);
-		}
-	}
-}
-
-/*
- * Forwards what is pending. The flag goes by what is still queued then, under the lock:
- * another signal may have come after the last look, and one that is queued without
- * the flag keeps every later one of its number from waking anybody.
- */
-static void take_signals(struct ring3_thread *tb, bool inside)
-{
-	if (test_thread_flag(TIF_NOTIFY_SIGNAL)) {
-		clear_notify_signal();
-		if (task_work_pending(current))
-			task_work_run();
-		/* It may have come for a call that has not begun yet. */
-		if (READ_ONCE(tb->sigpending))
-			r3_word_set(&tb->word, RING3_WORD_SIGNAL);
-	}
-	if (test_thread_flag(TIF_SIGPENDING)) {
-		forward_signals(tb, inside);
-		spin_lock_irq(&current->sighand->siglock);
-		/* Of stops and cgroup.freeze nothing is queued, and a task does not stop here: the host stops programs. */
-		current->jobctl &= ~(JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE);
-		recalc_sigpending();
-		spin_unlock_irq(&current->sighand->siglock);
-	}
-}
-
 /* What a real kernel does between a call's end and user mode. */
 static void exit_work(struct ring3_thread *tb)
 {
@@ -292,7 +206,7 @@ static void exit_work(struct ring3_thread *tb)
 			return;
 		if (flags & _TIF_NEED_RESCHED)
 			schedule();
-		take_signals(tb, true);
+		ring3_take_signals(tb, true);
 		turn_stopped(tb);
 		if (flags & _TIF_NOTIFY_RESUME)
 			resume_user_mode_work(NULL);
@@ -418,7 +332,7 @@ int ring3_task_main(void *arg)
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (signal_pending(current)) {
 			__set_current_state(TASK_RUNNING);
-			take_signals(tb, false);
+			ring3_take_signals(tb, false);
 			continue;
 		}
 		if (r3t_call(tb) != R3_CALL_WANT && !(r3t_flags(tb) & R3_F_KILL))

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * task.c - thread blocks, processes and the tasks behind them
+ * task.c - the tasks behind threads and processes: their beginning and end
  *
- * A host thread is an ordinary task here, made by user_mode_thread() so that it is
- * no kernel thread to the rest of the kernel, running ring3_task_main(). Thread
- * blocks are never freed while their host thread may still look at them: they
- * go on a list and are used again once the tid is gone.
+ * A host thread is an ordinary task here, which runs ring3_task_main(). It is no kernel thread to the rest of the kernel.
+ * blocks.c has its thread block.
  */
 #include <linux/completion.h>
 #include <linux/cred.h>
@@ -19,7 +17,6 @@
 #include <linux/mutex.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
-#include <linux/refcount.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -28,6 +25,7 @@
 #include <linux/wait.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
+#include "blocks.h"
 #include "cred.h"
 #include "maps.h"
 #include "../turn/turn.h"
@@ -35,210 +33,18 @@
 
 #define REAP_PATIENCE	HZ		/* a task that was killed ends within microseconds */
 
-struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
-
-/* A thread block of the list, with what the image alone knows of it. */
-struct block {
-	struct ring3_thread tb;
-	struct hlist_node of_proc;	/* in blocks_of[]: it is, or was last, its process's */
-	struct list_head gone;		/* in blocks_gone, while it has R3_F_GONE */
-};
-
-/* Under ring3_blocks, as what follows. */
-static struct hlist_head blocks_of[RING3_PROCS_MAX];
-static LIST_HEAD(blocks_gone);
-
-/*
- * Held by who makes or gives back thread blocks and processes, and by who looks for a task among
- * them: it does not end meanwhile. To walk the list without a look at tasks needs nothing.
- */
-DEFINE_MUTEX(ring3_blocks);
-
 /* REAP waits here for the last task of a dead process. */
 static DECLARE_WAIT_QUEUE_HEAD(process_over);
 
-static struct ring3_thread *next_thread_block(struct ring3_thread *tb)
+static struct ring3_thread *ring3_next_block(struct ring3_thread *tb)
 {
 	return (struct ring3_thread *)tb->image_private[R3T_LINK];
-}
-
-/*
- * Its task has exited; may the thread itself still be on its way out, in the gate? Only
- * the host knows. HOST_PID was noted when the task exited; REAP clears tid. A new thread
- * that has made no call yet may have to write its tid still, though its task was killed.
- */
-static bool tid_gone(struct ring3_thread *tb)
-{
-	long pid = r3t_host_pid(tb);
-
-	if (!pid)
-		return false;
-	if (!tb->tid)
-		return true;
-	return !ring3_host_thread_exists(pid, tb->tid);
-}
-
-static void block_gone(struct ring3_thread *tb)
-{
-	r3t_flags(tb) |= R3_F_GONE;
-	/* The keeper's main thread has its block in the region's head. */
-	if (tb != &ring3_region.init_thread)
-		list_add_tail(&container_of(tb, struct block, tb)->gone, &blocks_gone);
-}
-
-static struct ring3_thread *thread_alloc(struct ring3_proc *proc, struct ring3_fdmap *map)
-{
-	struct ring3_thread *tb = NULL;
-	struct block *block;
-
-	mutex_lock(&ring3_blocks);
-	list_for_each_entry(block, &blocks_gone, gone) {
-		if (tid_gone(&block->tb)) {
-			tb = &block->tb;
-			break;
-		}
-	}
-	if (tb) {
-		list_del(&block->gone);
-		hlist_del(&block->of_proc);
-		/* But for its link: others walk the list. */
-		u64 *link = &tb->image_private[R3T_LINK];
-
-		memset(tb, 0, (void *)link - (void *)tb);
-		memset(link + 1, 0, (void *)(tb + 1) - (void *)(link + 1));
-	} else {
-		block = kzalloc(sizeof(*block), GFP_KERNEL);
-		if (!block)
-			goto out;
-		tb = &block->tb;
-		tb->image_private[R3T_LINK] = (unsigned long)ring3_threads;
-		host_store(&ring3_threads, tb);
-	}
-	tb->self = (unsigned long)tb;
-	tb->region = (unsigned long)&ring3_region;
-	tb->proc = (unsigned long)proc;
-	tb->fdmap = (unsigned long)map;
-	hlist_add_head(&block->of_proc, &blocks_of[proc - ring3_region.procs]);
-	proc->threads++;
-out:
-	mutex_unlock(&ring3_blocks);
-	return tb;
 }
 
 static void procs_changed(void)
 {
 	host_add(&ring3_region.procs_gen, 1);
 	ring3_host_futex_wake(&ring3_region.procs_gen, INT_MAX);
-}
-
-/* Each entry of procs[] below this one has threads. Under ring3_blocks. */
-static u32 procs_full;
-
-static bool is_listed(struct ring3_proc *proc)
-{
-	return proc >= ring3_region.procs && proc < ring3_region.procs + RING3_PROCS_MAX;
-}
-
-/* Its last thread is gone, or has never been: whoever frees the entry does so after this. Under ring3_blocks. */
-static void proc_emptied(struct ring3_proc *proc)
-{
-	if (is_listed(proc))
-		procs_full = min_t(u32, procs_full, proc - ring3_region.procs);
-}
-
-static struct ring3_proc *proc_alloc(int pid)
-{
-	struct ring3_proc *proc, *found = NULL;
-	bool full = true;
-	u32 i;
-
-	mutex_lock(&ring3_blocks);
-	for (i = procs_full; i < RING3_PROCS_MAX && !found; i++) {
-		proc = &ring3_region.procs[i];
-		if (proc->threads)
-			continue;
-		if (full)
-			procs_full = i;
-		full = false;
-		if (!proc->state)
-			found = proc;
-	}
-	if (full)
-		procs_full = i;
-	if (found) {
-		memset(found, 0, sizeof(*found));
-		memset(found->port_fd, 0xff, sizeof(found->port_fd));
-		found->pid = pid;
-		host_store(&found->state, RING3_PROC_LIVE);
-		if (i > ring3_region.procs_used)
-			host_store(&ring3_region.procs_used, i);
-	}
-	mutex_unlock(&ring3_blocks);
-	return found;
-}
-
-/* fdmaps are shared like file tables; the count is kept in front. */
-struct fdmap_ref {
-	refcount_t count;
-	struct ring3_fdmap map;
-};
-
-static struct ring3_fdmap *fdmap_new(const struct ring3_fdmap *from)
-{
-	struct fdmap_ref *ref = kvzalloc(sizeof(*ref), GFP_KERNEL);
-
-	if (!ref)
-		return NULL;
-	refcount_set(&ref->count, 1);
-	if (from)
-		memcpy(&ref->map, from, sizeof(*from));
-	return &ref->map;
-}
-
-static struct fdmap_ref *fdmap_ref(struct ring3_fdmap *map)
-{
-	return container_of(map, struct fdmap_ref, map);
-}
-
-static void fdmap_put(struct ring3_fdmap *map)
-{
-	if (map && refcount_dec_and_test(&fdmap_ref(map)->count))
-		kvfree(fdmap_ref(map));
-}
-
-/* A map that others share becomes `own`, which is a copy of it by now. */
-static void fdmap_becomes(struct ring3_thread *me, struct ring3_fdmap *own)
-{
-	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap;
-
-	memcpy(own, map, sizeof(*own));
-	me->fdmap = (unsigned long)own;
-	fdmap_put(map);
-}
-
-static bool fdmap_is_shared(const struct ring3_thread *me)
-{
-	return refcount_read(&fdmap_ref((struct ring3_fdmap *)me->fdmap)->count) > 1;
-}
-
-/* unshare(2). Whose file table is its own has a map of its own. */
-long ring3_unshare(unsigned long flags)
-{
-	struct ring3_thread *me = current->thread.tb;
-	struct ring3_fdmap *own = NULL;
-	int ret;
-
-	if ((flags & CLONE_FILES) && fdmap_is_shared(me)) {
-		own = fdmap_new(NULL);
-		if (!own)
-			return -ENOMEM;
-	}
-	ret = ksys_unshare(flags);
-	if (own && !ret)
-		fdmap_becomes(me, own);
-	else
-		fdmap_put(own);
-	return ret;
 }
 
 /*
@@ -266,13 +72,13 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 	if (pid < 0) {
 		struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
 
-		fdmap_put((struct ring3_fdmap *)tb->fdmap);
+		ring3_fdmap_put((struct ring3_fdmap *)tb->fdmap);
 		mutex_lock(&ring3_blocks);
-		block_gone(tb);
+		ring3_block_gone(tb);
 		r3t_host_pid(tb) = R3T_NO_PID;
 		tb->tid = 0;
 		if (--proc->threads == 0) {
-			proc_emptied(proc);
+			ring3_proc_emptied(proc);
 			ring3_maps_exit((u64)proc);
 			host_store(&proc->state, RING3_PROC_FREE);
 		}
@@ -331,7 +137,7 @@ long ring3_sys_number(struct ring3_thread *child)
 	long ret = -ESRCH;
 
 	mutex_lock(&ring3_blocks);
-	for (tb = ring3_threads; tb && tb != child; tb = next_thread_block(tb))
+	for (tb = ring3_threads; tb && tb != child; tb = ring3_next_block(tb))
 		;
 	if (tb && tb->task && !(r3t_flags(tb) & R3_F_GONE) &&
 	    !(((struct task_struct *)tb->task)->flags & PF_EXITING)) {
@@ -348,18 +154,18 @@ long ring3_sys_spawn(int host_pid)
 	struct ring3_proc *proc;
 	struct ring3_thread *tb;
 
-	map = fdmap_new(NULL);
+	map = ring3_fdmap_new(NULL);
 	if (!map)
 		return -ENOMEM;
-	proc = proc_alloc(host_pid);
+	proc = ring3_proc_alloc(host_pid);
 	if (!proc) {
-		fdmap_put(map);
+		ring3_fdmap_put(map);
 		return -EAGAIN;
 	}
-	tb = thread_alloc(proc, map);
+	tb = ring3_thread_alloc(proc, map);
 	if (!tb) {
 		host_store(&proc->state, RING3_PROC_FREE);
-		fdmap_put(map);
+		ring3_fdmap_put(map);
 		return -ENOMEM;
 	}
 	r3t_flags(tb) = R3_F_FRESH;
@@ -379,36 +185,36 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	if (thread)
 		keep |= CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FS;
 	if (keep & CLONE_FILES) {
-		refcount_inc(&fdmap_ref(map)->count);
+		ring3_fdmap_get(map);
 	} else {
-		map = fdmap_new(map);
+		map = ring3_fdmap_new(map);
 		if (!map)
 			return -ENOMEM;
 	}
 	if (!thread) {
-		struct ring3_proc *child = proc_alloc(host_pid);
+		struct ring3_proc *child = ring3_proc_alloc(host_pid);
 
 		if (!child) {
-			fdmap_put(map);
+			ring3_fdmap_put(map);
 			return -EAGAIN;
 		}
-		child->creator = is_listed(proc) ? proc - ring3_region.procs + 1 : 0;
+		child->creator = ring3_proc_listed(proc) ? proc - ring3_region.procs + 1 : 0;
 		memcpy(child->port_fd, proc->port_fd, sizeof(proc->port_fd));
 		ret = ring3_maps_fork((u64)proc, (u64)child, flags & CLONE_VM);
 		if (ret) {
 			host_store(&child->state, RING3_PROC_FREE);
-			fdmap_put(map);
+			ring3_fdmap_put(map);
 			return ret;
 		}
 		proc = child;
 	}
-	tb = thread_alloc(proc, map);
+	tb = ring3_thread_alloc(proc, map);
 	if (!tb) {
 		if (!thread) {
 			ring3_maps_exit((u64)proc);
 			host_store(&proc->state, RING3_PROC_FREE);
 		}
-		fdmap_put(map);
+		ring3_fdmap_put(map);
 		return -ENOMEM;
 	}
 	tb->ret = turn_number();
@@ -426,7 +232,7 @@ void ring3_task_exited(struct ring3_thread *tb)
 
 	turn_ended(tb);
 	mutex_lock(&ring3_blocks);
-	fdmap_put((struct ring3_fdmap *)tb->fdmap);
+	ring3_fdmap_put((struct ring3_fdmap *)tb->fdmap);
 	tb->fdmap = 0;
 	tb->task = 0;
 	if (r3t_host_pid(tb) && proc && proc->pid)
@@ -439,15 +245,15 @@ void ring3_task_exited(struct ring3_thread *tb)
 		last = proc->threads == 1;
 		proc->threads--;
 		if (last)
-			proc_emptied(proc);
+			ring3_proc_emptied(proc);
 		/*
 		 * One without a pid has never been on the host, which refused it: the keeper has nothing to reap. In virtual time
 		 * it has nothing to reap of any that ends by itself: its call would come at the host's time.
 		 */
-		if (last && (!proc->pid || (IS_ENABLED(CONFIG_RING3_SIM) && is_listed(proc) && !ring3_proc_dead(proc))))
+		if (last && (!proc->pid || (IS_ENABLED(CONFIG_RING3_SIM) && ring3_proc_listed(proc) && !ring3_proc_dead(proc))))
 			host_store(&proc->state, RING3_PROC_FREE);
 	}
-	block_gone(tb);
+	ring3_block_gone(tb);
 	mutex_unlock(&ring3_blocks);
 	if (last || IS_ENABLED(CONFIG_RING3_SIM))
 		wake_up(&process_over);
@@ -509,10 +315,10 @@ static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
 {
 	struct block *block;
 
-	if (!is_listed(proc))		/* the keeper's, whose tasks' end is the node's */
+	if (!ring3_proc_listed(proc))		/* the keeper's, whose tasks' end is the node's */
 		return;
 	mutex_lock(&ring3_blocks);
-	hlist_for_each_entry(block, &blocks_of[proc - ring3_region.procs], of_proc)
+	hlist_for_each_entry(block, &ring3_blocks_of[proc - ring3_region.procs], of_proc)
 		if (&block->tb != but)
 			kill_thread(&block->tb);
 	mutex_unlock(&ring3_blocks);
@@ -526,7 +332,7 @@ long ring3_sys_exit_group(int code)
 	turn_futex_leaves();
 	kill_threads(proc, me);
 	/* The process ends in the host after all of it has ended here, so that the keeper has nothing to do with it. */
-	if (IS_ENABLED(CONFIG_RING3_SIM) && is_listed(proc))
+	if (IS_ENABLED(CONFIG_RING3_SIM) && ring3_proc_listed(proc))
 		wait_event(process_over, READ_ONCE(proc->threads) == 1 || ring3_proc_dead(proc));
 	turn_leaves(me);
 	settle_exit(me);
@@ -552,11 +358,11 @@ long ring3_sys_exec(void)
 	ret = unshare_files();
 	if (ret)
 		return ret;
-	if (fdmap_is_shared(me)) {
-		own = fdmap_new(NULL);
+	if (ring3_fdmap_is_shared(me)) {
+		own = ring3_fdmap_new(NULL);
 		if (!own)
 			return -ENOMEM;
-		fdmap_becomes(me, own);
+		ring3_fdmap_becomes(me, own);
 		map = own;
 	}
 	do_close_on_exec(current->files);
@@ -594,26 +400,26 @@ static void kill_unborn(struct ring3_proc *parent)
 	for (i = 0; i < ring3_region.procs_used; i++, proc++) {
 		if (proc->creator != creator || READ_ONCE(proc->pid) || !proc->threads)
 			continue;
-		hlist_for_each_entry(block, &blocks_of[i], of_proc)
+		hlist_for_each_entry(block, &ring3_blocks_of[i], of_proc)
 			kill_thread(&block->tb);
 	}
 	mutex_unlock(&ring3_blocks);
 }
 
-/* A host process is gone; host_enter() has marked it dead already. */
+/* A host process is gone. The keeper has marked it DEAD already: bury() in ring3/node/src/procs.rs. */
 long ring3_sys_reap(struct ring3_proc *proc)
 {
 	struct block *block;
 
-	if (!is_listed(proc))
+	if (!ring3_proc_listed(proc))
 		return -EINVAL;
 	kill_threads(proc, NULL);
 	kill_unborn(proc);
 	if (!wait_event_timeout(process_over, !READ_ONCE(proc->threads), REAP_PATIENCE))
 		return -EBUSY;
-	/* Another vCPU may be about to use one of these blocks again: thread_alloc(). */
+	/* Another vCPU may be about to use one of these blocks again: ring3_thread_alloc(). */
 	mutex_lock(&ring3_blocks);
-	hlist_for_each_entry(block, &blocks_of[proc - ring3_region.procs], of_proc) {
+	hlist_for_each_entry(block, &ring3_blocks_of[proc - ring3_region.procs], of_proc) {
 		block->tb.tid = 0;
 		r3t_host_pid(&block->tb) = R3T_NO_PID;
 	}

@@ -62,7 +62,7 @@ SECTIONS
 	. = ALIGN(PAGE_SIZE);
 	__head_end = .;
 
-	/* Whole huge pages: see make_huge() of the keeper. The memory between is the node's to use. */
+	/* Whole huge pages: see make_huge() in ring3/node/src/load.rs. The memory between is the node's to use. */
 	. = ALIGN(HUGE_PAGE);
 	_text = .;
 	_stext = .;

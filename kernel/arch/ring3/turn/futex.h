@@ -21,7 +21,7 @@ struct turn_waiter {
 	struct task_struct *task;
 	u32 bitset;
 	bool pi;		/* for ownership: the word belongs to it when it is woken */
-	bool died;		/* ... and the owner before has died: see turn_pi_died() */
+	bool died;		/* ... and the owner before has died: see hand_on() in turn/futex_pi.c */
 	u32 owner;		/* ... its number */
 };
 

@@ -4,20 +4,25 @@
  *
  * Theory of operation
  * -------------------
- * Whoever sees a doorbell first has to take the vCPU, receive the packet, and wake the thread that waits for
- * it. If that is KEEP a packet costs two wake-ups of the host, and so does a time-out, on a machine
- * where one takes longer than everything else together. So a thread that lets an idle vCPU go
- * sleeps on three things at once: its own word, the doorbells of links, and the next deadline (it
- * *watches*). What it finds it sees to as a poller would, and the task that is woken is mostly its own.
+ * The thread that is woken by a doorbell takes the vCPU, receives the packet, and wakes the thread that waits for
+ * it. If KEEP did that, each packet would cost two wake-ups of the host, and so would each time-out. A wake-up
+ * takes longer than everything else together. So a thread that releases an idle vCPU
+ * sleeps on three things at once: its own word, the doorbells of links, and the next deadline. It is the
+ * *watcher*. It serves what it finds as a poller would; mostly the task that is woken is its own.
  *
- * The one that came last watches (cpu->watch). One that watched before it sleeps on the doorbells still, until it is
- * woken, and then on its own word alone.
+ * The thread that released the vCPU last is the watcher (cpu->watch). The one before it still sleeps on the doorbells, until
+ * it is woken for the first time. Then it sleeps on its own word alone.
  *
- * A thread may be stopped, or killed, and is no substitute for KEEP. But two that wait for the same are both
- * woken by it. So KEEP stays *away* while others watch: it gives them a millisecond with deadlines that they know, and
- * looks at doorbells only when for AWAY_NS nobody has begun to watch; from then on a ring wakes both, and KEEP lets
- * the other try first. Where threads go idle all the time KEEP sees to deadlines after all, and they set no time-out. Nor is it told of deadlines that are nearer than the one it sleeps for, until nobody watches
- * and one is left (ring3_watch_over()).
+ * A watcher may be stopped or killed, so it does not replace KEEP. But a doorbell wakes all that sleep on it. So KEEP is
+ * *away* while there is a watcher:
+ *
+ *	deadlines	KEEP comes a millisecond later than those that the watcher knows
+ *	doorbells	KEEP does not sleep on them, unless nobody has begun to watch for AWAY_NS. From then on a ring wakes both,
+ *			and KEEP lets the watcher try first
+ *
+ * If threads go idle more often than there are ticks, KEEP serves the deadlines, and watchers set no time-out
+ * (cpu->keep_hot). A watcher does not tell KEEP of a deadline that is nearer than KEEP's own. When it stops
+ * watching, it tells KEEP if such a deadline is left (ring3_watch_over()).
  *
  * As all of vcpu/ this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
  */

@@ -28,149 +28,213 @@ static u64 next_tick(u64 now, u64 tick_at)
 	return now + TICK_NS - (now - tick_at) % TICK_NS;
 }
 
+/* KEEP's state. */
+struct keeping {
+	struct ring3_thread *tb;
+	struct ring3_vcpu *vcpu;
+	struct ring3_cpu *cpu;
+	unsigned long host_sp;
+	bool links;			/* this vCPU has the links */
+
+	/* Of this turn. */
+	u32 kick;			/* the kick word when the turn began */
+	u32 *words[RING3_PORTS_MAX];	/* the links' doorbells, */
+	u32 values[RING3_PORTS_MAX];	/* as they were then */
+	int n;
+	u64 now, deadline;
+	u32 ready;			/* interrupts to be raised */
+	u32 watcher;			/* tid of the thread that watches: idle.c */
+	bool away;			/* others began to watch since the last turn */
+	bool exits;			/* programs look at the ports on the way out of their calls */
+	bool takes;			/* packets were taken since the last turn */
+
+	/* From turn to turn. */
+	u32 kicked, watches, taken;	/* as they were in the last one */
+	u64 hot_until, tick_at;
+	u64 seen;			/* when a program was last seen to drive */
+	u32 held_by;			/* the owner that KEEP has met, */
+	u64 held_since;			/* in each turn since */
+	bool asked;			/* the poller has been left to see to it once */
+	u64 again;
+};
+
+static void drive(struct keeping *k)
+{
+	ring3_enter_drive(k->tb);
+	k->tb->host_sp = k->host_sp;
+}
+
+/* The keeper's other work, and what has happened since the last turn. */
+static void gather(struct keeping *k)
+{
+	struct ring3_cpu *cpu = k->cpu;
+
+	k->kick = host_load(vcpu_kick_word(k->vcpu));
+	ring3_populate_serve(k->vcpu);
+	if (k->links) {
+		ring3_errands();
+		k->n = ring3_poll_doorbells(k->words, k->values, RING3_PORTS_MAX);
+		ring3_take_inbox();
+	}
+	k->away = host_load(&cpu->watches) != k->watches && !host_xchg(&cpu->watch_lost, 0);
+	host_xchg(&cpu->away, k->away);
+}
+
+/* Decides until when to wait, and says so in keep_until. False: an earlier deadline was set meanwhile, so that nobody kicked. */
+static bool decide(struct keeping *k)
+{
+	struct ring3_cpu *cpu = k->cpu;
+	u64 comings = host_load(&cpu->watches) - k->watches + k->kick - k->kicked;
+	u32 before = k->taken;
+
+	k->watches = host_load(&cpu->watches);
+	k->kicked = k->kick;
+	k->deadline = ring3_clock_next(k->vcpu);
+	k->now = ring3_clock();
+	if (comings * KEEP_HOT_EACH_NS >= k->now - READ_ONCE(cpu->keep_at) && comings > 1)
+		k->hot_until = k->now + KEEP_HOT_NS;
+	WRITE_ONCE(cpu->keep_hot, k->now < k->hot_until);
+	if (k->deadline > k->now && k->deadline - k->now <= TICK_NS)
+		k->tick_at = k->deadline;
+	else if (k->now < k->hot_until)
+		k->deadline = min(k->deadline, next_tick(k->now, k->tick_at));
+	__atomic_store_n(&cpu->keep_until, k->deadline, __ATOMIC_SEQ_CST);
+	if (ring3_keep_is_late(ring3_clock_next(k->vcpu), k->deadline))
+		return false;
+
+	WRITE_ONCE(cpu->keep_at, k->now);
+	if (host_load(&k->vcpu->driver) != (unsigned long)k->tb)
+		k->seen = k->now;
+	k->exits = host_load(&k->vcpu->polled) & R3_EXIT_POLL;
+	cpu->keep_watches = k->links && (k->seen == k->now || (k->exits && k->now - k->seen < KEEP_SEEN_NS));
+	k->taken = k->links ? ring3_poll_taken() : 0;
+	k->takes = k->taken != before;
+	/*
+	 * A program that takes packets sees to the time too, on the way out of its calls or while it
+	 * polls. To come at each tick, only to find that, would take a CPU from it or its peer a
+	 * thousand times a second. It has stopped if we come so late and nobody has seen to it.
+	 */
+	k->watcher = host_load(&cpu->watch);
+	if (k->deadline != U64_MAX &&
+	    ((k->watcher && READ_ONCE(cpu->watch_until) <= k->deadline) ||
+	     (k->exits && k->seen == k->now && cpu->keep_watches && k->takes))) {
+		k->deadline += KEEP_WATCH_NS;
+		WRITE_ONCE(cpu->keep_hot, false);	/* nobody may rely on keep_until */
+	}
+	k->ready = k->links ? ring3_poll_check() : 0;
+	if (k->now >= k->deadline) {
+		k->ready |= RING3_IRQ_TIMER;
+		/* Who watches does not: it was stopped, or died. */
+		host_cas(&cpu->watch, k->watcher, 0);
+	}
+	return true;
+}
+
 /*
- * KEEP: time passes and peers ring while nobody polls. One futex_waitv over the
- * kick word and the links' doorbells, with the next deadline as its time-out.
+ * One that polls sees it too, and sooner. To take the vCPU from it would
+ * send it to sleep and arm the links: every packet costs a wake-up then.
+ * So does one that makes calls, on its way out of them. From a flood we would take, on a
+ * CPU of our own, more than its socket holds, while it shares its CPU with the sender.
+ * One that watches has been woken by the same ring.
  */
+static bool others_see_it(const struct keeping *k, u32 owner)
+{
+	return (owner & RING3_OWNER_POLLING) ||
+	       (!(k->ready & RING3_IRQ_TIMER) && (k->watcher || (k->exits && k->cpu->keep_watches)));
+}
+
+/* Sees to what is ready. False: the next turn at once, without a wait. */
+static bool act(struct keeping *k)
+{
+	u32 before, owner;
+
+	/* It has taken packets since we came last: what is there now is the next of them. */
+	if (k->exits && k->cpu->keep_watches && k->takes && !(k->ready & RING3_IRQ_TIMER) &&
+	    !host_load(vcpu_pending(k->vcpu))) {
+		k->asked = false;
+		k->deadline = min(k->deadline, k->now + KEEP_WATCH_NS);
+		k->again = KEEP_AGAIN_NS;
+		return true;
+	}
+	/* The way past is a turn that finds nothing new and sleeps. */
+	if (k->ready || host_load(vcpu_pending(k->vcpu))) {
+		before = k->ready ? host_or(vcpu_pending(k->vcpu), k->ready) : 0;
+		owner = host_load(&k->vcpu->owner);
+		/*
+		 * What is still there in a moment is left because neither runs. Else they do, and
+		 * to look again and again would take their CPU from them.
+		 */
+		if (others_see_it(k, owner) && (before & k->ready) != k->ready) {
+			k->asked = !k->asked || (k->ready & RING3_IRQ_TIMER);
+			k->deadline = k->asked ? k->now + KEEP_AGAIN_NS : min(k->deadline, k->now + KEEP_WATCH_NS);
+			k->again = KEEP_AGAIN_NS;
+			return true;
+		}
+		owner &= RING3_OWNER_TID;
+		k->asked = false;
+		drive(k);
+		if (!owner || owner != k->held_by) {
+			k->held_by = owner;
+			k->held_since = k->now;
+		} else if (k->now - k->held_since > HOLDER_NS) {
+			k->held_since = k->now;
+			ring3_take_from_dead(k->vcpu);
+		}
+		if ((before & k->ready) != k->ready || !k->ready) {
+			k->again = KEEP_AGAIN_NS;
+			return false;
+		}
+		/* Someone drives and knows, or has lost its CPU; don't spin on it. */
+		k->deadline = k->now + k->again;
+		k->again = min(2 * k->again, KEEP_WATCH_NS);
+	}
+	k->asked = false;
+	if (k->cpu->keep_watches && ring3_poll_unarmed() && !(host_load(&k->vcpu->owner) & RING3_OWNER_POLLING))
+		k->deadline = min(k->deadline, k->now + KEEP_WATCH_NS);
+	return true;
+}
+
+/* One futex_waitv over the kick word and the links' doorbells, with the deadline as its time-out. */
+static void wait(struct keeping *k)
+{
+	struct ring3_waitv wv[1 + RING3_PORTS_MAX];
+	u64 deadline = k->deadline;
+	int i;
+
+	wv[0] = ring3_waitv(vcpu_kick_word(k->vcpu), k->kick);
+	for (i = 0; i < k->n; i++)
+		wv[1 + i] = ring3_waitv(k->words[i], k->values[i]);
+	if (k->away)
+		deadline = min(deadline, k->now + AWAY_NS);
+	deadline = min(deadline, k->now + 3600 * (u64)NSEC_PER_SEC);
+	ring3_clock_keep(wv, k->away ? 1 : 1 + k->n, k->now, deadline);
+}
+
+/* KEEP: time passes and peers ring while nobody polls. */
 long ring3_host_keep(struct ring3_thread *tb)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
-	u32 *kick_word = vcpu_kick_word(vcpu);
-	bool links = vcpu == &ring3_region.vcpu[0], exits, asked = false;
-	struct ring3_waitv wv[1 + RING3_PORTS_MAX];
-	u32 *words[RING3_PORTS_MAX];
-	u32 values[RING3_PORTS_MAX];
-	unsigned long host_sp = tb->host_sp;
-	u64 now, deadline, comings, hot_until = 0, tick_at = 0, seen = 0, held_since = 0, again = KEEP_AGAIN_NS;
-	u32 kick, kicked = host_load(kick_word), ready, owner, held_by = 0, taken = 0, before_that, watches = 0, watcher;
-	bool away;
-	unsigned int n_words;
-	int i, n = 0;
+	struct keeping k = {
+		.tb = tb,
+		.vcpu = vcpu,
+		.cpu = vcpu_cpu(vcpu),
+		.host_sp = tb->host_sp,
+		.links = vcpu == &ring3_region.vcpu[0],
+		.kicked = host_load(vcpu_kick_word(vcpu)),
+		.again = KEEP_AGAIN_NS,
+	};
 
 	while (!ring3_poisoned()) {
-		kick = host_load(kick_word);
-		ring3_populate_serve(vcpu);
-		if (links) {
-			ring3_errands();
-			n = ring3_poll_doorbells(words, values, RING3_PORTS_MAX);
-			ring3_take_inbox();
-		}
-		/* Others began to watch since we came last: idle.c. */
-		away = host_load(&cpu->watches) != watches && !host_xchg(&cpu->watch_lost, 0);
-		comings = host_load(&cpu->watches) - watches + kick - kicked;
-		watches = host_load(&cpu->watches);
-		kicked = kick;
-		host_xchg(&cpu->away, away);
-		deadline = ring3_clock_next(vcpu);
-		now = ring3_clock();
-		if (comings * KEEP_HOT_EACH_NS >= now - READ_ONCE(cpu->keep_at) && comings > 1)
-			hot_until = now + KEEP_HOT_NS;
-		WRITE_ONCE(cpu->keep_hot, now < hot_until);
-		if (deadline > now && deadline - now <= TICK_NS)
-			tick_at = deadline;
-		else if (now < hot_until)
-			deadline = min(deadline, next_tick(now, tick_at));
-		__atomic_store_n(&cpu->keep_until, deadline, __ATOMIC_SEQ_CST);
-		if (ring3_keep_is_late(ring3_clock_next(vcpu), deadline))
+		gather(&k);
+		if (!decide(&k))
 			continue;
-
-		WRITE_ONCE(cpu->keep_at, now);
-		if (host_load(&vcpu->driver) != (unsigned long)tb)
-			seen = now;
-		exits = host_load(&vcpu->polled) & R3_EXIT_POLL;
-		cpu->keep_watches = links && (seen == now || (exits && now - seen < KEEP_SEEN_NS));
-		before_that = taken;
-		taken = links ? ring3_poll_taken() : 0;
-		/*
-		 * A program that takes packets sees to the time too, on the way out of its calls or while it
-		 * polls. To come at each tick, only to find that, would take a CPU from it or its peer a
-		 * thousand times a second. It has stopped if we come so late and nobody has seen to it.
-		 */
-		watcher = host_load(&cpu->watch);
-		if (deadline != U64_MAX &&
-		    ((watcher && READ_ONCE(cpu->watch_until) <= deadline) ||
-		     (exits && seen == now && cpu->keep_watches && taken != before_that))) {
-			deadline += KEEP_WATCH_NS;
-			WRITE_ONCE(cpu->keep_hot, false);	/* nobody may rely on keep_until */
-		}
-		ready = links ? ring3_poll_check() : 0;
-		if (now >= deadline) {
-			ready |= RING3_IRQ_TIMER;
-			/* Who watches does not: it was stopped, or died. */
-			host_cas(&cpu->watch, watcher, 0);
-		}
-		if (host_xchg(&cpu->drive_wanted, 0)) {
-			ring3_enter_drive(tb);
-			tb->host_sp = host_sp;
-			continue;
-		}
-		/* It has taken packets since we came last: what is there now is the next of them. */
-		if (exits && cpu->keep_watches && taken != before_that && !(ready & RING3_IRQ_TIMER) &&
-		    !host_load(vcpu_pending(vcpu))) {
-			asked = false;
-			deadline = min(deadline, now + KEEP_WATCH_NS);
-			again = KEEP_AGAIN_NS;
-			goto sleep;
-		}
-		if (ready || host_load(vcpu_pending(vcpu))) {
-			u32 before;
-
-			/* The way past is a turn that finds nothing new and sleeps. */
-			before = ready ? host_or(vcpu_pending(vcpu), ready) : 0;
-			owner = host_load(&vcpu->owner);
-			/*
-			 * One that polls sees it too, and sooner. To take the vCPU from it would
-			 * send it to sleep and arm the links: every packet costs a wake-up then.
-			 * So does one that makes calls, on its way out of them. From a flood we would take, on a
-			 * CPU of our own, more than its socket holds, while it shares its CPU with the sender.
-			 * One that watches has been woken by the same ring. What is still there in a moment is left because neither runs. Else they do, and
-			 * to look again and again would take their CPU from them.
-			 */
-			if (((owner & RING3_OWNER_POLLING) ||
-			     (!(ready & RING3_IRQ_TIMER) && (watcher || (exits && cpu->keep_watches)))) &&
-			    (before & ready) != ready) {
-				asked = !asked || (ready & RING3_IRQ_TIMER);
-				deadline = asked ? now + KEEP_AGAIN_NS :
-						   min(deadline, now + KEEP_WATCH_NS);
-				again = KEEP_AGAIN_NS;
-				goto sleep;
-			}
-			asked = false;
-			owner &= RING3_OWNER_TID;
-			ring3_enter_drive(tb);
-			tb->host_sp = host_sp;
-			if (!owner || owner != held_by) {
-				held_by = owner;
-				held_since = now;
-			} else if (now - held_since > HOLDER_NS) {
-				held_since = now;
-				ring3_take_from_dead(vcpu);
-			}
-			if ((before & ready) != ready || !ready) {
-				again = KEEP_AGAIN_NS;
-				continue;
-			}
-			/* Someone drives and knows, or has lost its CPU; don't spin on it. */
-			deadline = now + again;
-			again = min(2 * again, KEEP_WATCH_NS);
-		}
-		asked = false;
-		if (cpu->keep_watches && ring3_poll_unarmed() &&
-		    !(host_load(&vcpu->owner) & RING3_OWNER_POLLING))
-			deadline = min(deadline, now + KEEP_WATCH_NS);
-sleep:
-		wv[0] = ring3_waitv(kick_word, kick);
-		for (i = 0; i < n; i++)
-			wv[1 + i] = ring3_waitv(words[i], values[i]);
-		if (away)
-			deadline = min(deadline, now + AWAY_NS);
-		deadline = min(deadline, now + 3600 * (u64)NSEC_PER_SEC);
-		n_words = away ? 1 : 1 + n;
-		ring3_clock_keep(wv, n_words, now, deadline);
+		if (host_xchg(&k.cpu->drive_wanted, 0))
+			drive(&k);
+		else if (act(&k))
+			wait(&k);
 	}
 	/* The node is down: the other vCPUs' KEEPs learn it from this one. */
-	if (links) {
+	if (k.links) {
 		ring3_errands();
 		for_each_vcpu(vcpu)
 			ring3_kick(vcpu);

@@ -22,7 +22,7 @@
  * readiness. Sending takes one for each burst, where the host asks for it.
  *
  * The rings are mappings of the socket at the same address in every process
- * (ring3_xdp.h). The UMEM is the region's own memory. The host holds on to it until the last
+ * (include/ring3.abi, enum ring3_xdp_ring). The UMEM is the region's own memory. The host holds on to it until the last
  * process has closed the socket, which nobody here sees: so it is never given back.
  *
  * The host is trusted here as it is with everything else; what it says is

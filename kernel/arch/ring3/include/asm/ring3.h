@@ -55,7 +55,7 @@ void ring3_host_futex_wake(u32 *word, int count);
 long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns);
 void ring3_poison(const char *fmt, ...) __printf(1, 2);
 
-/* time.c: nanoseconds since the node was loaded. */
+/* clock/: nanoseconds since the node was loaded. */
 u64 ring3_clock(void);
 u64 ring3_host_clock(int id);
 void ring3_clock_sync(void);

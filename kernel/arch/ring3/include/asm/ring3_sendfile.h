@@ -4,7 +4,7 @@
 
 #include <linux/types.h>
 
-/* RING3_NR_SENDFILE, see ring3_xfer.h. */
+/* RING3_NR_SENDFILE, see include/ring3.abi. */
 long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __user *ugot);
 
 #endif

@@ -146,10 +146,10 @@ static bool others_see_it(const struct keeping *k, u32 owner)
 /* Sees to what is ready. False: the next turn at once, without a wait. */
 static bool act(struct keeping *k)
 {
-	u32 before, owner;
+	u32 before, owner, ready = k->ready;
 
 	/* It has taken packets since we came last: what is there now is the next of them. */
-	if (k->exits && k->cpu->keep_watches && k->takes && !(k->ready & RING3_IRQ_TIMER) &&
+	if (k->exits && k->cpu->keep_watches && k->takes && !(ready & RING3_IRQ_TIMER) &&
 	    !host_load(vcpu_pending(k->vcpu))) {
 		k->asked = false;
 		k->deadline = min(k->deadline, k->now + KEEP_WATCH_NS);
@@ -157,15 +157,15 @@ static bool act(struct keeping *k)
 		return true;
 	}
 	/* The way past is a turn that finds nothing new and sleeps. */
-	if (k->ready || host_load(vcpu_pending(k->vcpu))) {
-		before = k->ready ? host_or(vcpu_pending(k->vcpu), k->ready) : 0;
+	if (ready || host_load(vcpu_pending(k->vcpu))) {
+		before = ready ? host_or(vcpu_pending(k->vcpu), ready) : 0;
 		owner = host_load(&k->vcpu->owner);
 		/*
 		 * What is still there in a moment is left because neither runs. Else they do, and
 		 * to look again and again would take their CPU from them.
 		 */
-		if (others_see_it(k, owner) && (before & k->ready) != k->ready) {
-			k->asked = !k->asked || (k->ready & RING3_IRQ_TIMER);
+		if (others_see_it(k, owner) && (before & ready) != ready) {
+			k->asked = !k->asked || (ready & RING3_IRQ_TIMER);
 			k->deadline = k->asked ? k->now + KEEP_AGAIN_NS : min(k->deadline, k->now + KEEP_WATCH_NS);
 			k->again = KEEP_AGAIN_NS;
 			return true;
@@ -180,7 +180,7 @@ static bool act(struct keeping *k)
 			k->held_since = k->now;
 			ring3_take_from_dead(k->vcpu);
 		}
-		if ((before & k->ready) != k->ready || !k->ready) {
+		if ((before & ready) != ready || !ready) {
 			k->again = KEEP_AGAIN_NS;
 			return false;
 		}

@@ -8,6 +8,7 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`supervisor`] | the loop: the relay, signals, commands |
+//! | [`child`] | the relay's process |
 //! | [`wants`] | what the relay asks for, and what it was given |
 //! | [`reading`], [`reload`] | another configuration: read beside the loop, and taken over as a whole |
 //! | [`targets`] | which target is next, and a socket that connects to it |
@@ -17,8 +18,11 @@
 //! | [`metrics`], [`scrape`] | numbers for Prometheus, and who asks for them |
 #![deny(unsafe_code)]
 
+mod child;
 mod control;
 mod error;
+#[cfg(test)]
+mod fake;
 mod health;
 mod journal;
 mod metrics;

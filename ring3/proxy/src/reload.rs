@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use ring3_config::proxy::{Listener, Version};
+use ring3_config::ProxyConfig;
 use ring3_relay::proxy::wire::{Listen, ListenerId, TargetId, ToRelay};
 use serde_json::json;
 
@@ -24,19 +25,32 @@ pub struct Open {
 }
 
 impl Supervisor<'_> {
-    /// A reading has ended.
-    pub fn on_read(&mut self) {
+    /// A reading has ended. An error is the relay's, and ends it.
+    pub fn on_read(&mut self) -> Result<()> {
         while let Some((fresh, askers)) = self.reading.take() {
             let outcome = self.reload(fresh);
+            let said = match &outcome {
+                Ok(said) => said.clone(),
+                Err(why) => Err(why.to_string()),
+            };
             for asker in askers {
-                control::answer(asker, &outcome);
+                control::answer(asker, &said);
             }
+            outcome.map(drop)?;
         }
+        Ok(())
     }
 
-    fn reload(&mut self, fresh: Result<Fresh>) -> Result<(), String> {
-        let outcome = fresh.and_then(|fresh| self.try_reload(&fresh));
-        let outcome = outcome.map_err(|why| why.to_string());
+    /// Why the configuration is refused, if it is.
+    fn reload(&mut self, fresh: Result<Fresh>) -> Result<Result<(), String>> {
+        let ready = fresh.and_then(|fresh| self.make_ready(fresh));
+        let outcome = match ready {
+            Ok((config, journal, open)) => self.take_over(open)?.map(|()| {
+                self.journal = journal;
+                self.config = config;
+            }),
+            Err(why) => Err(why.to_string()),
+        };
         self.reloads[usize::from(outcome.is_err())] += 1;
         match &outcome {
             Ok(()) => self
@@ -47,10 +61,11 @@ impl Supervisor<'_> {
                 self.journal.event("not_reloaded", json!({"why": why}));
             }
         }
-        outcome
+        Ok(outcome)
     }
 
-    fn try_reload(&mut self, fresh: &Fresh) -> Result<()> {
+    /// All that can fail before the relay hears of it.
+    fn make_ready(&mut self, fresh: Fresh) -> Result<(ProxyConfig, Journal, Vec<Open>)> {
         let config = &fresh.config;
         for (what, is_new) in [
             ("on", config.on != self.config.on),
@@ -64,24 +79,25 @@ impl Supervisor<'_> {
             }
         }
         let journal = Journal::open(config.log.as_deref())?;
-        self.take_over(fresh)?;
-        self.journal = journal;
-        self.config = config.clone();
-        Ok(())
+        let open = self.number(&fresh)?;
+        Ok((fresh.config, journal, open))
     }
 
-    /// What became of the listeners that the relay was told of.
-    fn wait_for_listeners(&mut self) -> Result<Vec<String>> {
-        let end = Instant::now() + LISTEN_PATIENCE;
-        while Instant::now() < end {
+    /// What became of the listeners that the relay was told of. One that does not say it may have them by now or not: it
+    /// is ended.
+    fn wait_for_listeners(&mut self, patience: Duration) -> Result<Vec<String>> {
+        let end = Instant::now() + patience;
+        loop {
             if let Some(wrong) = self.listening.take() {
                 return Ok(wrong.iter().map(|it| self.explain(it)).collect());
+            }
+            if Instant::now() >= end {
+                return Err(Error::RelayBroken("it does not listen".into()));
             }
             self.wait_for_line(TURN)?;
             self.hear()?;
             self.flush()?;
         }
-        Err(Error::RelayBroken("it does not listen".into()))
     }
 
     /// `ID ERRNO`, for people.
@@ -96,7 +112,7 @@ impl Supervisor<'_> {
     }
 
     /// These listeners with numbers: of one that stays, of targets none that was before.
-    fn number(&mut self, fresh: &Fresh) -> Result<Vec<Open>> {
+    pub fn number(&mut self, fresh: &Fresh) -> Result<Vec<Open>> {
         let (mut last_listener, mut last_target) = (self.last_listener, self.last_target);
         let mut open = Vec::new();
         for listener in &fresh.config.listeners {
@@ -128,9 +144,9 @@ impl Supervisor<'_> {
         Ok(open)
     }
 
-    /// Has these listeners from now on. What is the same as before stays as it is. On an error nothing has changed.
-    pub fn take_over(&mut self, fresh: &Fresh) -> Result<()> {
-        let open = self.number(fresh)?;
+    /// Has these listeners from now on. What is the same as before stays as it is. Where the relay can't have them, it says
+    /// why and nothing has changed. An error is the relay's: what it has is not known then, and it has to end.
+    pub fn take_over(&mut self, open: Vec<Open>) -> Result<Result<(), String>> {
         let listeners = open.iter().map(|it| listen(it.id, &it.config));
         self.said.push(ToRelay::Listen(listeners.collect()));
         for it in &open {
@@ -140,10 +156,10 @@ impl Supervisor<'_> {
         self.coming = open;
         self.listening = None;
         self.flush()?;
-        let wrong = self.wait_for_listeners()?;
+        let wrong = self.wait_for_listeners(LISTEN_PATIENCE)?;
         let mut open = std::mem::take(&mut self.coming);
         if !wrong.is_empty() {
-            return Err(Error::Listeners(wrong.join("; ")));
+            return Ok(Err(wrong.join("; ")));
         }
         for it in &mut open {
             let before = self.open.iter_mut().find(|old| old.id == it.id);
@@ -160,7 +176,7 @@ impl Supervisor<'_> {
         let before = std::mem::replace(&mut self.open, open);
         let is_gone = |old: &Open| !self.open.iter().any(|it| it.id == old.id);
         self.closed = before.into_iter().filter(is_gone).collect();
-        Ok(())
+        Ok(Ok(()))
     }
 }
 
@@ -202,9 +218,70 @@ fn listen(id: ListenerId, config: &Listener) -> Listen {
         bytes: config.limit.bytes,
     }
 }
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake::{fresh, over, supervisor, want};
+    use ring3_relay::proxy::wire::FromRelay;
+
+    fn nowhere() -> (&'static str, Place) {
+        ("unix:/nowhere", Place::Unix("/nowhere".into()))
+    }
+
+    /// What a relay may not say ends it while it is told of listeners, too: else what it gave back with it is lost.
+    #[test]
+    fn a_relay_that_breaks_the_rules_in_a_reload_is_ended() {
+        let wrong: [Vec<FromRelay>; 3] = [
+            vec![over(7, 1, Some(1)), FromRelay::Listening(Vec::new())],
+            vec![FromRelay::Unused { ask: 7, target: 9 }],
+            vec![want(7, 1, &[1])],
+        ];
+        for said in wrong {
+            let (mut supervisor, mut relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+            relay.says(said);
+            let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
+            assert!(matches!(outcome, Err(Error::RelayBroken(_))), "{outcome:?}");
+        }
+        let (mut supervisor, mut relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+        relay.says_nonsense();
+        let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
+        assert!(matches!(outcome, Err(Error::RelayBroken(_))), "{outcome:?}");
+    }
+
+    #[test]
+    fn a_relay_that_ends_in_a_reload_is_missed() {
+        let (mut supervisor, relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+        drop(relay);
+        let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
+        assert!(
+            matches!(outcome, Err(Error::RelayEnded { .. })),
+            "{outcome:?}"
+        );
+    }
+
+    /// Its late answer would be taken for that of the next reload.
+    #[test]
+    fn a_relay_that_does_not_say_what_it_has_is_ended() {
+        let (mut supervisor, _relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+        let outcome = supervisor.wait_for_listeners(Duration::ZERO);
+        assert!(matches!(outcome, Err(Error::RelayBroken(_))), "{outcome:?}");
+    }
+
+    #[test]
+    fn what_the_node_cannot_have_changes_nothing() {
+        let (mut supervisor, mut relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+        relay.says(vec![FromRelay::Listening(vec![format!(
+            "2 {}",
+            libc::EADDRINUSE
+        )])]);
+        let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
+        let why = outcome.unwrap().unwrap_err();
+        assert!(why.contains("cannot listen on tcp:81"), "{why}");
+        assert_eq!((supervisor.open.len(), supervisor.open[0].id), (1, 1));
+        assert!(supervisor.coming.is_empty());
+        assert_eq!(supervisor.reloads, [0, 1]);
+    }
 
     #[test]
     fn targets_that_stay_keep_what_they_have() {

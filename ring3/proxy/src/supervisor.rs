@@ -3,23 +3,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use ring3_config::ProxyConfig;
-use ring3_node::outside::{Outside, Trust};
-use ring3_node::Folder;
+use ring3_node::outside::Outside;
 use ring3_relay::proxy::wire::{
-    self, Broken, Counts, End, FromRelay, Line, ListenerId, Start, TargetId, ToRelay,
+    Broken, Counts, End, FromRelay, Line, ListenerId, Start, TargetId, ToRelay,
 };
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::process::{getrlimit, Resource};
 use serde_json::json;
 
+use crate::child::{self, open_ports};
 use crate::control::{self, Control};
 use crate::error::{Error, Result};
 use crate::journal::Journal;
@@ -36,8 +34,6 @@ const START_PATIENCE: Duration = Duration::from_secs(20);
 pub const TURN: Duration = Duration::from_millis(200);
 /// Sockets that wait for the relay to take them; it has asked for each, and hears the rest later.
 const WAITING_MAX: usize = 256;
-/// What the relay's environment keeps: where nodes are, how much is said, another kernel for a node of its own.
-const ENVIRONMENT: [&str; 3] = ["XDG_RUNTIME_DIR", "RING3_LOG", "RING3_IMAGE"];
 
 pub struct Supervisor<'a> {
     pub orders: &'a Orders<'a>,
@@ -103,33 +99,29 @@ impl<'a> Supervisor<'a> {
     fn start(orders: &'a Orders<'a>, fresh: Fresh, others: Vec<String>) -> Result<Supervisor<'a>> {
         let journal = Journal::open(fresh.config.log.as_deref())?;
         let reading = Reading::new(orders.source.clone(), &others)?;
-        let (ours, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(Error::host("make a socket pair"))?;
-        let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
-        let mut command = Command::new(exe);
-        // What is typed is for this process.
-        command.arg(orders.verb).process_group(0).env_clear();
-        for key in ENVIRONMENT {
-            if let Some(value) = std::env::var_os(key) {
-                command.env(key, value);
-            }
+        let (line, child) = child::start(orders.verb)?;
+        let mut supervisor =
+            Supervisor::new(orders, fresh.config.clone(), journal, reading, line, child);
+        let begun = supervisor.begin(&fresh, others);
+        if begun.is_err() {
+            supervisor.end();
         }
-        let child = command
-            .stdin(theirs)
-            .stdout(Stdio::null())
-            .spawn()
-            .map_err(Error::host("start the relay"))?;
-        // As long as its end is open here, its end is not seen.
-        drop(command);
-        let mut supervisor = Supervisor {
+        begun.map(|()| supervisor)
+    }
+
+    /// Of a relay that has heard nothing yet.
+    pub fn new(
+        orders: &'a Orders<'a>,
+        config: ProxyConfig,
+        journal: Journal,
+        reading: Reading,
+        line: Line,
+        child: Child,
+    ) -> Supervisor<'a> {
+        Supervisor {
             orders,
-            config: fresh.config.clone(),
-            line: Line::new(ours),
+            config,
+            line,
             child,
             outside: None,
             open: Vec::new(),
@@ -149,12 +141,7 @@ impl<'a> Supervisor<'a> {
             listening: None,
             drains_until: None,
             is_empty: false,
-        };
-        let begun = supervisor.begin(&fresh, others);
-        if begun.is_err() {
-            supervisor.end();
         }
-        begun.map(|()| supervisor)
     }
 
     fn begin(&mut self, fresh: &Fresh, others: Vec<String>) -> Result<()> {
@@ -172,7 +159,8 @@ impl<'a> Supervisor<'a> {
             outside.send(self.line.socket())?;
         }
         self.hear_first()?;
-        self.take_over(fresh)
+        let open = self.number(fresh)?;
+        self.take_over(open)?.map_err(Error::Listeners)
     }
 
     fn hear_first(&mut self) -> Result<()> {
@@ -257,7 +245,7 @@ impl<'a> Supervisor<'a> {
                 }
             }
             if ready[4] {
-                self.on_read();
+                self.on_read()?;
             }
             self.look_at_later();
             self.flush()?;
@@ -374,15 +362,6 @@ fn connections_max() -> usize {
     limit
         .and_then(|it| usize::try_from(it).ok())
         .unwrap_or(usize::MAX)
-}
-
-/// The relay is confined before it makes its node, and opens no port.
-fn open_ports(start: &Start) -> Result<Outside> {
-    let config = wire::own_node(start).map_err(|why| Error::Listeners(why.into()))?;
-    let folder = Folder::open()?;
-    let mut outside = Outside::claim(&config, &folder, Trust::Gateway)?;
-    outside.open(&config, &folder)?;
-    Ok(outside)
 }
 
 /// For so long at most.

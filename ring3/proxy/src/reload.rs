@@ -174,9 +174,25 @@ impl Supervisor<'_> {
             self.names.insert(it.id, it.config.name.clone());
         }
         let before = std::mem::replace(&mut self.open, open);
-        let is_gone = |old: &Open| !self.open.iter().any(|it| it.id == old.id);
-        self.closed = before.into_iter().filter(is_gone).collect();
+        self.leave(before);
         Ok(Ok(()))
+    }
+
+    /// What is left of these is gone. Targets are known until their last connection is over, and a listener's until the next
+    /// reload: a client may just come.
+    fn leave(&mut self, before: Vec<Open>) {
+        let older = std::mem::take(&mut self.closed);
+        let is_gone = |old: &Open| !self.open.iter().any(|it| it.id == old.id);
+        let (gone, stays): (Vec<_>, Vec<_>) = before.into_iter().partition(is_gone);
+        let mut used: Vec<_> = stays.into_iter().chain(older).collect();
+        for it in &mut used {
+            it.targets.retain(|target| target.active > 0);
+            // No client has its turn there.
+            it.targets.iter_mut().for_each(|it| it.watch = None);
+        }
+        used.retain(|it| !it.targets.is_empty());
+        // The newest first: a client of a listener that is gone has a turn at its last targets.
+        self.closed = gone.into_iter().chain(used).collect();
     }
 }
 
@@ -186,7 +202,7 @@ fn keep_targets(targets: &mut [Live], before: &mut Open, same_health: bool) {
         let at = before
             .targets
             .iter()
-            .position(|old| old.spec.to == target.spec.to && old.place == target.place);
+            .position(|old| old.spec.to == target.spec.to && old.place.is_same(&target.place));
         let Some(at) = at else { continue };
         let old = before.targets.swap_remove(at);
         let spec = target.spec.clone();
@@ -266,6 +282,60 @@ mod tests {
         let (mut supervisor, _relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
         let outcome = supervisor.wait_for_listeners(Duration::ZERO);
         assert!(matches!(outcome, Err(Error::RelayBroken(_))), "{outcome:?}");
+    }
+
+    /// Connections to a target that is gone end with its name in the log, and count until then.
+    #[test]
+    fn a_target_that_goes_is_known_as_long_as_it_has_connections() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("target.sock");
+        let _listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let name = format!("unix:{}", path.display());
+        let log = folder.path().join("log");
+        let logged = |listen: &str, target| {
+            let mut fresh = fresh(listen, &[target]);
+            fresh.config.log = Some(log.clone());
+            fresh
+        };
+        let (mut supervisor, mut relay) =
+            supervisor(&logged("tcp:80", (&*name, Place::Unix(path.clone()))));
+        relay.says(vec![want(7, 1, &[])]);
+        supervisor.hear().unwrap();
+        // Twice: its target goes, then its listener.
+        for listen in ["tcp:80", "tcp:80", "tcp:81", "tcp:82"] {
+            relay.says(vec![FromRelay::Listening(Vec::new())]);
+            let outcome = supervisor.reload(Ok(logged(listen, nowhere())));
+            assert_eq!(outcome.unwrap(), Ok(()));
+            assert_eq!(supervisor.active(), 1);
+        }
+        relay.says(vec![over(7, 1, Some(1))]);
+        supervisor.hear().unwrap();
+        assert_eq!(supervisor.active(), 0);
+        let said = std::fs::read_to_string(&log).unwrap();
+        assert!(said.contains(&format!("\"target\":\"{name}\"")), "{said}");
+        // Then it is forgotten.
+        relay.says(vec![FromRelay::Listening(Vec::new())]);
+        let outcome = supervisor.reload(Ok(logged("tcp:82", nowhere())));
+        assert_eq!(outcome.unwrap(), Ok(()));
+        assert!(supervisor.closed.is_empty());
+    }
+
+    /// A resolver gives the addresses of a name in another order each time.
+    #[test]
+    fn the_order_of_addresses_makes_no_other_target() {
+        let place = |all: [&str; 2]| Place::Addresses(all.map(|it| it.parse().unwrap()).into());
+        let there = |all| fresh("tcp:80", &[("name:80", place(all))]);
+        let (mut supervisor, mut relay) = supervisor(&there(["127.0.0.1:80", "127.0.0.2:80"]));
+        supervisor.open[0].targets[0].failed = 3;
+        relay.says(vec![FromRelay::Listening(Vec::new())]);
+        let outcome = supervisor.reload(Ok(there(["127.0.0.2:80", "127.0.0.1:80"])));
+        assert_eq!(outcome.unwrap(), Ok(()));
+        let target = &supervisor.open[0].targets[0];
+        assert_eq!((target.id, target.failed), (1, 3));
+        relay.says(vec![FromRelay::Listening(Vec::new())]);
+        let outcome = supervisor.reload(Ok(there(["127.0.0.2:80", "127.0.0.3:80"])));
+        assert_eq!(outcome.unwrap(), Ok(()));
+        assert_ne!(supervisor.open[0].targets[0].id, 1);
     }
 
     #[test]

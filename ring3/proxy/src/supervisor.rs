@@ -45,7 +45,8 @@ pub struct Supervisor<'a> {
     pub open: Vec<Open>,
     /// What a reload will make of them, until the relay has said that it can.
     pub coming: Vec<Open>,
-    /// Listeners that are closed, for clients whose connection was just opening.
+    /// Listeners that are closed, for clients whose connection was just opening; and targets that are gone, as long as they
+    /// have connections.
     pub closed: Vec<Open>,
     /// Names of listeners that are closed, whose connections may go on.
     pub names: HashMap<ListenerId, String>,
@@ -258,8 +259,9 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn active(&self) -> u64 {
-        let targets = self.open.iter().flat_map(|it| &it.targets);
+    pub fn active(&self) -> u64 {
+        let all = self.open.iter().chain(&self.closed);
+        let targets = all.flat_map(|it| &it.targets);
         targets.map(|it| it.active).sum()
     }
 

@@ -4,6 +4,7 @@
 //! Targets take turns by their weights, spread evenly (the smooth form of weighted round robin that nginx has). One that is
 //! down by its health checks has no turn. One that did not answer rests for a moment, unless all do.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -29,6 +30,19 @@ pub enum Place {
     Unix(std::path::PathBuf),
     /// The number of the node among the others, and where there.
     Node(usize, SocketAddr),
+}
+
+impl Place {
+    /// A resolver gives the addresses of a name in another order each time.
+    pub fn is_same(&self, other: &Place) -> bool {
+        match (self, other) {
+            (Place::Addresses(all), Place::Addresses(others)) => {
+                let set = |all: &[SocketAddr]| all.iter().copied().collect::<BTreeSet<_>>();
+                set(all) == set(others)
+            }
+            _ => self == other,
+        }
+    }
 }
 
 #[derive(Debug)]

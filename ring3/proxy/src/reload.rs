@@ -66,6 +66,9 @@ impl Supervisor<'_> {
 
     /// All that can fail before the relay hears of it.
     fn make_ready(&mut self, fresh: Fresh) -> Result<(ProxyConfig, Journal, Vec<Open>)> {
+        if self.drains() {
+            return Err(Error::Listeners("it ends, and takes no clients".into()));
+        }
         let config = &fresh.config;
         for (what, is_new) in [
             ("on", config.on != self.config.on),
@@ -336,6 +339,18 @@ mod tests {
         let outcome = supervisor.reload(Ok(there(["127.0.0.2:80", "127.0.0.3:80"])));
         assert_eq!(outcome.unwrap(), Ok(()));
         assert_ne!(supervisor.open[0].targets[0].id, 1);
+    }
+
+    /// The relay takes no listeners any more.
+    #[test]
+    fn one_that_drains_refuses_a_reload() {
+        let (mut supervisor, mut relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
+        supervisor.drain();
+        relay.says(vec![FromRelay::Listening(Vec::new())]);
+        let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
+        let why = outcome.unwrap().unwrap_err();
+        assert!(why.contains("it ends"), "{why}");
+        assert_eq!(supervisor.open[0].id, 1);
     }
 
     #[test]

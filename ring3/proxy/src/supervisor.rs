@@ -280,8 +280,13 @@ impl<'a> Supervisor<'a> {
         false
     }
 
-    fn drain(&mut self) {
-        if self.drains_until.is_some() {
+    /// It takes no more clients, and ends after the last.
+    pub fn drains(&self) -> bool {
+        self.drains_until.is_some()
+    }
+
+    pub fn drain(&mut self) {
+        if self.drains() {
             return;
         }
         self.drains_until = Some(Instant::now() + self.config.grace);

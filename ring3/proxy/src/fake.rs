@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
 
 use ring3_config::ProxyConfig;
 use ring3_relay::proxy::wire::{Ask, End, FromRelay, Line, Over, TargetId, ToRelay};
@@ -11,7 +13,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use crate::journal::Journal;
 use crate::reading::{Fresh, Reading};
 use crate::supervisor::Supervisor;
-use crate::targets::Place;
+use crate::targets::{connect_unix, Place};
 use crate::{Orders, Source};
 
 /// The relay's end.
@@ -72,6 +74,19 @@ pub fn fresh(listen: &str, targets: &[(&str, Place)]) -> Fresh {
     let places: HashMap<_, _> = places.collect();
     let config = ProxyConfig::from_words("a", &[listen.parse().unwrap()], &to).unwrap();
     Fresh { config, places }
+}
+
+/// A target that has room for one connection, and one without any.
+pub fn full_target(folder: &Path, room: i32) -> (String, Place, UnixListener, Vec<OwnedFd>) {
+    let path = folder.join(format!("{room}.sock"));
+    let listener = UnixListener::bind(&path).unwrap();
+    rustix::net::listen(&listener, room).unwrap();
+    let mut waits = Vec::new();
+    while let Ok(socket) = connect_unix(&path) {
+        waits.push(socket);
+    }
+    let place = Place::Unix(path.clone());
+    (format!("unix:{}", path.display()), place, listener, waits)
 }
 
 /// A supervisor that has this already.

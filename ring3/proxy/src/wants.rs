@@ -13,7 +13,7 @@
 //!
 //! A relay that says something else of a connection is ended. No more are given at one time than a relay can have.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use ring3_relay::proxy::wire::{Ask, ListenerId, Over, TargetId, ToRelay};
@@ -107,13 +107,14 @@ impl Supervisor<'_> {
             tried,
             until,
         };
-        self.serve_want(ask, later, now);
+        let outcome = self.give(ask, &later, now);
+        self.settle(ask, later, &outcome, now);
         Ok(())
     }
 
-    fn serve_want(&mut self, ask: Ask, want: Later, now: Instant) {
-        match self.give(ask, &want, now) {
-            Outcome::Given(target) => drop(self.wants.given.insert(ask, target)),
+    fn settle(&mut self, ask: Ask, want: Later, outcome: &Outcome, now: Instant) {
+        match outcome {
+            Outcome::Given(target) => drop(self.wants.given.insert(ask, *target)),
             Outcome::Busy if now < want.until => drop(self.wants.later.insert(ask, want)),
             Outcome::Busy | Outcome::Nothing => self.said.push(ToRelay::Nothing { ask }),
         }
@@ -174,7 +175,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Those that wait for room, who has waited longest first.
+    /// Clients that wait for room have it now, if there is some; who has waited longest is first. Where one finds none,
+    /// those of its listener that have tried the same would find none either.
     pub fn look_at_later(&mut self) {
         let now = Instant::now();
         if !self.wants.any_later() || now.duration_since(self.wants.looked) < LATER_TURN {
@@ -183,8 +185,17 @@ impl Supervisor<'_> {
         self.wants.looked = now;
         let mut all: Vec<_> = self.wants.later.drain().collect();
         all.sort_unstable_by_key(|(_, want)| want.until);
+        let mut full = HashSet::new();
         for (ask, want) in all {
-            self.serve_want(ask, want, now);
+            let place = (want.listener, want.tried.clone());
+            let outcome = match full.contains(&place) {
+                true => Outcome::Busy,
+                false => self.give(ask, &want, now),
+            };
+            self.settle(ask, want, &outcome, now);
+            if matches!(outcome, Outcome::Busy) {
+                full.insert(place);
+            }
         }
     }
 
@@ -235,6 +246,52 @@ impl Supervisor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fake::{fresh, full_target, supervisor, want};
+    use crate::targets::Place;
+
+    fn dead() -> (&'static str, Place) {
+        ("unix:/nowhere", Place::Unix("/nowhere".into()))
+    }
+
+    /// Where the first client finds no room, the others would find none either: each would make a socket to learn it.
+    #[test]
+    fn of_those_that_wait_for_room_one_looks() {
+        let folder = tempfile::tempdir().unwrap();
+        let (full, place, _listener, mut waits) = full_target(folder.path(), 4);
+        let (mut supervisor, mut relay) = supervisor(&fresh("tcp:80", &[(&full, place), dead()]));
+        relay.says((0..8).map(|ask| want(ask, 1, &[])).collect());
+        supervisor.hear().unwrap();
+        assert_eq!(supervisor.wants.later.len(), 8);
+        // Each that looks tries the dead one, too.
+        let looks = |it: &Supervisor<'_>| it.open[0].targets[1].failed;
+        let before = looks(&supervisor);
+        supervisor.wants.looked -= LATER_TURN;
+        supervisor.look_at_later();
+        assert_eq!(looks(&supervisor) - before, 1);
+        assert_eq!(supervisor.wants.later.len(), 8);
+        // All that have room have it, in one turn.
+        let (_first, _) = (waits.remove(0), _listener.accept().unwrap());
+        let (_second, _) = (waits.remove(0), _listener.accept().unwrap());
+        supervisor.wants.looked -= LATER_TURN;
+        supervisor.look_at_later();
+        assert_eq!(
+            (supervisor.wants.later.len(), supervisor.wants.given.len()),
+            (6, 2)
+        );
+        // And all whose time is over hear it.
+        for want in supervisor.wants.later.values_mut() {
+            want.until = Instant::now();
+        }
+        supervisor.wants.looked -= LATER_TURN;
+        supervisor.look_at_later();
+        supervisor.flush().unwrap();
+        let (said, _) = relay.hears();
+        let nothing = said
+            .iter()
+            .filter(|it| matches!(it, ToRelay::Nothing { .. }));
+        assert_eq!(nothing.count(), 6);
+        assert!(!supervisor.wants.any_later());
+    }
 
     /// A relay that was taken over can't free its places by words.
     #[test]

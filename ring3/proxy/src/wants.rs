@@ -81,7 +81,7 @@ enum Outcome {
 }
 
 impl Supervisor<'_> {
-    pub fn want(&mut self, ask: Ask, listener: ListenerId, tried: Vec<TargetId>) -> Result<()> {
+    pub fn want(&mut self, ask: Ask, listener: ListenerId, mut tried: Vec<TargetId>) -> Result<()> {
         let now = Instant::now();
         match tried.last() {
             Some(failed) => {
@@ -98,10 +98,15 @@ impl Supervisor<'_> {
             self.said.push(ToRelay::Nothing { ask });
             return Ok(());
         }
-        let patience = self
-            .find(listener)
-            .map_or(Duration::ZERO, |open| open.config.connect_timeout);
-        let until = now + patience;
+        let Some(open) = self.find(listener) else {
+            self.said.push(ToRelay::Nothing { ask });
+            return Ok(());
+        };
+        let until = now + open.config.connect_timeout;
+        // It is kept while the client waits: no more than there is to try, whatever the relay says.
+        tried.retain(|id| open.targets.iter().any(|it| it.has(*id)));
+        tried.sort_unstable();
+        tried.dedup();
         let later = Later {
             listener,
             tried,
@@ -291,6 +296,33 @@ mod tests {
             .filter(|it| matches!(it, ToRelay::Nothing { .. }));
         assert_eq!(nothing.count(), 6);
         assert!(!supervisor.wants.any_later());
+    }
+
+    /// What a client has tried is kept while it waits, and copied: a relay that was taken over says what it likes.
+    #[test]
+    fn what_was_tried_is_no_more_than_there_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (full, place, _listener, mut waits) = full_target(folder.path(), 4);
+        let (other, at, _second, mut room) = full_target(folder.path(), 5);
+        let (mut supervisor, mut relay) =
+            supervisor(&fresh("tcp:80", &[(&other, at), (&full, place)]));
+        let _ = (room.remove(0), _second.accept().unwrap());
+        relay.says(vec![want(7, 1, &[])]);
+        supervisor.hear().unwrap();
+        assert_eq!(supervisor.wants.given.get(&7), Some(&1));
+        let mut tried: Vec<TargetId> = (1000..2000).chain([1, 1]).collect();
+        relay.says(vec![want(7, 1, &tried)]);
+        supervisor.hear().unwrap();
+        assert_eq!(supervisor.wants.later[&7].tried, [1]);
+        // None is tried again for that.
+        let _ = (waits.remove(0), _listener.accept().unwrap());
+        supervisor.wants.looked -= LATER_TURN;
+        supervisor.look_at_later();
+        assert_eq!(supervisor.wants.given.get(&7), Some(&2));
+        tried.push(2);
+        relay.says(vec![want(7, 1, &tried)]);
+        supervisor.hear().unwrap();
+        assert!(supervisor.wants.given.is_empty() && !supervisor.wants.any_later());
     }
 
     /// A relay that was taken over can't free its places by words.

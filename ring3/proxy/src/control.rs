@@ -3,7 +3,7 @@
 //! why not.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -104,18 +104,44 @@ pub fn reload(name: &str) -> Result<()> {
     let missing = || Error::NoSuchProxy {
         name: name.to_owned(),
     };
-    let fail = || Error::host(format!("speak to the proxy `{name}`"));
-    let mut stream = UnixStream::connect(path).map_err(|_| missing())?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(fail())?;
-    stream.write_all(b"reload\n").map_err(fail())?;
-    let mut line = String::new();
-    let mut reader = BufReader::new(stream.take(LINE_MAX));
-    reader.read_line(&mut line).map_err(fail())?;
-    match line.trim() {
+    let stream = UnixStream::connect(path).map_err(|_| missing())?;
+    match ask(stream, name, PATIENCE)?.trim() {
         "ok" => Ok(()),
         "" => Err(missing()),
         why => Err(Error::Refused {
             why: why.to_owned(),
         }),
+    }
+}
+
+/// What the proxy answers.
+fn ask(mut stream: UnixStream, name: &str, patience: Duration) -> Result<String> {
+    let fail = || Error::host(format!("speak to the proxy `{name}`"));
+    stream.set_read_timeout(Some(patience)).map_err(fail())?;
+    stream.write_all(b"reload\n").map_err(fail())?;
+    let mut line = String::new();
+    let mut reader = BufReader::new(stream.take(LINE_MAX));
+    match reader.read_line(&mut line) {
+        Ok(_) => Ok(line),
+        // The time is over.
+        Err(why) if why.kind() == ErrorKind::WouldBlock => Err(Error::StillReads {
+            name: name.to_owned(),
+        }),
+        Err(why) => Err(fail()(why)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_who_waits_too_long_hears_that_it_is_not_over() {
+        let (ours, _proxy) = UnixStream::pair().unwrap();
+        let said = ask(ours, "edge", Duration::from_millis(1)).unwrap_err();
+        assert!(said.to_string().contains("still reads its file"), "{said}");
+        let (ours, mut proxy) = UnixStream::pair().unwrap();
+        proxy.write_all(b"ok\n").unwrap();
+        assert_eq!(ask(ours, "edge", PATIENCE).unwrap(), "ok\n");
     }
 }

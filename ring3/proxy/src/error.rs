@@ -24,6 +24,10 @@ pub enum Error {
     NoSuchProxy { name: String },
     #[error("the proxy refused: {why}")]
     Refused { why: String },
+    #[error(
+        "the proxy `{name}` still reads its file, or looks names up: its log will tell the outcome"
+    )]
+    StillReads { name: String },
     #[error("the relay did not start: {0}")]
     NotStarted(String),
     #[error("the relay has ended: is node `{node}` up? `ring3 log {node}` has its kernel's words")]

@@ -266,11 +266,6 @@ mod tests {
         relay.says_nonsense();
         let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
         assert!(matches!(outcome, Err(Error::RelayBroken(_))), "{outcome:?}");
-    }
-
-    #[test]
-    fn a_relay_that_ends_in_a_reload_is_missed() {
-        let (mut supervisor, relay) = supervisor(&fresh("tcp:80", &[nowhere()]));
         drop(relay);
         let outcome = supervisor.reload(Ok(fresh("tcp:81", &[nowhere()])));
         assert!(

@@ -33,7 +33,7 @@ def preparation(page):
     return found[0] if found else ""
 
 
-_MARK = re.compile(r"<!-- (network|not run: [^>]*?) -->\n+$")
+_MARK = re.compile(r"<!-- (network|perf|not run: [^>]*?) -->\n+$")
 
 
 def shell_blocks(page):

@@ -3,7 +3,8 @@
 
 It comes by standard input: a command that reads what was not meant for it makes the rest disappear, as in a terminal.
 A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``. One that wants the internet
-(``<!-- network -->``) has a server of this machine for it, unless RING3_TEST_NETWORK is set.
+(``<!-- network -->``) has a server of this machine for it, unless RING3_TEST_NETWORK is set. One that profiles (``<!-- perf -->``) is left
+out where the host forbids perf (kernel.perf_event_paranoid) or has none.
 """
 
 import contextlib
@@ -75,6 +76,14 @@ def as_the_internet(text):
         server.server_close()
 
 
+def is_perf_permitted():
+    if shutil.which("perf", path=ORDINARY_PATH) is None:
+        return False
+    with tempfile.TemporaryDirectory() as folder:
+        line = ["perf", "record", "-q", "-e", "cpu-clock:u", "-o", f"{folder}/perf.data", "true"]
+        return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=100).returncode == 0
+
+
 def cases():
     for page in APART:
         for number, (heading, text, mark) in enumerate(shell_blocks(page)):
@@ -90,6 +99,8 @@ def cases():
 def test_block(text, mark, tmp_path):
     if mark.startswith("not run"):
         pytest.skip(mark)
+    if mark == "perf" and not is_perf_permitted():
+        pytest.skip("this machine has no perf, or forbids it")
     if mark == "network" and not os.environ.get("RING3_TEST_NETWORK"):
         with as_the_internet(text) as near:
             return paste(near, tmp_path)

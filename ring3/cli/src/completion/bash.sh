@@ -7,13 +7,16 @@ _ring3_with_nodes() {
     exec)
         local at=3
         [ "${COMP_WORDS[3]}" = -- ] && at=4
-        if [ "$COMP_CWORD" -ge "$at" ] && declare -F _command_offset >/dev/null; then
-            _command_offset "$at"
+        if [ "$COMP_CWORD" -ge "$at" ]; then
+            # Where bash-completion is not installed: names of commands, then of files.
+            if declare -F _command_offset >/dev/null; then _command_offset "$at"
+            elif [ "$COMP_CWORD" = "$at" ]; then mapfile -t COMPREPLY < <(compgen -c -- "$word")
+            else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
             return
         fi ;;
     esac
     case $verb:$COMP_CWORD in
-    exec:2|log:2|stat:2|wait:2|connect:2|socks:2|console:2|down:*)
+    exec:2|log:2|stat:2|wait:2|connect:2|socks:2|console:2|port:3|down:*)
         case $word in
         -*) ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$(_ring3_nodes)" -- "$word"); return ;;

@@ -44,12 +44,12 @@ struct keeping {
 	u64 now, deadline;
 	u32 ready;			/* interrupts to be raised */
 	u32 watcher;			/* tid of the thread that watches: idle.c */
-	bool away;			/* others began to watch since the last turn */
+	u32 watches;			/* that began since the last turn: KEEP is away */
 	bool exits;			/* programs look at the ports on the way out of their calls */
 	bool takes;			/* packets were taken since the last turn */
 
 	/* From turn to turn. */
-	u32 kicked, watches, taken;	/* as they were in the last one */
+	u32 kicked, taken;		/* as they were in the last one */
 	u64 hot_until, tick_at;
 	u64 seen;			/* when a program was last seen to drive */
 	u32 held_by;			/* the owner that KEEP has met, */
@@ -76,18 +76,17 @@ static void gather(struct keeping *k)
 		k->n = ring3_poll_doorbells(k->words, k->values, RING3_PORTS_MAX);
 		ring3_take_inbox();
 	}
-	k->away = host_load(&cpu->watches) != k->watches && !host_xchg(&cpu->watch_lost, 0);
-	host_xchg(&cpu->away, k->away);
+	k->watches = host_xchg(&cpu->watches, 0);
+	host_xchg(&cpu->away, k->watches);
 }
 
 /* Decides until when to wait, and says so in keep_until. False: an earlier deadline was set meanwhile, so that nobody kicked. */
 static bool decide(struct keeping *k)
 {
 	struct ring3_cpu *cpu = k->cpu;
-	u64 comings = host_load(&cpu->watches) - k->watches + k->kick - k->kicked;
+	u64 comings = k->watches + k->kick - k->kicked;
 	u32 before = k->taken;
 
-	k->watches = host_load(&cpu->watches);
 	k->kicked = k->kick;
 	k->deadline = ring3_clock_next(k->vcpu);
 	k->now = ring3_clock();
@@ -204,10 +203,10 @@ static void wait(struct keeping *k)
 	wv[0] = ring3_waitv(vcpu_kick_word(k->vcpu), k->kick);
 	for (i = 0; i < k->n; i++)
 		wv[1 + i] = ring3_waitv(k->words[i], k->values[i]);
-	if (k->away)
+	if (k->watches)
 		deadline = min(deadline, k->now + AWAY_NS);
 	deadline = min(deadline, k->now + 3600 * (u64)NSEC_PER_SEC);
-	ring3_clock_keep(wv, k->away ? 1 : 1 + k->n, k->now, deadline);
+	ring3_clock_keep(wv, k->watches ? 1 : 1 + k->n, k->now, deadline);
 }
 
 /* KEEP: time passes and peers ring while nobody polls. */

@@ -87,11 +87,10 @@ struct ring3_cpu {
 	u64 keep_until;
 	bool keep_hot;		/* KEEP sees to deadlines: many go idle and come back */
 	u32 watch;		/* who waits for what KEEP waits for, its tid: idle.c */
-	u32 watches;		/* counts them */
+	u32 watches;		/* that began since KEEP's last turn; 0 also where one may have died since */
 	u64 watch_until;	/* the deadline it knows */
 	u64 keep_at;		/* when KEEP looked last */
 	u32 away;		/* KEEP leaves doorbells and deadlines to them, for a while */
-	u32 watch_lost;		/* one may have died */
 	u64 spin_ns;		/* of idle polling: adaptive; capped by region->spin_ns */
 	u64 gave_up;		/* when the last spin found nothing; 0: it did */
 	struct ring3_crowd crowd[CROWDS];

@@ -34,8 +34,7 @@
  *	poll, prctl, futex		stack	the files of vcpu/ and turn/
  *	bpf, ptrace, wait4, mmap ...	stack	adopt.c and others of that name: for the adopter, whose process is the keeper's child
  *
- * ring3_host_syscall() is called here, in drivers/net/ring3/hostio.c, clock/host.c and by the files of the last
- * line. kernel/check refuses any other object.
+ * kernel/host_calls says which objects may make which of them. kernel/check refuses others.
  */
 #include <linux/bug.h>
 #include <linux/export.h>
@@ -174,10 +173,12 @@ void ring3_host_stderr(const char *s, u32 n)
 long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
 			   unsigned int n, s64 pos)
 {
-	if (WARN_ON_ONCE(home->tb != current->thread.tb))
+	const struct ring3_thread *tb = (const struct ring3_thread *)home;
+
+	if (WARN_ON_ONCE(!tb || tb != current->thread.tb))
 		return -EXDEV;
 	/* It was killed or stopped since, and another goes on with this: adopt.c. */
-	if (ring3_driver != home->tb)
+	if (ring3_driver != tb)
 		return -EXDEV;
 	return ring3_host_syscall(__NR_preadv2, fd, (long)iov, n, pos, 0, RWF_NOWAIT);
 }

@@ -50,23 +50,19 @@ bool ring3_user_reach(void)
 }
 EXPORT_SYMBOL(ring3_user_reach);
 
-/*
- * Until the next schedule the driver is the task's own thread: nothing preempts kernel code. False: that thread ends,
- * or the task has none.
- */
-bool ring3_come_home(struct ring3_home *home)
+/* Until the next schedule the driver is the task's own thread: nothing preempts kernel code. */
+const struct ring3_home *ring3_come_home(void)
 {
 	struct ring3_thread *tb = current->thread.tb;
 
 	if (!tb)
-		return false;
+		return NULL;
 	while (ring3_driver != tb) {
 		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_KILL))
-			return false;
+			return NULL;
 		move_home(tb);
 	}
-	home->tb = tb;
-	return true;
+	return (const struct ring3_home *)tb;
 }
 
 /*

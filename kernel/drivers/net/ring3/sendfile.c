@@ -84,7 +84,7 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 {
 	struct msghdr msg = { .msg_flags = (flags & MSG_MORE) | MSG_SPLICE_PAGES };
 	struct chunks chunks;
-	struct ring3_home home;
+	const struct ring3_home *home;
 	struct socket *sock;
 	long got, ret;
 	s64 read = 0;
@@ -98,7 +98,8 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 	if (!sock || !may_splice(sock) || !chunks_get(&chunks, count))
 		return -EOPNOTSUPP;
 
-	got = ring3_come_home(&home) ? chunks_read(&chunks, &home, in, pos) : -EINTR;
+	home = ring3_come_home();
+	got = home ? chunks_read(&chunks, home, in, pos) : -EINTR;
 	/* Nothing in memory, nothing at all, or an error: the gate's turn. */
 	if (got <= 0) {
 		ret = -EOPNOTSUPP;

@@ -3,7 +3,8 @@
  * ring3_host.h - host calls of kernel code (DESIGN rule 11)
  *
  * Kernel code runs on a thread of any process of the node, and of another one after each schedule. So each call has a
- * kind, which says whose descriptors, credentials and limits it uses. kernel/arch/ring3/kernel/host.c has the table.
+ * kind, which says whose descriptors, credentials and limits it uses. kernel/arch/ring3/kernel/host.c has the table,
+ * kernel/host_calls says which objects may make which, and kernel/check refuses others.
  */
 #ifndef _ASM_RING3_HOST_H
 #define _ASM_RING3_HOST_H
@@ -11,7 +12,6 @@
 #include <linux/types.h>
 
 struct iovec;
-struct ring3_thread;
 
 /* Any process may make these, at any time. */
 void ring3_host_yield(void);
@@ -29,11 +29,10 @@ void ring3_host_populate(void *start, size_t len);
  * won't do: it may have a file table of its own. ring3_come_home() brings the task there; each later schedule may take
  * it away, so a call made without coming home again is refused.
  */
-struct ring3_home {
-	const struct ring3_thread *tb;
-};
+struct ring3_home;	/* nobody else can make one */
 
-bool ring3_come_home(struct ring3_home *home);
+/* NULL: that thread ends, or the task has none. */
+const struct ring3_home *ring3_come_home(void);
 long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
 			   unsigned int n, s64 pos);
 

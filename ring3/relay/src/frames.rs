@@ -28,7 +28,7 @@ impl Frames {
 
     /// Bytes that came from one side: what the other side hears of it, and what the same side is answered.
     pub fn take(&mut self, names: &mut Names, from: Side, data: &[u8]) -> [Vec<u8>; 2] {
-        let mut all = std::mem::take(&mut self.parts[from as usize]);
+        let all = &mut self.parts[from as usize];
         all.extend_from_slice(data);
         let (mut on, mut back) = (Vec::new(), Vec::new());
         let mut rest = &all[..];
@@ -48,7 +48,13 @@ impl Frames {
                 }
             }
         }
-        self.parts[from as usize] = rest.to_vec();
+        match all.len() - rest.len() {
+            // What has not come whole stays where it is.
+            0 => {}
+            // Nothing is held for a connection that waits for nothing.
+            used if used == all.len() => *all = Vec::new(),
+            used => drop(all.drain(..used)),
+        }
         [on, back]
     }
 }
@@ -96,6 +102,32 @@ mod tests {
         }
         assert!(bytes.is_empty());
         all
+    }
+
+    /// A message of 64 KB that comes in small parts is not copied at each.
+    #[test]
+    fn what_has_not_come_whole_stays_where_it_is() {
+        let mut names = Names::new(&["a.example.org".parse().unwrap()], &[]);
+        let ends = (
+            "10.0.0.2:9".parse().unwrap(),
+            "10.0.0.1:53".parse().unwrap(),
+        );
+        let mut frames = Frames::new(ends);
+        frames.parts[0].reserve(1 << 16);
+        let place = frames.parts[0].as_ptr();
+        let bytes = framed(&[question("a.example.org"), question("a.example.org")]);
+        let (most, last) = bytes.split_at(bytes.len() - 1);
+        let mut heard = 0;
+        for byte in most {
+            let [on, _] = frames.take(&mut names, Side::Node, &[*byte]);
+            heard += on.len();
+            if heard == 0 {
+                assert_eq!(frames.parts[0].as_ptr(), place);
+            }
+        }
+        let [on, _] = frames.take(&mut names, Side::Node, last);
+        assert_eq!(heard + on.len(), bytes.len());
+        assert_eq!(frames.parts[0].capacity(), 0);
     }
 
     #[test]

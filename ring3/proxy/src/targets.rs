@@ -12,16 +12,15 @@ use std::time::{Duration, Instant};
 
 use ring3_config::proxy::{Listener, Target};
 use ring3_relay::proxy::wire::TargetId;
+use ring3_relay::sockets;
 use rustix::io::Errno;
-use rustix::net::{sockopt, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use crate::error::Result;
 use crate::health::Watch;
 
 /// A target that did not answer has no turn for so long (nginx's fail_timeout is 10 s, after which clients wait again).
 const REST: Duration = Duration::from_secs(2);
-/// As ring3-relay's tuning.rs.
-const ALIVE_IDLE: Duration = Duration::from_secs(600);
 
 /// Where a target is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,25 +175,15 @@ pub fn next<'a>(all: &'a mut [Live], tried: &[TargetId], now: Instant) -> Option
 }
 
 pub fn connect(to: SocketAddr, is_stream: bool) -> Result<OwnedFd, Errno> {
-    let family = match to {
-        SocketAddr::V4(_) => AddressFamily::INET,
-        SocketAddr::V6(_) => AddressFamily::INET6,
-    };
     let kind = match is_stream {
         true => SocketType::STREAM,
         false => SocketType::DGRAM,
     };
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = rustix::net::socket_with(family, kind, flags, None)?;
+    let (socket, _) = sockets::connect(to, kind)?;
     if is_stream {
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        sockopt::set_tcp_keepidle(&socket, ALIVE_IDLE)?;
-        sockopt::set_socket_keepalive(&socket, true)?;
+        sockets::ask_for_life(&socket)?;
     }
-    match rustix::net::connect(&socket, &to) {
-        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
-        Err(why) => Err(why),
-    }
+    Ok(socket)
 }
 
 pub fn connect_unix(path: &Path) -> Result<OwnedFd, Errno> {

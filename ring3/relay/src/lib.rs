@@ -55,7 +55,7 @@ mod questions;
 mod refusals;
 mod route;
 mod slab;
-mod sockets;
+pub mod sockets;
 mod stream;
 mod tuning;
 pub mod wall;

@@ -65,7 +65,7 @@ pub fn ask_for_life(host: &OwnedFd) -> rustix::io::Result<()> {
 }
 
 /// A socket of the host; whether it is connected already.
-pub fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errno> {
+pub fn connect(to: SocketAddr, kind: SocketType) -> rustix::io::Result<(OwnedFd, bool)> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -75,6 +75,6 @@ pub fn connect(to: SocketAddr, kind: SocketType) -> Result<(OwnedFd, bool), Errn
     match rustix::net::connect(&socket, &to) {
         Ok(()) => Ok((socket, true)),
         Err(rustix::io::Errno::INPROGRESS) => Ok((socket, false)),
-        Err(why) => Err(why.into()),
+        Err(why) => Err(why),
     }
 }

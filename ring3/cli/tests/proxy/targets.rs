@@ -109,6 +109,24 @@ while True:
     assert_eq!(proxy.end(), "");
 }
 
+/// Connections until there is no room for more.
+fn fill(path: &std::path::Path) -> Vec<std::os::fd::OwnedFd> {
+    use nix::sys::socket::{connect, socket, AddressFamily, SockFlag, SockType, UnixAddr};
+    let to = UnixAddr::new(path).expect("an address");
+    let mut all = Vec::new();
+    loop {
+        let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+        let made = socket(AddressFamily::Unix, SockType::Stream, flags, None).expect("a socket");
+        match connect(std::os::fd::AsRawFd::as_raw_fd(&made), &to) {
+            Ok(()) => all.push(made),
+            Err(why) => {
+                assert_eq!(why, nix::errno::Errno::EAGAIN);
+                return all;
+            }
+        }
+    }
+}
+
 /// A server that is slow to accept has a full backlog, and clients wait for it.
 #[test]
 fn a_full_backlog_is_waited_for() {
@@ -117,11 +135,12 @@ fn a_full_backlog_is_waited_for() {
     let listener = std::os::unix::net::UnixListener::bind(&path).expect("listen");
     let backlog = nix::sys::socket::Backlog::new(1).expect("a backlog");
     nix::sys::socket::listen(&listener, backlog).expect("listen");
-    let text = format!(
-        "on = \"a\"\n[[listener]]\nlisten = \"tcp:80\"\nto = [\"unix:{}\"]\nconnect_timeout = \"5m\"\n",
-        path.display()
-    );
-    let proxy = Proxy::start(&place, &[&file(&place, &text)], &["80"]);
+    let _others = fill(&path);
+    let one = |port: u16, time: &str| {
+        format!("[[listener]]\nlisten = \"tcp:{port}\"\nto = [\"unix:{}\"]\nconnect_timeout = \"{time}\"\n", path.display())
+    };
+    let text = format!("on = \"a\"\n{}{}", one(80, "5m"), one(81, "1ms"));
+    let proxy = Proxy::start(&place, &[&file(&place, &text)], &["80", "81"]);
     let script = "
 import socket
 all = [socket.create_connection(('192.0.2.1', 80), timeout=120) for _ in range(8)]
@@ -131,8 +150,8 @@ print(b''.join(s.recv(1) for s in all).decode())
     let mut child = spawn(&mut place.command(&["exec", "b", "python3", "-c", script]));
     let mut output = child.stdout.take().expect("a pipe");
     output.read_exact(&mut [0; 5]).expect("a line");
-    // The proxy meets the full backlog; the less time it has, the less is tested.
-    std::thread::sleep(std::time::Duration::from_millis(300));
+    // One who does not wait comes after all of them: when it has heard its end, the proxy has met the full backlog for each.
+    assert_eq!(says(&place, "81", ""), "");
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             stream.and_then(|mut it| it.write_all(b"x")).expect("write");

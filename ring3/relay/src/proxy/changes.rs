@@ -3,8 +3,9 @@
 //!
 //! A listener that stays keeps its socket. One on the same port as another that goes (all addresses, then one of them) is
 //! opened before that is closed, so that no SYN is refused in between: both have SO_REUSEPORT for the moment, without which
-//! a second socket can't listen there. Afterwards neither has, so that no other program can share their clients. A
-//! handshake that the old socket has begun, and that the client has not ended when it closes, ends with a reset.
+//! a second socket can't listen there. Afterwards neither has, and the port forgets it ([`close_to_others`]), so that no
+//! program of the node that binds with SO_REUSEPORT later shares their clients. A handshake that the old socket has begun,
+//! and that the client has not ended when it closes, ends with a reset.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
@@ -49,20 +50,15 @@ impl Engine {
             .filter(|old| !listeners.iter().any(|it| it.id == old.id))
             .collect();
         // One address of a port, or all, after the other.
-        let is_moved = |it: &Listen, all: &[Listen]| {
-            let mut all = all.iter();
-            it.is_stream && all.any(|other| other.is_stream && other.port == it.port)
-        };
-        let moved: Vec<u32> = gone
-            .iter()
-            .filter(|it| is_moved(it, &new))
-            .map(|it| it.id)
-            .collect();
-        moved.iter().for_each(|id| self.share(*id, true));
+        let is_beside = |a: &Listen, b: &Listen| a.is_stream && b.is_stream && a.port == b.port;
+        let mut moved = gone.clone();
+        moved.retain(|old| new.iter().any(|it| is_beside(it, old)));
+        moved.iter().for_each(|it| self.share(it.id, true));
         let (mut wrong, mut opened) = (Vec::new(), Vec::new());
         for listen in new {
             let (port, id) = (listen.port, listen.id);
-            match self.open_listener(listen, !moved.is_empty()) {
+            let shares = moved.iter().any(|old| is_beside(old, &listen));
+            match self.open_listener(listen, shares) {
                 Ok(()) => opened.push(id),
                 Err(why) => {
                     log::debug!("listener {id} does not listen on port {port}: {why}");
@@ -70,10 +66,13 @@ impl Engine {
                 }
             }
         }
-        moved
-            .iter()
-            .chain(&opened)
-            .for_each(|id| self.share(*id, false));
+        let ids = moved.iter().map(|it| it.id).chain(opened.iter().copied());
+        ids.for_each(|id| self.share(id, false));
+        for old in &moved {
+            if let Err(why) = close_to_others(&mut self.task, old.port) {
+                log::warn!("programs of the node can share port {}: {why}", old.port);
+            }
+        }
         if !wrong.is_empty() {
             opened.iter().for_each(|id| self.close_listener(*id));
             return wrong;
@@ -116,7 +115,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes those who wait there first.
+    /// Clients that wait at the listener are taken first.
     fn close_listener(&mut self, id: u32) {
         let Some(key) = self.listeners.remove(&id) else {
             return;
@@ -142,6 +141,18 @@ impl Engine {
             self.close_listener(id);
         }
     }
+}
+
+/// A port that was bound with SO_REUSEPORT lets others of the same user do so, whatever became of the first socket's option:
+/// until one without it is bound there (inet_csk_update_fastreuse). One in repair is bound whoever has the port (TCP_REPAIR
+/// in tcp(7), for restored connections); it never listens.
+fn close_to_others(task: &mut Task, port: u16) -> Result<(), Errno> {
+    let fd = task.socket(libc::AF_INET, libc::SOCK_STREAM, 0)?;
+    let any = (Ipv4Addr::UNSPECIFIED, port).into();
+    let bound = task
+        .set_option(fd, libc::IPPROTO_TCP, libc::TCP_REPAIR, 1)
+        .and_then(|()| task.bind(fd, any));
+    task.close(fd).and(bound)
 }
 
 /// A socket of the node for one listener.

@@ -210,7 +210,7 @@ impl<'a> Supervisor<'a> {
         self.journal.event("serves", about);
         loop {
             let mut flags = PollFlags::empty();
-            // One that does not listen is not heard either: it has asked for all that waits.
+            // A relay that does not listen is not heard either: it has asked for all that waits.
             if self.line.waiting() < WAITING_MAX {
                 flags |= PollFlags::IN;
             }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! So what the relay holds of a way is one chunk at most, and a receiver that does not read stops the sender by TCP's own window.
-//! Where all connections together hold too much, one looks at bytes without taking them (MSG_PEEK), and takes what the other
+//! Where all connections together hold too much, a connection looks at bytes without taking them (MSG_PEEK), and takes what the other
 //! socket took: then it holds nothing, for the price of reading twice. A reset or another error of one side resets the
 //! other (SO_LINGER 0).
 

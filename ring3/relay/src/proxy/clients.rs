@@ -26,7 +26,7 @@ pub const IP_RECVORIGDSTADDR: i32 = 20;
 pub const IPV6_RECVORIGDSTADDR: i32 = 74;
 
 impl Engine {
-    /// Those who wait at one listener.
+    /// Accepts clients that wait at one listener.
     pub fn accept_some(&mut self, key: Key) -> Next {
         let Some(Entry::Listening(listening)) = self.entries.get_mut(key) else {
             return Next::Wait;
@@ -140,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// Datagrams of no flow yet.
+    /// Takes datagrams that came to a listener: of no flow yet, or before their flow had its socket.
     fn catch_some(&mut self, fd: Fd, listen: &Rc<Listen>) -> Next {
         for _ in 0..DATAGRAMS {
             let datagram = match self.task.recv_datagram(fd, &mut self.chunk) {

@@ -89,7 +89,7 @@ pub struct Engine {
     pub streams_max: usize,
     again: VecDeque<(Key, Side)>,
     queued: HashSet<(Key, Side)>,
-    /// Who waits for its bytes, and who has events that were not looked at for that.
+    /// Connections over their source's limit of bytes: their events are looked at once they may pass bytes on again.
     pub thirsty: HashSet<Key>,
     /// Listeners whose edge is used up and who could not accept.
     pub starved: HashSet<Key>,
@@ -317,7 +317,7 @@ impl Engine {
         next
     }
 
-    /// Those whose bytes have come.
+    /// Connections that had to wait for their source's limit of bytes have a turn again.
     fn quench(&mut self) {
         for key in std::mem::take(&mut self.thirsty) {
             self.go_on(key, Side::Node);

@@ -27,7 +27,8 @@
  *						says nothing about the port
  *	setsockopt (XDP_UMEM_REG)	keeper	pins the keeper's memory, by its RLIMIT_MEMLOCK, in PORT_ADD
  *	mincore				keeper	the boot (trim.c)
- *	madvise (MADV_POPULATE_WRITE)	keeper	its memory group is charged (populate.c)
+ *	madvise (MADV_POPULATE_WRITE,	keeper	its memory group is charged (populate.c)
+ *	MADV_COLLAPSE)
  *	madvise (MADV_REMOVE)		any	the file is shared memory, and nothing is charged (trim.c)
  *	write (console)			keeper	a program's descriptor 2 may be any file of its own: errand.c
  *	kill, rt_sigqueueinfo and so on	keeper	signals that the node raised: errand.c
@@ -137,6 +138,18 @@ long ring3_host_punch(void *start, size_t len)
 void ring3_host_populate(void *start, size_t len)
 {
 	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_POPULATE_WRITE, 0, 0, 0);
+}
+
+/* Huge pages where the host gives them: it wants something to be there already. Where it refuses one, small pages. */
+void ring3_host_populate_huge(void *start, size_t len)
+{
+	void *at;
+
+	for (at = start; at + RING3_HUGE <= start + len; at += RING3_HUGE) {
+		ring3_host_populate(at, PAGE_SIZE);
+		ring3_host_syscall(__NR_madvise, (long)at, RING3_HUGE, MADV_COLLAPSE, 0, 0, 0);
+	}
+	ring3_host_populate(start, len);
 }
 
 /*

@@ -19,6 +19,10 @@
  * needs such a page first is charged for it. That is less than the image and its tables.
  *
  * Some time after the node has grown, pages that are free go back to the host (ring3_trim_free()), and their bits are cleared.
+ *
+ * In virtual time a node may have thousands of programs, each of which maps all of the node's memory, and each page that one of them
+ * touches first is a page fault of its own. So there the host is asked for huge pages (MADV_COLLAPSE, which no setting of
+ * the host's denies), and free memory does not go back: that would split them.
  */
 #include <linux/irq_work.h>
 #include <linux/mm.h>
@@ -59,7 +63,19 @@ static struct request *request_of(struct ring3_vcpu *vcpu)
 
 static void populate_here(unsigned long pfn, unsigned long pages)
 {
-	ring3_host_populate(pfn_to_virt(pfn), pages * PAGE_SIZE);
+	if (IS_ENABLED(CONFIG_RING3_SIM))
+		ring3_host_populate_huge(pfn_to_virt(pfn), pages * PAGE_SIZE);
+	else
+		ring3_host_populate(pfn_to_virt(pfn), pages * PAGE_SIZE);
+}
+
+/* The host's huge pages of 2 MiB lie where the region's do: a region begins at a multiple of that. */
+static unsigned long whole_huge(unsigned long *pfn, unsigned long end)
+{
+	if (!IS_ENABLED(CONFIG_RING3_SIM))
+		return end;
+	*pfn = round_down(*pfn, RING3_HUGE / PAGE_SIZE);
+	return min(round_up(end, RING3_HUGE / PAGE_SIZE), max_pfn);
 }
 
 /* KEEP, on its host stack. */
@@ -116,7 +132,7 @@ void ring3_populate(unsigned long pfn, unsigned long pages)
 	/* What others have already is not asked for again. */
 	for (i = pfn + pages; i < end && !test_bit(i, ring3_resident); i++)
 		;
-	end = i;
+	end = whole_huge(&pfn, i);
 	if (ring3_driver->proc == (unsigned long)&ring3_region.init_proc)
 		populate_here(pfn, end - pfn);
 	else if (unasked)
@@ -139,7 +155,8 @@ void ring3_populate_start(void)
 
 static void trim_later(struct irq_work *work)
 {
-	schedule_delayed_work(&trim_work, TRIM_AFTER);
+	if (!IS_ENABLED(CONFIG_RING3_SIM))
+		schedule_delayed_work(&trim_work, TRIM_AFTER);
 }
 
 /* Later if the node still grows. What it needs again after that is asked for again, and makes this come again. */

@@ -23,6 +23,8 @@ long ring3_host_punch(void *start, size_t len);
 /* The keeper makes these: while it boots the node, and whenever the node needs memory. */
 long ring3_host_mincore(void *start, size_t len, u8 *resident);
 void ring3_host_populate(void *start, size_t len);
+#define RING3_HUGE	(2UL << 20)	/* bytes: x86-64's huge page */
+void ring3_host_populate_huge(void *start, size_t len);	/* of whole huge pages */
 
 /*
  * These need the task's own thread, since a descriptor means what its file table says. Another thread of its process

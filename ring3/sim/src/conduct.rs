@@ -14,6 +14,7 @@ use std::time::Duration;
 use crate::data::Data;
 use crate::error::{Error, Result};
 use crate::leaf;
+use crate::netlink::Asker;
 use crate::plan::{Plan, Step, NET, WIRES};
 use crate::sample::Sampler;
 use crate::settle::settle;
@@ -21,26 +22,26 @@ use crate::spawn;
 use crate::stage::Setup;
 use crate::stuck::{self, Moment};
 use crate::tools;
-use crate::words::{nanos, say, End, Word};
+use crate::waits;
+use crate::words::{nanos, say, Stuck, Word};
 use nix::sched::{setns, CloneFlags};
-use nix::sys::signal::{kill, SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal};
 use nix::sys::time::TimeSpec;
-use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::time::{clock_gettime, ClockId};
 use nix::unistd::Pid;
+
+mod processes;
 
 /// After so many network namespaces, some half a second's, it is said how far the set-up is.
 const MAKING_TURN: usize = 50;
 /// How often a run without samples says how far it is, and the least between two such words.
 const SILENT_TICKS: u32 = 100;
 const SHORTEST_TICK: Duration = Duration::from_millis(100);
-/// How often, and how long apart, to look whether all processes have ended in the end.
-const END_LOOKS: u32 = 500;
-const END_TURN: Duration = Duration::from_millis(2);
-
 /// How long links may take to come up: 20 s with a thousand hosts. In real time nobody waits for that.
 const SETTLING: Duration = Duration::from_secs(600);
 const SETTLING_REAL: Duration = Duration::from_secs(2);
+/// How often connections are looked at for keepalive, where all wait.
+const KEPT_TURN: Duration = Duration::from_secs(500);
 
 struct Conductor {
     setup: Setup,
@@ -59,6 +60,8 @@ struct Conductor {
     worlds: BTreeMap<usize, BTreeSet<PathBuf>>,
     captures: Vec<(String, Pid)>,
     sampler: Option<Sampler>,
+    /// Until when it is known whether a connection has keepalive.
+    kept: Option<(Duration, bool)>,
 }
 
 /// Carries out the plan.
@@ -80,6 +83,7 @@ pub fn conduct(setup: &Setup) -> Result<()> {
         worlds: BTreeMap::new(),
         captures: Vec::new(),
         sampler: None,
+        kept: None,
     };
     let result = conductor.whole();
     if let Err(error) = &result {
@@ -98,26 +102,48 @@ fn clock() -> Duration {
 
 impl Conductor {
     /// Says what processes wait in that were to end, at the stop time or in a deadlock; whether it is one.
-    fn is_stuck(&self, at: Duration) -> bool {
+    fn is_stuck(&mut self, at: Duration) -> Result<bool> {
+        let mut found = self.look(at, waits::QUIET);
+        let is_deadlock = |found: &Option<Stuck>| found.as_ref().is_some_and(|it| it.deadlock);
+        if is_deadlock(&found) && self.is_kept(at)? {
+            found = self.look(at, waits::KEPT);
+        }
+        let result = is_deadlock(&found);
+        if let Some(stuck) = found {
+            say(&Word::Stuck(stuck));
+        }
+        Ok(result)
+    }
+
+    fn look(&self, at: Duration, patience: Duration) -> Option<Stuck> {
         let moment = Moment {
             start: self.start,
             at,
             captures: &self.captures,
             late: &stuck::late(&self.plan, &self.running),
+            patience,
         };
-        let found = stuck::look(&moment, at >= self.plan.stop, |pid| self.host_of(pid));
-        let is_deadlock = found.as_ref().is_some_and(|stuck| stuck.deadlock);
-        if let Some(stuck) = found {
-            say(&Word::Stuck(stuck));
-        }
-        is_deadlock
+        stuck::look(&moment, at >= self.plan.stop, |pid| self.host_of(pid))
     }
 
-    /// The name of the simulated host on which a process runs.
-    fn host_of(&self, pid: Pid) -> Option<String> {
-        let world = spawn::world_of(pid)?;
-        let (host, _) = self.worlds.iter().find(|(_, all)| all.contains(&world))?;
-        Some(self.plan.hosts[*host].name.clone())
+    /// Whether a connection has keepalive, which may end the wait of all. While all wait the answer stays, and it takes a walk over
+    /// all hosts: it is asked for once in a while.
+    fn is_kept(&mut self, at: Duration) -> Result<bool> {
+        if let Some((_, kept)) = self.kept.filter(|(until, _)| at < *until) {
+            return Ok(kept);
+        }
+        let mut kept = false;
+        let names: Vec<String> = self.spaces.keys().cloned().collect();
+        for name in names {
+            kept = kept
+                || self.inside(&name, |_| {
+                    let all = Asker::new().and_then(|asker| asker.connections());
+                    let all = all.map_err(Error::host("ask for connections"))?;
+                    Ok(all.iter().any(|one| one.is_kept))
+                })?;
+        }
+        self.kept = Some((at + KEPT_TURN, kept));
+        Ok(kept)
     }
 
     fn now(&self) -> Duration {
@@ -164,7 +190,7 @@ impl Conductor {
                 next_sample += turn;
             }
             let over = steps.peek().is_none_or(|timed| timed.at >= self.plan.stop);
-            if over && self.is_stuck(until) {
+            if over && self.is_stuck(until)? {
                 return self.done(until);
             }
             if until >= self.plan.stop {
@@ -188,34 +214,6 @@ impl Conductor {
         Ok(())
     }
 
-    /// Captures first, which have a turn yet to write what they have; then everything.
-    fn end_all(&mut self) {
-        if !self.captures.is_empty() {
-            std::thread::sleep(END_TURN);
-        }
-        for (host, pid) in std::mem::take(&mut self.captures) {
-            let _ = kill(pid, Signal::SIGKILL);
-            if let Ok(WaitStatus::Exited(..)) = waitpid(pid, None) {
-                self.capture_failed(&host);
-            }
-        }
-        let worlds: BTreeSet<PathBuf> = self.worlds.values().flatten().cloned().collect();
-        // One that is being forked is seen at the next look. What is left then dies with pid 1.
-        for _ in 0..END_LOOKS {
-            for pid in spawn::processes_in(&worlds) {
-                let _ = kill(pid, Signal::SIGKILL);
-            }
-            loop {
-                match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                    Ok(WaitStatus::StillAlive) => break,
-                    Err(nix::Error::ECHILD) => return,
-                    _ => {}
-                }
-            }
-            std::thread::sleep(END_TURN);
-        }
-    }
-
     fn wait(&mut self, until: Duration) -> Result<()> {
         loop {
             self.reap()?;
@@ -229,48 +227,6 @@ impl Conductor {
                 Err(why) => return Err(Error::host("wait")(why)),
             }
         }
-    }
-
-    fn reap(&mut self) -> Result<()> {
-        loop {
-            let end = match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
-                Ok(WaitStatus::Exited(pid, status)) => (pid, End::Exited(status)),
-                Ok(WaitStatus::Signaled(pid, signal, _)) => (pid, End::Signaled(signal as i32)),
-                Ok(WaitStatus::StillAlive) | Err(nix::Error::ECHILD) => return Ok(()),
-                Ok(_) | Err(nix::Error::EINTR) => continue,
-                Err(why) => return Err(Error::host("wait for a process")(why)),
-            };
-            self.ended(end.0, end.1);
-        }
-    }
-
-    fn capture_failed(&self, host: &str) {
-        say(&Word::Failed {
-            at: nanos(self.now()),
-            what: spawn::capture_log(&self.data, host),
-        });
-    }
-
-    fn ended(&mut self, pid: Pid, end: End) {
-        if let Some(i) = self.captures.iter().position(|(_, other)| *other == pid) {
-            let (host, _) = self.captures.swap_remove(i);
-            return self.capture_failed(&host);
-        }
-        let Some(process) = self.running.remove(&pid.as_raw()) else {
-            return;
-        };
-        let host = self.plan.processes[process].host;
-        if let Some(list) = self.started.get_mut(&host) {
-            // What a crash ends is started again with its host, and nothing else.
-            if end != End::Signaled(Signal::SIGKILL as i32) {
-                list.retain(|other| *other != process);
-            }
-        }
-        say(&Word::Ended {
-            at: nanos(self.now()),
-            process,
-            end,
-        });
     }
 
     fn set_up(&mut self) -> Result<()> {
@@ -371,58 +327,6 @@ impl Conductor {
                 self.started.insert(*host, up);
                 down.into_iter().try_for_each(|process| self.start(process))
             }
-        }
-    }
-
-    fn start(&mut self, process: usize) -> Result<()> {
-        let plan = &self.plan.processes[process];
-        let host = plan.host;
-        let name = self.plan.hosts[host].name.clone();
-        let again = *self
-            .starts
-            .entry(process)
-            .and_modify(|n| *n += 1)
-            .or_insert(0);
-        let pid = self.inside(&name, |this| {
-            spawn::program(
-                &this.data,
-                &this.plan.hosts[host],
-                &this.plan.processes[process],
-                again,
-            )
-        })?;
-        self.worlds
-            .entry(host)
-            .or_default()
-            .extend(spawn::world_of(pid));
-        self.running.insert(pid.as_raw(), process);
-        self.started.entry(host).or_default().push(process);
-        say(&Word::Started {
-            at: nanos(self.now()),
-            process,
-            pid: pid.as_raw(),
-        });
-        Ok(())
-    }
-
-    fn signal(&self, process: usize, signal: i32) {
-        for (pid, _) in self
-            .running
-            .iter()
-            .filter(|(_, running)| **running == process)
-        {
-            // It may end just now.
-            let _ = Signal::try_from(signal).and_then(|signal| kill(Pid::from_raw(*pid), signal));
-        }
-    }
-
-    /// All that was started on the host, by us or by what we have started.
-    fn signal_host(&self, host: usize, signal: i32) {
-        let Some(worlds) = self.worlds.get(&host) else {
-            return;
-        };
-        for pid in spawn::processes_in(worlds) {
-            let _ = Signal::try_from(signal).and_then(|signal| kill(pid, signal));
         }
     }
 }

@@ -38,6 +38,8 @@ const IFLA_OPERSTATE: u16 = 16;
 const IF_OPER_UP: u8 = 6;
 const IFF_UP: u32 = 1;
 const IFF_LOOPBACK: u32 = 8;
+/// idiag_timer: that of keepalive, and no other before it.
+const TIMER_KEEPALIVE: u8 = 2;
 const NESTED: u16 = 0x3fff;
 const BUFFER: usize = 64 << 10;
 
@@ -48,6 +50,8 @@ pub struct Connection {
     pub remote: SocketAddr,
     pub congestion: String,
     pub state: u8,
+    /// Probes its peer when nothing has come for long (SO_KEEPALIVE).
+    pub is_kept: bool,
     /// Packets.
     pub cwnd: u32,
     pub ssthresh: u32,
@@ -250,6 +254,7 @@ fn connection(body: &[u8]) -> Option<Connection> {
         remote: SocketAddr::new(address(family, body.get(24..)?)?.to_canonical(), port(6)?),
         congestion: find(&list, INET_DIAG_CONG).map(word).unwrap_or_default(),
         state: body[1],
+        is_kept: body[2] == TIMER_KEEPALIVE,
         unacked: n(24),
         lost: n(32),
         rtt: n(68),
@@ -316,6 +321,7 @@ mod tests {
     fn what_the_kernel_says() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        nix::sys::socket::setsockopt(&near, nix::sys::socket::sockopt::KeepAlive, &true).unwrap();
         let asker = Asker::new().unwrap();
         let all = asker.connections().unwrap();
         let one = all
@@ -323,6 +329,8 @@ mod tests {
             .find(|c| c.local == near.local_addr().unwrap())
             .unwrap();
         assert_eq!(one.remote, near.peer_addr().unwrap());
+        let other = all.iter().find(|c| c.remote == one.local).unwrap();
+        assert!(one.is_kept && !other.is_kept, "{one:?} {other:?}");
         assert!(
             one.cwnd > 0 && one.state == 1 && !one.congestion.is_empty(),
             "{one:?}"

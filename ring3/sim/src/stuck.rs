@@ -20,6 +20,8 @@ pub struct Moment<'a> {
     pub captures: &'a [(String, Pid)],
     /// Processes of the plan that have not ended, and were to.
     pub late: &'a [i32],
+    /// How long a wait of all is no deadlock yet: [`waits::QUIET`], or [`waits::KEPT`].
+    pub patience: Duration,
 }
 
 /// Processes of the plan that run, and were to end.
@@ -32,7 +34,7 @@ pub fn late(plan: &Plan, running: &BTreeMap<i32, usize>) -> Vec<i32> {
     late.map(|(pid, _)| *pid).collect()
 }
 
-/// A deadlock, if all programs have waited for each other for longer than [`waits::QUIET`]. At the stop time (`last`) what those
+/// A deadlock, if all programs have waited for each other for longer than that. At the stop time (`last`) what those
 /// wait in that were to end. None where none was to, and where the node does not tell.
 pub fn look(
     moment: &Moment<'_>,
@@ -49,7 +51,7 @@ pub fn look(
         let quiet = moment
             .at
             .saturating_sub(since(moment, waits::since(&waiters)));
-        if quiet >= waits::QUIET {
+        if quiet >= moment.patience {
             return Some(stuck(moment, true, &waiters, host_of));
         }
     }

@@ -8,8 +8,10 @@
 use std::time::Duration;
 
 /// Longer than TCP sends to a peer that is gone, until the program hears of it: tcp_retries2 (15) times TCP_RTO_MAX (120 s).
-/// Keepalive takes longer (2 h), where a program asks for it.
 pub const QUIET: Duration = Duration::from_secs(2000);
+/// The same where a connection has SO_KEEPALIVE: tcp_keepalive_time (7,200 s), and tcp_keepalive_probes (9) times
+/// tcp_keepalive_intvl (75 s), and an eighth more: how late timers of low resolution are at most.
+pub const KEPT: Duration = Duration::from_secs(9000);
 /// In the node's /proc; ordinary nodes do not have it.
 pub const FILE: &str = "/proc/ring3_waits";
 

@@ -12,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_sees_machine".into(), machine),
         trial("sim_sees_deadlock".into(), deadlock),
         trial("sim_sees_late".into(), late),
+        trial("sim_sees_keepalive".into(), keepalive),
     ]
 }
 
@@ -141,5 +142,46 @@ hosts:
             && said.contains("\"stop\": 900000000000"),
         || simulation.outcome.report(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// SO_KEEPALIVE takes 7,875 s or an eighth more to tell that a peer is gone: a wait that is no deadlock before. The peer is cut off and says nothing.
+fn keepalive() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run_with(
+        r#"
+general: {stop_time: 3 h, heartbeat_interval: 100 s}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  server:
+    network_node_id: 0
+    processes:
+    - {path: python3, args: ["-c", "import socket; s = socket.create_server(('', 80)); s.accept()[0].recv(1)"], expected_final_state: running}
+  one:
+    network_node_id: 0
+    processes:
+    - path: python3
+      args:
+      - -c
+      - |
+        import socket, time
+        s = socket.create_connection(('server', 80))
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        begin = time.monotonic()
+        try:
+            s.recv(1)
+        except TimeoutError:
+            print('gone', 7800 < time.monotonic() - begin < 9000)
+      start_time: 5 s
+events:
+- {at: 20 s, partition: [[one], [server]]}
+"#,
+        &[],
+    )?;
+    ensure(simulation.outcome.ok(), || simulation.outcome.report())?;
+    let said = simulation.read("hosts/one/python3.1000.stdout")?;
+    ensure(said == "gone True\n", || said.clone())?;
     Ok(Verdict::Passed)
 }

@@ -168,6 +168,16 @@ void sim_killed(void)
 		host_syscall2(__NR_kill, host_syscall0(__NR_getpid), SIGKILL);
 }
 
+/*
+ * The first call behind an exec, as soon as faults in the image are caught. Each call may have to wait at its end, and a task whose thread the host
+ * has ended must not get the turn then: it would never give it back. EXEC ends these tasks before that. gate_start() calls it once
+ * more when the node knows the credentials; the rest of it changes nothing then.
+ */
+void sim_exec_alone(void)
+{
+	image_call0(RING3_NR_EXEC);
+}
+
 /* The node tells of children's ends, so it has to know what is to become of them. A new program has no handlers. */
 void sim_start(void)
 {

@@ -224,6 +224,8 @@ void gate_start(u64 *sp)
 	if (gate.sim && !after)
 		image_call0(__NR_getpid);	/* gets the first turn */
 	signal_start();
+	if (gate.sim && after)
+		sim_exec_alone();
 	if (gate.sim)
 		sim_start();
 	tsc_start();

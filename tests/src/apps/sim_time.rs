@@ -239,7 +239,7 @@ fn oracle() -> Checked {
         return Ok(absent());
     }
     const LIMIT: Duration = Duration::from_secs(60);
-    for name in ["exit_beside", "futex_calls", "host_objects"] {
+    for name in ["exec_beside", "exit_beside", "futex_calls", "host_objects"] {
         let program = compile(&paths::oracle().join(format!("{name}.c")))?;
         let host = exec::run(&mut Command::new(&program), LIMIT)?;
         let node = Node::up_with(["--image", "sim", "--cmdline", "ring3_sim_jitter=200"])?;

@@ -383,6 +383,7 @@ void oops_trace(const struct ucontext *uc);	/* says where the node's kernel was 
 /* sim.c: virtual time */
 struct clone_args;
 void sim_start(void);
+void sim_exec_number(const struct ring3_thread *t);
 void sim_exec_alone(void);
 void sim_begin(struct ring3_thread *t, s32 tid);
 void sim_turn(void);

@@ -5,6 +5,7 @@
  * One thread of the node runs at a time: include/ring3.abi. A thread that waits in this file sleeps in the node's kernel.
  */
 #include "internal.h"
+#include "ring3_lock.h"
 #include <linux/sched.h>
 
 #define NAP_FIRST_NS	10000UL		/* of virtual time */
@@ -169,7 +170,16 @@ void sim_killed(void)
 }
 
 /*
- * The first call behind an exec, as soon as faults in the image are caught. Each call may have to wait at its end, and a task whose thread the host
+ * A thread that has executed a program has the turn. It has the process's number now, and before the exec may have had its own, which
+ * vcpu->owner has still (unless the keeper's thread has taken that for a dead thread's).
+ */
+void sim_exec_number(const struct ring3_thread *t)
+{
+	r3_step(&gate.region->vcpu[0].owner, t->tid, host_syscall0(__NR_gettid));
+}
+
+/*
+ * Its first call, as soon as faults in the image are caught. Each call may have to wait at its end, and a task whose thread the host
  * has ended must not get the turn then: it would never give it back. EXEC ends these tasks before that. gate_start() calls it once
  * more when the node knows the credentials; the rest of it changes nothing then.
  */

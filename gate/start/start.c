@@ -220,6 +220,8 @@ void gate_start(u64 *sp)
 		vfork_done(t);
 	memset(t->gate, 0, sizeof(t->gate));
 	tcb = tcb_first(t);
+	if (gate.sim && after)
+		sim_exec_number(t);
 	thread_adopt(t, tcb, tcb_altstack(tcb));
 	if (gate.sim && !after)
 		image_call0(__NR_getpid);	/* gets the first turn */

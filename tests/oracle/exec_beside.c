@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * execve() beside threads that make calls without a pause: the program that is executed has the process's number, runs, and ends
- * as any other.
+ * execve() beside threads that make calls without a pause, and by a thread that is not the first: the program that is executed has
+ * the process's number, runs, and ends as any other.
  */
 #include "oracle.h"
 #include <pthread.h>
@@ -42,7 +42,11 @@ static void child(int n)
 	for (int i = 0; i < THREADS; i++)
 		must(-pthread_create(&thread, NULL, calls, NULL));
 	usleep(500 + n * 7);
-	executes(pid);
+	if (n % 3)
+		executes(pid);
+	must(-pthread_create(&thread, NULL, executes, pid));
+	for (;;)
+		pause();
 }
 
 /* What was executed: makes calls of the node. */

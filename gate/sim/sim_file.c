@@ -7,7 +7,7 @@
  * Files are the host's, which notes its own time in them. So the gate gives a regular file the node's time as its time of
  * modification when a program has made it, written to it or cut it (sim_file_changed()).
  *
- * What stat() says is looked at (sim_stat()). A time after the node's start is the host's: of a directory, of a file
+ * What stat() says is looked at (sim_stat()). A time between the node's start and the host's present is the host's: of a directory, of a file
  * that was written through a mapping, or by somebody outside. The program gets the time at which it has seen that change
  * first. The times of access, of the last change of the inode and of birth become the time of modification, where they
  * are the host's.
@@ -24,7 +24,8 @@
 #include <linux/time_types.h>
 
 #define NSEC		1000000000ull
-#define BEFORE_NS	(10 * NSEC)	/* `ring3 sim' makes the data folder so long before the node, at most */
+#define BEFORE_S	10		/* `ring3 sim' makes the data folder so long before the node, at most */
+#define AHEAD_S		86400		/* by so much the clock of a file server may be ahead of the host's */
 #define SEEN		64		/* changes that a process remembers; the oldest gives way */
 #define UTIME_NOW_	((1l << 30) - 1)
 #define UTIME_OMIT_	((1l << 30) - 2)
@@ -47,9 +48,18 @@ static struct timespec now(void)
 	return (struct timespec){ .tv_sec = ts.tv_sec, .tv_nsec = ts.tv_nsec };
 }
 
-static bool is_of_host(s64 sec, u64 nsec)
+static struct timespec host_now(void)
 {
-	return sec > 0 && (u64)sec * NSEC + nsec + BEFORE_NS >= gate.region->host_start_ns;
+	struct timespec ts = { 0 };
+
+	host_syscall2(__NR_clock_gettime, CLOCK_REALTIME_COARSE, (long)&ts);
+	return ts;
+}
+
+/* One that is still to come for the host, too, was asked for by a program. */
+static bool is_of_host(s64 sec)
+{
+	return sec + BEFORE_S >= (s64)(gate.region->host_start_ns / NSEC) && sec <= host_now().tv_sec + AHEAD_S;
 }
 
 /* When this process, for which it is `ts' now, has seen first that the file was changed at host_ns. */
@@ -78,7 +88,7 @@ static void written(s32 fd)
 	if (fd_is_node(fd) || host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT) != S_IFREG)
 		return;
 	times[1] = now();
-	if (is_of_host(st.st_mtime, st.st_mtime_nsec))
+	if (is_of_host(st.st_mtime))
 		host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
 }
 
@@ -125,17 +135,17 @@ static void stat_times(u64 user)
 	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.st_mtime, st.st_mtime_nsec };
-	if (is_of_host(st.st_mtime, st.st_mtime_nsec))
+	if (is_of_host(st.st_mtime))
 		ts = seen_at(seen, st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
-	else if (!is_of_host(st.st_ctime, st.st_ctime_nsec) && !is_of_host(st.st_atime, st.st_atime_nsec))
+	else if (!is_of_host(st.st_ctime) && !is_of_host(st.st_atime))
 		return;
 	st.st_mtime = ts.tv_sec;
 	st.st_mtime_nsec = ts.tv_nsec;
-	if (is_of_host(st.st_ctime, st.st_ctime_nsec)) {
+	if (is_of_host(st.st_ctime)) {
 		st.st_ctime = ts.tv_sec;
 		st.st_ctime_nsec = ts.tv_nsec;
 	}
-	if (is_of_host(st.st_atime, st.st_atime_nsec)) {
+	if (is_of_host(st.st_atime)) {
 		st.st_atime = ts.tv_sec;
 		st.st_atime_nsec = ts.tv_nsec;
 	}
@@ -144,7 +154,7 @@ static void stat_times(u64 user)
 
 static void statx_time(struct statx_timestamp *at, const struct timespec *ts)
 {
-	if (!is_of_host(at->tv_sec, at->tv_nsec))
+	if (!is_of_host(at->tv_sec))
 		return;
 	at->tv_sec = ts->tv_sec;
 	at->tv_nsec = ts->tv_nsec;
@@ -158,7 +168,7 @@ static void statx_times(u64 user)
 	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec };
-	if (is_of_host(ts.tv_sec, ts.tv_nsec))
+	if (is_of_host(ts.tv_sec))
 		ts = seen_at(seen, (u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
 	statx_time(&st.stx_mtime, &ts);
 	statx_time(&st.stx_ctime, &ts);

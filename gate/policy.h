@@ -278,7 +278,8 @@ long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the h
 void sim_futex_ends(bool all);
 
 /* sim_file.c: times of files */
-void sim_file_changed(const struct gate_regs *r, long ret);
+bool sim_file_opens(const struct gate_regs *r);
+void sim_file_changed(const struct gate_regs *r, long ret, bool opens);
 
 /* sim_wait.c */
 bool sim_changes(const struct gate_regs *r);

@@ -299,7 +299,7 @@ static long on_host(struct gate_regs *r)
 long sim_syscall(struct gate_regs *r, gate_handler handler)
 {
 	gate_sim_handler serves = r->nr < ARRAY_SIZE(gate_sim_handlers) ? gate_sim_handlers[r->nr] : NULL;
-	bool changes = sim_changes(r);
+	bool changes = sim_changes(r), opens = sim_file_opens(r);
 	long ret;
 
 	sim_jitter();
@@ -309,6 +309,6 @@ long sim_syscall(struct gate_regs *r, gate_handler handler)
 	if (unlikely(changes))
 		sim_changed();
 	if (ret >= 0)
-		sim_file_changed(r, ret);
+		sim_file_changed(r, ret, opens);
 	return ret;
 }

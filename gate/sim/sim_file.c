@@ -40,12 +40,15 @@ static struct gate_mutex seen_lock;
 static struct change seen[SEEN] GATE_TABLE;
 static u32 seen_next;
 
-static struct timespec now(void)
+/* False: the node has failed. */
+static bool now(struct timespec *now)
 {
-	struct __kernel_timespec ts = { 0 };
+	struct __kernel_timespec ts;
 
-	image_call2(__NR_clock_gettime, CLOCK_REALTIME, &ts);
-	return (struct timespec){ .tv_sec = ts.tv_sec, .tv_nsec = ts.tv_nsec };
+	if (image_call2(__NR_clock_gettime, CLOCK_REALTIME, &ts))
+		return false;
+	*now = (struct timespec){ .tv_sec = ts.tv_sec, .tv_nsec = ts.tv_nsec };
+	return true;
 }
 
 static struct timespec host_now(void)
@@ -79,22 +82,61 @@ static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns
 	return ts;
 }
 
-/* A regular file of the host's was written to, by its descriptor. */
+static bool is_regular(s32 fd, struct stat *st)
+{
+	return !fd_is_node(fd) && !host_syscall2(__NR_fstat, fd, (long)st) && (st->st_mode & S_IFMT) == S_IFREG;
+}
+
+/* A regular file of the host's was written to, by its descriptor. While the node tells the time, others may have the turn. */
 static void written(s32 fd)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ } };
 	struct stat st;
 
-	if (fd_is_node(fd) || host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT) != S_IFREG)
-		return;
-	times[1] = now();
-	if (is_of_host(st.st_mtime))
+	if (is_regular(fd, &st) && now(&times[1]) && is_regular(fd, &st) && is_of_host(st.st_mtime))
 		host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
 }
 
-/* A call of a program has gone well: what it means for a file's time. */
-void sim_file_changed(const struct gate_regs *r, long ret)
+/* The flags of a call that opens a file by the path of its argument *path. */
+static u64 open_flags(const struct gate_regs *r, u32 *path)
 {
+	u64 flags;
+
+	*path = 1;
+	switch (r->nr) {
+	case __NR_creat:
+		*path = 0;
+		return O_CREAT | O_TRUNC;
+	case __NR_open:
+		*path = 0;
+		return r->a[1];
+	case __NR_openat:
+		return r->a[2];
+	case __NR_openat2:
+		return gate_copy_in(&flags, user_ptr(r->a[2]), sizeof(flags)) ? 0 : flags;
+	}
+	return 0;
+}
+
+/* Is the call about to make or to cut a file? A file that is there, and stays as it is, keeps its time. */
+bool sim_file_opens(const struct gate_regs *r)
+{
+	u32 path;
+	u64 flags = open_flags(r, &path);
+
+	if (likely(!(flags & (O_CREAT | O_TRUNC))))
+		return false;
+	return (flags & O_TRUNC) ||
+	       host_syscall3(__NR_faccessat, path ? (s32)r->a[0] : AT_FDCWD, r->a[path], 0) == -ENOENT;
+}
+
+/* A call of a program has gone well: what it means for a file's time. */
+void sim_file_changed(const struct gate_regs *r, long ret, bool opens)
+{
+	if (unlikely(opens)) {
+		written(ret);
+		return;
+	}
 	switch (r->nr) {
 	case __NR_write:
 	case __NR_pwrite64:
@@ -110,29 +152,15 @@ void sim_file_changed(const struct gate_regs *r, long ret)
 	case __NR_splice:
 		written(r->a[2]);
 		break;
-	case __NR_creat:
-		written(ret);
-		break;
-	case __NR_open:
-		if (r->a[1] & (O_CREAT | O_TRUNC))
-			written(ret);
-		break;
-	case __NR_openat:
-		if (r->a[2] & (O_CREAT | O_TRUNC))
-			written(ret);
-		break;
-	case __NR_openat2:
-		written(ret);
-		break;
 	}
 }
 
 static void stat_times(u64 user)
 {
-	struct timespec ts, seen = now();
+	struct timespec ts, seen;
 	struct stat st;
 
-	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
+	if (!now(&seen) || gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.st_mtime, st.st_mtime_nsec };
 	if (is_of_host(st.st_mtime))
@@ -162,10 +190,10 @@ static void statx_time(struct statx_timestamp *at, const struct timespec *ts)
 
 static void statx_times(u64 user)
 {
-	struct timespec ts, seen = now();
+	struct timespec ts, seen;
 	struct statx st;
 
-	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
+	if (!now(&seen) || gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec };
 	if (is_of_host(ts.tv_sec))
@@ -213,7 +241,8 @@ long sim_utimensat(struct gate_regs *r, gate_handler otherwise)
 	for (i = 0; i < 2; i++) {
 		if (times[i].tv_nsec != UTIME_NOW_)
 			continue;
-		times[i] = now();
+		if (!now(&times[i]))
+			return -EIO;
 		presents++;
 	}
 	own.a[2] = (u64)times;

@@ -15,7 +15,8 @@
  * To ask for the time costs virtual time. So each of these calls asks, whatever the host's times are: what else has changed
  * files of the host, and when, must not move the programs' calls.
  *
- * Numbers of inodes and of devices are the host's.
+ * Numbers of inodes and of devices are the host's. What a process has seen first, another one sees anew, and so does the program
+ * that it executes.
  */
 #include "internal.h"
 #include "policy.h"
@@ -26,7 +27,7 @@
 #define NSEC		1000000000ull
 #define BEFORE_S	10		/* `ring3 sim' makes the data folder so long before the node, at most */
 #define AHEAD_S		86400		/* by so much the clock of a file server may be ahead of the host's */
-#define SEEN		64		/* changes that a process remembers; the oldest gives way */
+#define SEEN		256		/* files whose last change a process remembers; the oldest gives way */
 #define UTIME_NOW_	((1l << 30) - 1)
 #define UTIME_OMIT_	((1l << 30) - 2)
 
@@ -72,12 +73,12 @@ static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns
 
 	gate_lock(&seen_lock);
 	for (i = 0; i < SEEN; i++)
-		if (seen[i].host_ns == host_ns && seen[i].ino == ino && seen[i].dev == dev)
+		if (seen[i].ino == ino && seen[i].dev == dev)
 			break;
-	if (i < SEEN)
+	if (i < SEEN && seen[i].host_ns == host_ns)
 		ts = seen[i].seen;
 	else
-		seen[seen_next++ % SEEN] = (struct change){ dev, ino, host_ns, ts };
+		seen[i < SEEN ? i : seen_next++ % SEEN] = (struct change){ dev, ino, host_ns, ts };
 	gate_unlock(&seen_lock);
 	return ts;
 }

@@ -26,6 +26,7 @@
 
 #define NSEC		1000000000ull
 #define BEFORE_S	10		/* `ring3 sim' makes the data folder so long before the node, at most */
+#define TICK_MS		10		/* the longest one, with HZ=100 */
 #define AHEAD_S		86400		/* by so much the clock of a file server may be ahead of the host's */
 #define SEEN		256		/* files whose last change a process remembers; the oldest gives way */
 #define UTIME_NOW_	((1l << 30) - 1)
@@ -66,6 +67,24 @@ static bool is_of_host(s64 sec)
 	return sec + BEFORE_S >= (s64)(gate.region->host_start_ns / NSEC) && sec <= host_now().tv_sec + AHEAD_S;
 }
 
+/*
+ * Linux before 6.13 notes the time of its last tick, 1 to 10 ms ago, and two changes in one tick have one time. So a change is not told
+ * before its tick is over: the next one has another time, however fast the machine is. No virtual time passes.
+ */
+static void tick_passes(u64 host_ns)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	struct timespec ts;
+	u32 i;
+
+	for (i = 0; i < TICK_MS; i++) {
+		ts = host_now();
+		if ((u64)ts.tv_sec * NSEC + ts.tv_nsec > host_ns)
+			return;
+		host_syscall2(__NR_nanosleep, (long)&ms, 0);
+	}
+}
+
 /* When this process, for which it is `ts' now, has seen first that the file was changed at host_ns. */
 static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns)
 {
@@ -75,10 +94,12 @@ static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns
 	for (i = 0; i < SEEN; i++)
 		if (seen[i].ino == ino && seen[i].dev == dev)
 			break;
-	if (i < SEEN && seen[i].host_ns == host_ns)
+	if (i < SEEN && seen[i].host_ns == host_ns) {
 		ts = seen[i].seen;
-	else
+	} else {
+		tick_passes(host_ns);
 		seen[i < SEEN ? i : seen_next++ % SEEN] = (struct change){ dev, ino, host_ns, ts };
+	}
 	gate_unlock(&seen_lock);
 	return ts;
 }

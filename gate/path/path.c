@@ -196,7 +196,12 @@ static u32 match_process(const struct part *part, u32 count, char *as, u32 size)
 		gate_format(as, size, "%s/ns/net", who);
 		return n + 2;
 	}
-	if (unlikely(sim_on()) && measure(&part[n]) && (own == 2 || proc_find(number(&part[1])))) {
+	if (unlikely(sim_on()) && measure(&part[n])) {
+		/* By its own number, whatever the process: the node knows of those that have ended, and nothing of those outside. */
+		if (own == 1 && n == 4)
+			gate_format(who, sizeof(who), "/proc/%d/task/%d", number(&part[1]), number(&part[3]));
+		else if (own == 1)
+			gate_format(who, sizeof(who), "/proc/%d", number(&part[1]));
 		gate_format(as, size, "%s/%s", who, measure(&part[n]));
 		return n + 1;
 	}

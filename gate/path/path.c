@@ -418,7 +418,9 @@ static bool relative_is_possible(const char *s)
 	static const char * const first[] = {
 		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
 		"tun", "task", "fd", "fdinfo", "proc", "dev", "run", "var", "netns", "..",
-		"etc", "hosts", "resolv.conf", "stat", "status", "statm", "cpuinfo", "uptime", "meminfo", "loadavg",
+		"etc", "hosts", "resolv.conf", "stat", "status", "statm", "cpuinfo", "uptime", "meminfo", "loadavg", "vmstat",
+		"interrupts", "softirqs", "ring3_waits", "kernel", "random", "urandom", "uuid", "boot_id", "system", "cpu", "online",
+		"possible", "present",
 	};
 	const char *end;
 	struct part p;

@@ -79,6 +79,15 @@ static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 		     : "a"(leaf), "c"(subleaf));
 }
 
+/* What the program is to hear. */
+static void told_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
+{
+	if (sim_cpu_hidden())
+		sim_cpuid(leaf, subleaf, regs);
+	else
+		host_cpuid(leaf, subleaf, regs);
+}
+
 /* ---- is it worth while here? ---- */
 
 static bool is_slow(void)
@@ -124,7 +133,7 @@ static struct ring3_cpuid *memory(void)
 	if (!c || gate_debugged)
 		return NULL;
 	if (READ_ONCE(c->use) == RING3_CPUID_UNKNOWN)
-		WRITE_ONCE(c->use, is_slow() && !is_mixed() ? RING3_CPUID_REMEMBER : RING3_CPUID_HOST);
+		WRITE_ONCE(c->use, sim_cpu_hidden() || (is_slow() && !is_mixed()) ? RING3_CPUID_REMEMBER : RING3_CPUID_HOST);
 	return READ_ONCE(c->use) == RING3_CPUID_REMEMBER ? c : NULL;
 }
 
@@ -169,10 +178,7 @@ static void answer(struct ring3_cpuid *c, u32 leaf, u32 subleaf, u32 regs[4])
 		memcpy(regs, a->regs, sizeof(a->regs));
 		return;
 	}
-	if (sim_cpu_hidden())
-		sim_cpuid(leaf, subleaf, regs);
-	else
-		host_cpuid(leaf, subleaf, regs);
+	told_cpuid(leaf, subleaf, regs);
 	if (i < RING3_CPUID_ANSWERS &&
 	    __atomic_compare_exchange_n(&a->state, &free, RING3_CPUID_WRITING, false,
 					__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
@@ -431,7 +437,7 @@ bool cpuid_at(u64 site, struct sigcontext *sc)
 	data = &cpuid_data[i];
 	switch (data->between) {
 	case BETWEEN_NONE:
-		host_cpuid(sc->rax, sc->rcx, regs);
+		told_cpuid(sc->rax, sc->rcx, regs);
 		sc->rax = regs[0];
 		sc->rbx = regs[1];
 		sc->rcx = regs[2];

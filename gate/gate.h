@@ -225,9 +225,12 @@ static inline int gate_fd(int slot)
 
 /* Moves fd to a reserved slot, kept over exec; returns the new number or -errno. */
 long gate_fd_keep(int fd, int slot);
-/* Raises the soft limit of open files up to this, and the hard one where that is lower and may be; 0: up to the hard one. */
+/*
+ * Raises the soft limit of open files up to this, and the hard one where that is lower and may be; 0: up to the hard one. Other
+ * threads wait until fds_back() is called with what it returns.
+ */
 struct rlimit64 fds_raise(u64 to);
-void fds_back(struct rlimit64 lim);	/* what it has returned; nothing, where it has raised nothing */
+void fds_back(struct rlimit64 lim);
 long gate_open_for_exec(int dir, const char *path, int flags);
 void fd_slot_idle(int slot);
 

@@ -181,7 +181,7 @@ extern const char patch_stubs[], patch_stubs_end[];
 extern char gate_first_altstack[], gate_first_stack_top[REGS_ABOVE];
 extern const char gate_text_start[], gate_text_end[];
 extern struct gate_mutex gate_heap_lock, gate_patch_lock, gate_areas_lock, gate_filter_lock,
-	gate_limits_lock;
+	gate_limits_lock, gate_raised_lock;
 long gate_copy_raw(void *dst, const void *src, size_t n);
 long gate_strncpy_raw(char *dst, const void *src, size_t size);
 long gate_enter_raw(long nr, long a, long b, long c, long d, long e, long f,

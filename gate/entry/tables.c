@@ -51,6 +51,7 @@ static const struct gate_fork forks[] = {
 	{ &gate_patch_lock, NULL },
 	{ &gate_heap_lock, NULL },
 	{ &gate_limits_lock, NULL },
+	{ &gate_raised_lock, NULL },
 	{ NULL, NULL },
 };
 

@@ -15,6 +15,9 @@
 
 u32 gate_fd_base;
 
+/* From fds_raise() until fds_back(): the limit is all threads', who would find it raised, and then lowered by another one. */
+struct gate_mutex gate_raised_lock;
+
 void fds_start(u32 inherited_base)
 {
 	struct rlimit64 lim;
@@ -38,6 +41,7 @@ struct rlimit64 fds_raise(u64 to)
 {
 	struct rlimit64 lim = { 0 }, wide;
 
+	gate_lock(&gate_raised_lock);
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 	if (!to)
 		to = lim.rlim_max;
@@ -49,9 +53,9 @@ struct rlimit64 fds_raise(u64 to)
 
 void fds_back(struct rlimit64 lim)
 {
-	if (lim.rlim_cur > lim.rlim_max)
-		return;
-	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	if (lim.rlim_cur <= lim.rlim_max)
+		host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&lim, 0);
+	gate_unlock(&gate_raised_lock);
 }
 
 long gate_fd_keep(int fd, int slot)

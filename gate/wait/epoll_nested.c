@@ -32,16 +32,19 @@ struct nested {
 struct told {			/* in this answer, by index */
 	struct ep *ep;		/* whose it is */
 	u32 epfd;
+	u32 moves;		/* nested_moves as of then */
 	u64 once[NESTED / 64];
 	u64 twice[NESTED / 64];
 };
 
 static struct nested nested[NESTED] GATE_TABLE;
 static u32 nested_used;
+static u32 nested_moves;	/* how often an index has come to mean another member */
 
 static void forget_at(u32 i)
 {
 	nested[i] = nested[--nested_used];
+	nested_moves++;
 }
 
 /* All with ep_lock, from here on. */
@@ -104,6 +107,12 @@ static bool is_news(const struct epoll_event *ev, void *arg)
 
 	if (ev->events & ~INS)
 		return true;
+	/* Between two parts of a long answer others may have the lock. An event told twice is better than one that is lost. */
+	if (unlikely(told->moves != nested_moves)) {
+		memset(told->once, 0, sizeof(told->once));
+		memset(told->twice, 0, sizeof(told->twice));
+		told->moves = nested_moves;
+	}
 	for (i = 0; i < nested_used; i++) {
 		m = &nested[i];
 		if (m->outer != told->ep || m->data != ev->data)
@@ -129,6 +138,5 @@ long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 {
 	struct told told = { .ep = ep, .epfd = epfd };
 
-	/* What is told by index is as good as long as ep_lock is held: forget_at() moves the last one. */
 	return ep_filter(user, n, &ep_lock, is_news, &told);
 }

@@ -221,15 +221,22 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
  */
 static long ep_wait_borrower(u32 epfd, u64 user, long max, u64 deadline)
 {
-	const u64 size = sizeof(struct epoll_event);
+	static u64 node_first;		/* a bit for each epoll, by the lower bits of its number: as in node_turn() */
+	const u64 size = sizeof(struct epoll_event), bit = 1ull << epfd % 64;
 	struct ep look = { .was_kicked = 1 };
 	long host, node;
 	bool ours;
 
 	if (max <= 0 || max > (long)(0x7fffffff / size))
 		return -EINVAL;
+	look.node_first = !!(__atomic_fetch_and(&node_first, ~bit, __ATOMIC_RELAXED) & bit);
+	node = node_turn(&look, epfd, user, max);
+	if (node)
+		return node;
 	for (;;) {
 		host = twin_look(&look, epfd, user, max);
+		if (host == max)
+			__atomic_fetch_or(&node_first, bit, __ATOMIC_RELAXED);
 		if (host < 0 || host == max)
 			return host;
 		node = node_wait(epfd, user + host * size, max - host, host ? 0 : wait_blind(deadline));

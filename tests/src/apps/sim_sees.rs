@@ -28,6 +28,28 @@ print('written', os.stat('x').st_mtime_ns)
 for name in ('x', 'd', '.', '..', '/tmp', '/etc/hosts', '/proc/self/stat'):
     s = os.stat(name); print(name, s.st_mtime_ns, s.st_ctime_ns, s.st_atime_ns)
 os.utime('x'); print('touched', os.stat('x').st_mtime_ns)
+os.utime('x', (2208988800, 2208988800)); print('ahead', os.stat('x').st_mtime_ns)
+for i in range(20):
+    os.mkdir('e%d' % i); open('e%d/a' % i, 'w'); a = os.stat('e%d' % i).st_mtime_ns; time.sleep(5)
+    open('e%d/b' % i, 'w'); print('changed', os.stat('e%d' % i).st_mtime_ns - a > 4e9)
+p = os.fork()
+if p == 0: os._exit(0)
+time.sleep(1)
+for name in ('%d/stat' % p, '%d/task/%d/stat' % (p, p), '1/stat', '1/status'):
+    print(open('/proc/' + name).read())
+os.waitpid(p, 0)
+try: open('/proc/%d/stat' % p)
+except FileNotFoundError: print('gone')
+d = os.open('/dev', os.O_RDONLY); print('random', os.read(os.open('urandom', os.O_RDONLY, dir_fd=d), 8).hex())
+d = os.open('/sys/devices/system/cpu', os.O_RDONLY); print('cpus', os.read(os.open('online', os.O_RDONLY, dir_fd=d), 8))
+open('shared', 'w').close(); os.chmod('shared', 0o666); os.chmod('.', 0o777)
+p = os.fork()
+if p == 0:
+    if os.getuid() == 0: os.setgid(65534); os.setuid(65534)
+    fd = os.open('shared', os.O_WRONLY)
+    try: os.utime(fd); os._exit(0)
+    finally: os._exit(1)
+print('touches', os.waitpid(p, 0)[1])
 print(*[line for line in subprocess.run(['/bin/true'], env={'LD_SHOW_AUXV': '1'}, capture_output=True, text=True)
         .stdout.splitlines() if 'HWCAP' in line or 'PLATFORM' in line or 'STKSZ' in line])
 "#;
@@ -42,7 +64,7 @@ fn machine() -> Checked {
         "scenario.yaml",
         format!(
             r#"
-general: {{stop_time: 20 s, heartbeat_interval: null}}
+general: {{stop_time: 200 s, heartbeat_interval: null}}
 network: {{graph: {{type: 1_gbit_switch}}}}
 hosts:
   one:
@@ -80,6 +102,14 @@ hosts:
     ensure(
         text.contains("\n1 {0}\n") || text.contains(" 1 {0}\n"),
         || format!("one CPU: {text}"),
+    )?;
+    ensure(
+        text.contains("\nahead 2208988800000000000\n")
+            && text.matches("changed True\n").count() == 20
+            && text.contains("\ngone\n")
+            && text.contains("\ncpus b'0\\n'\n")
+            && text.contains("\ntouches 0\n"),
+        || format!("files, processes, folders: {text}"),
     )?;
     ensure(
         text.contains("AT_HWCAP:") && text.contains("7888111"),

@@ -126,8 +126,12 @@ impl Participant {
 
     /// Is this how it may end if nobody killed it and its node was poisoned?
     fn ended_by_poison(&self) -> bool {
-        // 125: it was about to join.
-        matches!(self.ended, Some(End::Exit(5 | 125..=127)))
+        // 125: it was about to join. SIGTERM: the keeper's, which may come before the program's next call.
+        matches!(self.ended, Some(End::Exit(5 | 125..=127) | End::Signal(15)))
+    }
+
+    fn says_poisoned(&self) -> bool {
+        self.ended == Some(End::Signal(15)) || self.words().iter().any(|word| word == "poisoned")
     }
 }
 
@@ -382,11 +386,11 @@ impl Storm {
                     after = After::Hung(format!("{:?} stands still", participant.role));
                 }
                 if participant.ended().is_some_and(|end| end != End::Signal(9)) {
-                    let words = participant.words();
-                    if words.iter().any(|word| word == "poisoned") {
+                    if participant.says_poisoned() {
                         poisoned = true; // since the look above
                         break;
                     }
+                    let words = participant.words();
                     after = After::Hung(format!(
                         "{:?} ended by itself: {:?} {words:?}",
                         participant.role, participant.ended
@@ -406,10 +410,9 @@ impl Storm {
     }
 
     fn somebody_says_poisoned(&mut self, number: usize) -> bool {
-        self.sides[number].all().any(|participant| {
-            participant.ended().is_some()
-                && participant.words().iter().any(|word| word == "poisoned")
-        })
+        self.sides[number]
+            .all()
+            .any(|participant| participant.ended().is_some() && participant.says_poisoned())
     }
 
     /// A poisoned node: what came of the kill, if that was `after` by the other node. Another takes its place.
@@ -430,9 +433,12 @@ impl Storm {
     fn after_poison(&mut self, number: usize) -> Result<(), String> {
         let watch = &mut self.sides[number].watch;
         until(PATIENCE, || watch.ended().is_some());
-        let words = watch.words();
-        ensure(words.iter().any(|word| word == "poisoned"), || {
-            format!("the watcher of a poisoned node: {words:?}")
+        ensure(watch.ended_by_poison(), || {
+            let words = watch.words();
+            format!(
+                "the watcher of a poisoned node: {:?} {words:?}",
+                watch.ended
+            )
         })?;
         self.everybody_ends(number)
     }

@@ -68,10 +68,36 @@ mod watch;
 
 use std::process::ExitCode;
 
+use nix::sys::resource::{getrlimit, Resource};
+use nix::sys::signal::SigSet;
+
 use args::Verb;
 use error::{Failure, Manner, Result};
 
+/// Below a limit of this many bytes the command needs a stack of its own: reading its arguments takes some 100 KiB. Chosen.
+const STACK_SMALL: u64 = 1 << 20;
+/// Bytes of that stack. Chosen: as much as most hosts give.
+const STACK_OWN: usize = 8 << 20;
+
+/// What `ulimit -s` says is for the program, which gets it unchanged.
 fn main() -> ExitCode {
+    let limit = getrlimit(Resource::RLIMIT_STACK);
+    if limit.map_or(true, |(soft, _)| soft >= STACK_SMALL) {
+        return command();
+    }
+    let thread = std::thread::Builder::new().stack_size(STACK_OWN);
+    match thread.spawn(command) {
+        Ok(thread) => {
+            // Signals are the other thread's, as they are for a command without this one.
+            let _ = SigSet::all().thread_block();
+            thread.join().unwrap_or(ExitCode::FAILURE)
+        }
+        // No memory, or no more threads: it may go well.
+        Err(_) => command(),
+    }
+}
+
+fn command() -> ExitCode {
     let cli = help::parse();
     logger::start();
     let manner = match cli.verb {

@@ -367,3 +367,25 @@ fn xdp_on_the_hosts_loopback() {
     let words = "`lo` is the host's own loopback";
     Place::new().fails(&["up", "a", "--port", "xdp:lo"], 1, words);
 }
+
+/// A small stack for a program: the command overflowed its own stack, before it had said a word.
+#[test]
+fn a_small_stack_is_the_programs() {
+    let place = Place::new();
+    let inner = place.command(&["run", "--", "sh", "-c", "ulimit -s"]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -s 64; exec \"$@\"", "sh"])
+        .arg(inner.get_program())
+        .args(inner.get_args());
+    for (name, value) in inner.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = finish(child.spawn().expect("it starts"));
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "64\n");
+}

@@ -407,6 +407,8 @@ static void fork_on(char **argv)
 			lost("waitpid");
 		if (WIFEXITED(status) && WEXITSTATUS(status))
 			_exit(WEXITSTATUS(status));	/* it has said why */
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+			end(POISONED, "poisoned");	/* the keeper's, to each program of such a node */
 		if (WIFSIGNALED(status) && WTERMSIG(status) != SIGKILL)
 			end(1, "failed: a child ended by signal %d", WTERMSIG(status));
 		tick();

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
-#define PROCESSES	30
+#define PROCESSES	12
 #define THREADS		3
 
 static int ep;

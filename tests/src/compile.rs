@@ -8,8 +8,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// Compiles `source` into the build folder unless what is there is younger than all `.c` and
-/// `.h` files that it may be made of.
+/// Compiles `source` into the build folder unless what is there is younger than all that it was
+/// made of, by the compiler's own list (`-MMD`).
 pub fn compile(source: &Path) -> Result<PathBuf, String> {
     static TURN: AtomicU32 = AtomicU32::new(0);
 
@@ -20,17 +20,19 @@ pub fn compile(source: &Path) -> Result<PathBuf, String> {
     let folder = paths::build().join(kind.unwrap_or_default());
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let program = folder.join(name);
-    if let Some(built) = modified(&program)
-        && built > newest(source)
-    {
+    let list = program.with_extension("d");
+    if is_current(&program, &list) {
         return Ok(program);
     }
     // Another test may be executing the old one: replace, don't overwrite.
     let turn = TURN.fetch_add(1, Ordering::Relaxed);
     let fresh = program.with_extension(format!("{}.{turn}", std::process::id()));
+    let fresh_list = fresh.with_extension(format!("{turn}.d"));
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-I"])
         .arg(paths::oracle())
+        .args(["-MMD", "-MF"])
+        .arg(&fresh_list)
         .arg("-o")
         .arg(&fresh)
         .arg(source);
@@ -42,27 +44,54 @@ pub fn compile(source: &Path) -> Result<PathBuf, String> {
             outcome.stderr
         ));
     }
-    std::fs::rename(&fresh, &program).map_err(|e| format!("{}: {e}", program.display()))?;
+    // The list last: without it, or beside an older program, the program is not current.
+    for (from, to) in [(&fresh, &program), (&fresh_list, &list)] {
+        std::fs::rename(from, to).map_err(|e| format!("{}: {e}", to.display()))?;
+    }
     Ok(program)
 }
 
-fn modified(path: &Path) -> Option<SystemTime> {
+fn modified(path: impl AsRef<Path>) -> Option<SystemTime> {
     std::fs::metadata(path).and_then(|m| m.modified()).ok()
 }
 
-/// When the source or any header of the oracle's changed last.
-fn newest(source: &Path) -> SystemTime {
-    let folders = [Some(paths::oracle()), source.parent().map(Path::to_owned)];
-    let headers = folders
-        .into_iter()
-        .flatten()
-        .filter_map(|folder| std::fs::read_dir(folder).ok())
-        .flatten()
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|e| e == "h"));
-    headers
-        .chain([source.to_path_buf()])
-        .filter_map(|path| modified(&path))
-        .max()
-        .unwrap_or_else(SystemTime::now)
+/// Is the program younger than each file of the make rule in `list`?
+fn is_current(program: &Path, list: &Path) -> bool {
+    let (Some(built), Ok(rule)) = (modified(program), std::fs::read_to_string(list)) else {
+        return false;
+    };
+    let Some((_, files)) = rule.split_once(": ") else {
+        return false;
+    };
+    files
+        .split_ascii_whitespace()
+        .filter(|word| *word != "\\")
+        .all(|file| modified(file).is_some_and(|changed| changed < built))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of another folder, as `poison.c` has the contract's: a program of before its change was run after it.
+    #[test]
+    fn a_header_elsewhere_counts() {
+        let folder = std::env::temp_dir().join(format!("ring3-compile-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let [program, list, source, header] =
+            ["program", "program.d", "source.c", "header.h"].map(|name| folder.join(name));
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        for (file, seconds) in [(&source, 1), (&header, 1), (&program, 2)] {
+            let file = std::fs::File::create(file).unwrap();
+            file.set_modified(at(seconds)).unwrap();
+        }
+        assert!(!is_current(&program, &list));
+        let rule = format!("x: {} \\\n {}\n", source.display(), header.display());
+        std::fs::write(&list, rule).unwrap();
+        assert!(is_current(&program, &list));
+        let file = std::fs::File::options().write(true).open(&header).unwrap();
+        file.set_modified(at(3)).unwrap();
+        assert!(!is_current(&program, &list));
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

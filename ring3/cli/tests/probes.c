@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * probes.c - ways out, one by one, by host calls made directly (hammer.c and attacker.c say how); static
+ * probes.c - ways out, one by one, by host calls made directly (taken.h); static
  *
  *   probes [--take-over] FOLDER NAME PID [WRITABLE]
  *
@@ -35,10 +35,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ring3.h"
-#include "ring3_space.h"
+#include "taken.h"
 
-static void *gadget;
 static const char *folder, *name, *writable;
 static long victim;
 
@@ -50,40 +48,17 @@ static long call(long nr, long a, long b, long c, long d, long e, long f)
 	long ret;
 
 	if (gadget)
-		asm volatile("call *%[to]"
-			     : "=a" (ret)
-			     : "a" (nr), "D" (a), "S" (b), "d" (c), "r" (r10), "r" (r8), "r" (r9), [to] "r" (gadget)
-			     : "rcx", "r11", "memory");
-	else
-		asm volatile("syscall"
-			     : "=a" (ret)
-			     : "a" (nr), "D" (a), "S" (b), "d" (c), "r" (r10), "r" (r8), "r" (r9)
-			     : "rcx", "r11", "memory");
+		return direct(nr, a, b, c, d, e, f);
+	asm volatile("syscall"
+		     : "=a" (ret)
+		     : "a" (nr), "D" (a), "S" (b), "d" (c), "r" (r10), "r" (r8), "r" (r9)
+		     : "rcx", "r11", "memory");
 	return ret;
 }
 
 #define CALL7(nr, a, b, c, d, e, f, ...) call(nr, (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 #define NR(nr, ...) CALL7(nr, __VA_ARGS__, 0, 0, 0, 0, 0, 0)
 #define CALL(nr, ...) NR(SYS_##nr, __VA_ARGS__)
-
-static void take_over(void)
-{
-	unsigned char code[] = { 0x0f, 0x05, 0xc3 }, resident;
-	unsigned long i;
-
-	for (i = 0; i < RING3_SLOTS; i++) {
-		char *base = (char *)RING3_SPACE_BASE + i * RING3_SLOT_SIZE;
-		struct ring3_region *region = (void *)base;
-
-		if (mincore(base, 4096, &resident))
-			continue;
-		memcpy(base + RING3_ALIAS_OFFSET + region->text_end - 16, code, sizeof(code));
-		gadget = base + region->text_end - 16;
-		return;
-	}
-	puts("take-over: no node is mapped here");
-	exit(1);
-}
 
 /* In FOLDER; four at a time. */
 static const char *at(const char *file)

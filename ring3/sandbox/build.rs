@@ -17,7 +17,7 @@ fn main() {
         let call = format!("Call {{ name: {name:?}, nr: {nr} }}");
         match word {
             "pass" => allowed += &format!("    {call},\n"),
-            "some" | "refuse" | "absent" | "warden" | "-" => {}
+            "some" | "refuse" | "absent" | "without" | "warden" | "-" => {}
             _ => panic!("{}: CONFINED of {name} is '{word}'", file.display()),
         }
         table += &format!("    ({call}, {word:?}),\n");

@@ -20,7 +20,7 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
 
 use place::Place;
-use ring3_sandbox::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED};
+use ring3_sandbox::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED, WITHOUT};
 
 /// Which a program outside may read, write, move and start.
 const FILES: [&str; 9] = [
@@ -55,6 +55,9 @@ fn list() -> String {
     }
     for refused in REFUSED {
         text += &format!("{} {}\n", refused.call.nr, libc::EPERM);
+    }
+    for it in WITHOUT {
+        text += &format!("{} {}\n", it.call.nr, libc::EOPNOTSUPP);
     }
     for checked in CHECKED {
         text += &conditions(checked.call.nr, libc::ENOSYS, &alternatives(checked));

@@ -11,7 +11,7 @@ use seccompiler::{
 };
 
 use crate::arguments::Word;
-use crate::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED};
+use crate::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED, WITHOUT};
 use crate::Error;
 
 /// <linux/seccomp.h>
@@ -33,7 +33,11 @@ pub(crate) fn programs() -> Result<[BpfProgram; 3], Error> {
         .iter()
         .map(|refused| (refused.call.nr, Vec::new()))
         .collect();
-    let unsupported = Rules::from([(UNSUPPORTED.call.nr, rules(&UNSUPPORTED)?)]);
+    let mut unsupported: Rules = WITHOUT
+        .iter()
+        .map(|it| (it.call.nr, Vec::new()))
+        .collect();
+    unsupported.insert(UNSUPPORTED.call.nr, rules(&UNSUPPORTED)?);
     let error = |errno: i32| SeccompAction::Errno(errno as u32);
     Ok([
         program(pass, error(libc::ENOSYS), SeccompAction::Allow)?,

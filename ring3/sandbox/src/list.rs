@@ -4,7 +4,7 @@
 //! host call of the gate's source has a word.
 //!
 //! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`ASKED`]. One of [`CHECKED`] whose arguments are others, and a call that is
-//! not named here, fail with `ENOSYS`, as on a kernel that has not got it. What is [`UNSUPPORTED`] fails with `EOPNOTSUPP`.
+//! not named here, fail with `ENOSYS`, as on a kernel that has not got it. What is [`UNSUPPORTED`] or in [`WITHOUT`] fails with `EOPNOTSUPP`.
 
 use crate::arguments::{self, Word, FCNTLS, IOCTLS, PRCTLS};
 use Check::{Among, Clear, Is, IsNot, Null};
@@ -190,6 +190,11 @@ pub const REFUSED: &[Refused] = &[
 #[rustfmt::skip]
 pub const ABSENT: &[Refused] = &[
     Refused { call: call!("clone3", SYS_clone3), why: "its flags lie in memory, where no filter can look: the C library falls back to clone()" },
+];
+
+/// What fails as on a file system that has not got it (`EOPNOTSUPP`), and why. `ls -l` asks for attributes of each file.
+#[rustfmt::skip]
+pub const WITHOUT: &[Refused] = &[
     Refused { call: call!("getxattr", SYS_getxattr), why: "Landlock does not judge it: it would tell attributes of files that may not be read" },
     Refused { call: call!("lgetxattr", SYS_lgetxattr), why: "see getxattr" },
     Refused { call: call!("listxattr", SYS_listxattr), why: "see getxattr" },
@@ -242,9 +247,12 @@ pub fn page() -> String {
             .join(", ")
     );
     page += &format!(
-        "\n## Unsupported\n\n`{}` gets `EOPNOTSUPP`: {}.\n",
+        "\n## Unsupported\n\nThese get `EOPNOTSUPP`.\n\n| call | why |\n| --- | --- |\n| `{}` | {} |\n",
         UNSUPPORTED.call.name, UNSUPPORTED.why
     );
+    for it in WITHOUT {
+        page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
     page +=
         "\n## Absent\n\nThe host has these, but says `ENOSYS`.\n\n| call | why |\n| --- | --- |\n";
     for it in ABSENT {

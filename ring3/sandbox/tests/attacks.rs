@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ring3_sandbox::arguments::{Word, FCNTLS, IOCTLS, PRCTLS};
-use ring3_sandbox::list::{Call, ABSENT, ALLOWED, ASKED, CHECKED, REFUSED, TABLE};
+use ring3_sandbox::list::{Call, ABSENT, ALLOWED, ASKED, CHECKED, REFUSED, TABLE, WITHOUT};
 use ring3_sandbox::{confine, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
 use rustix::thread::sched_setaffinity;
@@ -149,6 +149,7 @@ fn lists_are_those_of_the_table() {
         ("some", CHECKED.iter().map(|it| it.call).collect()),
         ("refuse", refused(REFUSED).collect()),
         ("absent", refused(ABSENT).collect()),
+        ("without", refused(WITHOUT).collect()),
         ("warden", vec![ASKED]),
     ];
     for (word, calls) in lists {
@@ -172,6 +173,7 @@ fn names() -> Vec<&'static str> {
     let refused = REFUSED
         .iter()
         .chain(ABSENT)
+        .chain(WITHOUT)
         .map(|refused| refused.call.name);
     let asked = [ASKED.name];
     allowed.chain(checked).chain(refused).chain(asked).collect()

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import time
 from contextlib import contextmanager
 from html import escape
 from types import TracebackType
@@ -46,14 +47,23 @@ class Process:
         return self.inner.stdout.readline().rstrip("\n")
 
     def stop(self, grace: float = GRACE) -> None:
-        """SIGTERM, and SIGKILL after `grace` seconds."""
+        """SIGTERM, and SIGKILL after `grace` seconds. What it has started in the background goes on."""
+        end = time.monotonic() + grace
         if self.inner.poll() is None:
             self.inner.terminate()
-        try:
-            self.inner.communicate(timeout=grace)
-        except subprocess.TimeoutExpired:
-            self.inner.kill()
-            self.inner.communicate()
+        while True:
+            try:
+                # Not without a bound: a process that it has started may have the pipes open for ever.
+                self.inner.communicate(timeout=0.05)
+                break
+            except subprocess.TimeoutExpired:
+                if self.inner.poll() is not None:
+                    break
+                if time.monotonic() > end:
+                    self.inner.kill()
+        for pipe in (self.inner.stdin, self.inner.stdout, self.inner.stderr):
+            if pipe is not None:
+                pipe.close()
 
     def send_signal(self, number: signal.Signals) -> None:
         self.inner.send_signal(number)

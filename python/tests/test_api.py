@@ -4,6 +4,7 @@
 import asyncio
 import importlib.util
 import subprocess
+import time
 import urllib.request
 
 import pytest
@@ -140,6 +141,14 @@ def test_programs_end_with_their_block():
             process.inner.stdin.flush()
             assert process.readline() == "down"
         assert node.status().procs == []
+
+
+def test_a_child_in_the_background_keeps_no_block_waiting():
+    # It has the program's pipes open for longer than the test may take.
+    began = time.monotonic()
+    with ring3.Node() as node, node.start("sh", "-c", "sleep 600 & echo up; exec sleep 600") as process:
+        assert process.readline() == "up"
+    assert time.monotonic() - began < 300
 
 
 def test_statistics():

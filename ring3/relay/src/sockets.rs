@@ -9,7 +9,7 @@ use ring3_node::task::{Fd, Task};
 use ring3_node::Errno;
 use rustix::net::{sockopt, AddressFamily, SocketFlags, SocketType};
 
-use crate::tuning::{ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS};
+use crate::tuning::{ALIVE_IDLE, ALIVE_TURN, ALIVE_TURNS, FIRST_DATAGRAMS_BYTES};
 
 /// <linux/in6.h>; the libc crate has it not for all C libraries.
 pub const IPV6_TRANSPARENT: i32 = 75;
@@ -46,6 +46,12 @@ pub fn socket_for_all(task: &mut Task, is_v6: bool, kind: i32) -> Result<Fd, Err
             true => (libc::SOL_IPV6, IPV6_RECVORIGDSTADDR),
         };
         task.set_option(fd, level, option, 1)?;
+        task.set_option(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            FIRST_DATAGRAMS_BYTES,
+        )?;
     }
     let any: SocketAddr = match is_v6 {
         false => (Ipv4Addr::UNSPECIFIED, RELAY_PORT).into(),

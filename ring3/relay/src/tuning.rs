@@ -9,6 +9,9 @@ pub const CHUNK: usize = 256 << 10;
 pub const TURNS: usize = 4;
 /// Datagrams that one socket may pass on before others have their turn.
 pub const DATAGRAMS: usize = 64;
+/// Bytes of a node's socket that gets the first datagram of every flow (SO_RCVBUFFORCE; Linux takes twice that for them and
+/// their heads). With net.core.rmem_default, 212992, 592 of 900 clients' datagrams were lost that came at once.
+pub const FIRST_DATAGRAMS_BYTES: i32 = 4 << 20;
 /// Events of one look at a set.
 pub const EVENTS: usize = 256;
 /// Connections that may wait to be accepted; net.core.somaxconn is the limit.

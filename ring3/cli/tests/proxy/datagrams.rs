@@ -47,5 +47,8 @@ for turn in range(2):
 print(len(answers))
 ";
     assert_eq!(python(&place, script, &[]).trim(), "60");
+    // Room for what many clients send at once: 212992 bytes held 300 of 900.
+    let socket = place.ok(&["exec", "a", "--", "ss", "-uanmH", "sport = :53"]);
+    assert!(socket.contains(",rb8388608,"), "{socket}");
     assert_eq!(proxy.end(), "");
 }

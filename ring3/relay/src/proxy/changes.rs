@@ -18,7 +18,7 @@ use super::engine::{Engine, Entry, Listening};
 use super::wire::{End, FromRelay, Listen};
 use crate::slab::Side;
 use crate::stream::Next;
-use crate::tuning::{ACCEPTS, BACKLOG};
+use crate::tuning::{ACCEPTS, BACKLOG, FIRST_DATAGRAMS_BYTES};
 
 impl Engine {
     /// These listeners and no others. One that stays keeps its socket.
@@ -199,6 +199,12 @@ fn prepare(task: &mut Task, fd: Fd, listen: &Listen, to: SocketAddr) -> Result<(
         task.set_option(fd, libc::SOL_IPV6, libc::IPV6_V6ONLY, only)?;
     }
     if !listen.is_stream {
+        task.set_option(
+            fd,
+            libc::SOL_SOCKET,
+            libc::SO_RCVBUFFORCE,
+            FIRST_DATAGRAMS_BYTES,
+        )?;
         task.set_option(fd, libc::SOL_IP, IP_RECVORIGDSTADDR, 1)?;
         if to.is_ipv6() {
             task.set_option(fd, libc::SOL_IPV6, IPV6_RECVORIGDSTADDR, 1)?;

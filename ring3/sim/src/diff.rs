@@ -187,7 +187,12 @@ fn next(
     path: &Path,
     epoch: Duration,
 ) -> Result<Option<(Duration, Vec<u8>)>> {
-    match reader.next_packet() {
+    let resolution = reader.header().ts_resolution;
+    // Not next_packet(), which refuses packets that were longer than what the capture keeps of each.
+    let packet = reader
+        .next_raw_packet()
+        .map(|raw| raw.and_then(|raw| raw.try_into_pcap_packet(resolution, u32::MAX)));
+    match packet {
         None => Ok(None),
         Some(Ok(packet)) => {
             let at = packet.timestamp.saturating_sub(epoch);
@@ -253,7 +258,7 @@ pub fn packet_words(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
     use etherparse::PacketBuilder;
-    use pcap_file::pcap::{PcapPacket, PcapWriter};
+    use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter, RawPcapPacket};
 
     fn folder(lines: &str, packets: &[(u64, u16)]) -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -301,6 +306,31 @@ mod tests {
             "1.000000000 s 10.0.0.1:2 > 10.0.0.2:53 UDP, 5 bytes"
         );
         assert_eq!((found[1].at, found[1].number), (Some(1_500_000_000), 3));
+    }
+
+    /// What `pcap_capture_size` leaves: packets that were longer than what is kept of each.
+    #[test]
+    fn cut_packets() {
+        let [a, b] = [1, 2].map(|last| {
+            let dir = folder("", &[]);
+            let file = File::create(dir.path().join("hosts/a/eth0.pcap")).unwrap();
+            let header = PcapHeader {
+                snaplen: 4,
+                ..PcapHeader::default()
+            };
+            let mut writer = PcapWriter::with_header(file, header).unwrap();
+            let packet = RawPcapPacket {
+                ts_sec: 1,
+                ts_frac: 0,
+                incl_len: 4,
+                orig_len: 900,
+                data: vec![0, 0, 0, last].into(),
+            };
+            writer.write_raw_packet(&packet).unwrap();
+            dir
+        });
+        let found = compare(a.path(), b.path()).unwrap().differences;
+        assert_eq!((found.len(), found[0].at), (1, Some(1_000_000_000)));
     }
 
     #[test]

@@ -50,7 +50,9 @@ pub fn read(
     }
     let args = opt(&mut map, "args", arguments)?.unwrap_or_default();
     let environment = opt(&mut map, "environment", environment)?.unwrap_or_default();
-    let old_stop = opt(&mut map, "stop_time", time_of)?;
+    let old_stop = opt(&mut map, "stop_time", |node, path| {
+        Ok((time_of(node, path)?, node.place))
+    })?;
     let shutdown_node = map.take("shutdown_time");
     let signal = opt(&mut map, "shutdown_signal", signal_of)?;
     let shutdown = match shutdown_node {
@@ -64,7 +66,15 @@ pub fn read(
             }
             Some((when, signal.unwrap_or(15)))
         }
-        None => old_stop.map(|when| (when, 9)),
+        None => {
+            if let Some((when, place)) = old_stop
+                && when <= start
+            {
+                let words = format!("{path}.stop_time: it must be after start_time");
+                return Err(Fault::at(place, words));
+            }
+            old_stop.map(|(when, _)| (when, 9))
+        }
     };
     let expected =
         opt(&mut map, "expected_final_state", expected)?.unwrap_or(match (old_stop, is_old) {

@@ -283,10 +283,11 @@ impl Reader {
     ) -> Result<BTreeMap<String, Host>> {
         let mut hosts = BTreeMap::new();
         for (name, place, node) in node.map("hosts")?.rest() {
-            places::check_name(&name).map_err(|why| Fault::at(place, format!("hosts: {why}")))?;
             let (mut host, quantity) = self.host(&name, node, general, defaults)?;
             host.place = place;
             for name in old::names(&name, quantity) {
+                places::check_name(&name)
+                    .map_err(|why| Fault::at(place, format!("hosts: {why}")))?;
                 if hosts.insert(name.clone(), host.clone()).is_some() {
                     let words = format!("hosts: `{name}` is there twice");
                     return Err(Fault::at(place, words));

@@ -106,6 +106,11 @@ fn mistakes_have_line_and_column() {
             "127.0.0.1",
             "26:14: hosts.a.ip_addr: 127.0.0.1 can't be",
         ),
+        (
+            "shutdown_time: 3",
+            "stop_time: 2",
+            "18:16: hosts.b.processes[0].stop_time: it must be after start_time",
+        ),
         ("hosts:", "host:", "2:1: the scenario: `hosts` is missing"),
         (
             "1_gbit_switch",

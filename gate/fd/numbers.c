@@ -184,7 +184,7 @@ void fd_inherit(u64 before)
 		drop_closed();
 }
 
-/* Who had the table, too, has counts of its own, in memory of its own. */
+/* After a process has taken its descriptor table apart from another's: the other counts in memory of its own. */
 void fd_apart(void)
 {
 	drop_unmade(RING3_FDS_MAX);

@@ -67,7 +67,7 @@ static bool host_lets(long ret)
 	return !ret || (ret == -EPERM && host_syscall0(__NR_geteuid));
 }
 
-/* What a thread among others would need, a feeder for its table alone, there is not. */
+/* A thread that unshares its table would need a feeder of its own; the gate has one for each process. */
 static bool files_refused(void)
 {
 	if (!helper_others() && !feed_others())

@@ -21,17 +21,24 @@ static long read_at(int fd, void *buf, size_t n, u64 at)
 	return ret < 0 ? ret : ret == (long)n ? 0 : -ENOEXEC;
 }
 
+static long probe_regular(int fd, struct stat *st)
+{
+	long ret = host_syscall2(__NR_fstat, fd, (long)st);
+
+	if (ret)
+		return ret;
+	return (st->st_mode & 0170000) == 0100000 ? 0 : -EACCES;
+}
+
 /* The checks that need no look into the file. */
 static long probe_file(int fd, const char *path, char why[WHY_BYTES])
 {
 	struct host_statfs fs = { 0 };
 	struct stat st;
-	long ret = host_syscall2(__NR_fstat, fd, (long)&st);
+	long ret = probe_regular(fd, &st);
 
 	if (ret)
 		return ret;
-	if ((st.st_mode & 0170000) != 0100000)
-		return -EACCES;
 	if (!host_syscall2(__NR_fstatfs, fd, (long)&fs) && (fs.flags & HOST_NOEXEC))
 		return -EACCES;
 	ret = host_syscall4(__NR_faccessat2, fd, (long)"", 1 /* X_OK */,
@@ -192,14 +199,12 @@ static char *first_line(struct image_file *f)
 static long probe_interpreter_at(int fd)
 {
 	char why[WHY_BYTES];
-	Elf64_Ehdr eh;
 	struct stat st;
-	long ret = host_syscall2(__NR_fstat, fd, (long)&st);
+	Elf64_Ehdr eh;
+	long ret = probe_regular(fd, &st);
 
 	if (ret)
 		return ret;
-	if ((st.st_mode & 0170000) != 0100000)
-		return -EACCES;
 	ret = host_syscall4(__NR_pread64, fd, (long)&eh, sizeof(eh), 0);
 	if (ret != sizeof(eh))
 		return ret < 0 ? ret : -EIO;

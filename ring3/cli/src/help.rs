@@ -90,7 +90,7 @@ fn by_equals(line: &[OsString], word: &str) -> Option<String> {
     Some(format!("write {option}={word}"))
 }
 
-/// What was typed; a mistake ends the process, with the way to write it where that is known.
+/// The command line. A mistake in it ends the process; the message has the right way to write it where clap or [`by_equals`] knows one.
 pub fn parse() -> Cli {
     Cli::try_parse().unwrap_or_else(|mut error| {
         let line: Vec<_> = std::env::args_os().collect();

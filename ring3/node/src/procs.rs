@@ -438,14 +438,11 @@ mod tests {
         Command::new("sleep").arg("60").spawn().unwrap()
     }
 
-    /// What was read of the epoll set may be about a process whose entry is another's by now: that
-    /// one was taken for dead and buried alive.
-    #[test]
-    fn news_of_who_had_the_entry_before() {
+    fn region(name: &str) -> Arc<Region> {
         let place = Place::new();
         let image = Image::open(Some(&place.fake_image(&[])), 1).unwrap();
         let params = Params {
-            name: "news",
+            name,
             size: 32 << 20,
             cmdline: "",
             spin_ns: 0,
@@ -453,7 +450,14 @@ mod tests {
             host_cpuid: false,
             seed: 1,
         };
-        let region = Arc::new(Region::create(&image, &params).unwrap());
+        Arc::new(Region::create(&image, &params).unwrap())
+    }
+
+    /// What was read of the epoll set may be about a process whose entry is another's by now: that
+    /// one was taken for dead and buried alive.
+    #[test]
+    fn news_of_who_had_the_entry_before() {
+        let region = region("news");
         let (tell, queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
         let (mut first, mut second) = (sleeper(), sleeper());
@@ -478,18 +482,7 @@ mod tests {
     /// One that the host gives no pidfd for keeps nobody else from being watched, and is tried again.
     #[test]
     fn one_that_cannot_be_watched() {
-        let place = Place::new();
-        let image = Image::open(Some(&place.fake_image(&[])), 1).unwrap();
-        let params = Params {
-            name: "one",
-            size: 32 << 20,
-            cmdline: "",
-            spin_ns: 0,
-            grace: Duration::ZERO,
-            host_cpuid: false,
-            seed: 1,
-        };
-        let region = Arc::new(Region::create(&image, &params).unwrap());
+        let region = region("one");
         let (tell, _queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
         let mut child = sleeper();

@@ -38,6 +38,14 @@ pub enum Next {
     Reset,
 }
 
+/// What a side had to read.
+enum Taken {
+    Bytes(usize),
+    /// Its last byte has been read.
+    End,
+    NotYet,
+}
+
 /// What a socket is known to be ready for, since the last edge.
 #[derive(Debug, Default, Clone, Copy)]
 struct Ready {
@@ -176,17 +184,10 @@ impl Stream {
                 return Ok(false);
             }
             let flags = if may_hold { 0 } else { libc::MSG_PEEK };
-            let len = match self.recv(task, from, chunk, flags) {
-                Ok(0) => {
-                    self.ways[way].ended = true;
-                    continue;
-                }
-                Ok(len) => len,
-                Err(Errno(libc::EAGAIN)) => {
-                    self.ready[way].read = false;
-                    return Ok(false);
-                }
-                Err(why) => return Err(why),
+            let len = match self.take(task, from, chunk, flags)? {
+                Taken::Bytes(len) => len,
+                Taken::End => continue,
+                Taken::NotYet => return Ok(false),
             };
             let sent = self.send(task, to, &chunk[..len])?;
             if !may_hold {
@@ -240,17 +241,10 @@ impl Stream {
             if self.ways[back].left.len() > WAITING_MAX {
                 return Ok(self.ready[way].write);
             }
-            let len = match self.recv(task, from, chunk, 0) {
-                Ok(0) => {
-                    self.ways[way].ended = true;
-                    continue;
-                }
-                Ok(len) => len,
-                Err(Errno(libc::EAGAIN)) => {
-                    self.ready[way].read = false;
-                    return Ok(false);
-                }
-                Err(why) => return Err(why),
+            let len = match self.take(task, from, chunk, 0)? {
+                Taken::Bytes(len) => len,
+                Taken::End => continue,
+                Taken::NotYet => return Ok(false),
             };
             let Some(frames) = &mut self.frames else {
                 return Ok(false);
@@ -277,6 +271,28 @@ impl Stream {
         }
         self.ways[from as usize] = way;
         sent.map(drop)
+    }
+
+    /// [`Self::recv`], which remembers a side's last byte and that it has nothing to read now.
+    fn take(
+        &mut self,
+        task: &mut Task,
+        from: Side,
+        chunk: &mut [u8],
+        flags: i32,
+    ) -> Result<Taken, Errno> {
+        match self.recv(task, from, chunk, flags) {
+            Ok(0) => {
+                self.ways[from as usize].ended = true;
+                Ok(Taken::End)
+            }
+            Ok(len) => Ok(Taken::Bytes(len)),
+            Err(Errno(libc::EAGAIN)) => {
+                self.ready[from as usize].read = false;
+                Ok(Taken::NotYet)
+            }
+            Err(why) => Err(why),
+        }
     }
 
     fn recv(

@@ -67,7 +67,7 @@ fn a_second_name_is_refused() {
     assert!(matches!(read, Err(Failure::SecondName { .. })));
     let append = top.work().append(&file).map(drop);
     assert!(matches!(append, Err(Failure::SecondName { .. })));
-    // What the host says of devices tells nothing: a layered file system's differ.
+    // The warden can't compare device numbers: files of one overlay mount have different ones.
     let elsewhere = Writable::find(&["/proc".into()]).unwrap();
     let read = elsewhere.read(&file).map(drop);
     assert!(matches!(read, Err(Failure::SecondName { .. })));

@@ -157,9 +157,8 @@ lint: gate ## rustfmt, clippy, shell syntax, and who calls whom in the gate; war
 	else echo "lint: not checked for musl, which packages need: rustup target add x86_64-unknown-linux-musl"; fi
 	@cd tests && cargo clippy --quiet --all-targets --target-dir ../build/tests/cargo -- -D warnings
 	@cd bench && cargo clippy --quiet --all-targets --target-dir ../build/bench/cargo -- -D warnings
-	@for script in tools/setup tools/demo tools/test tools/test-long tools/fuzz tools/coverage tools/mutate tools/profile tools/package tools/reproducible tests/packages tests/distributions tests/projects tests/roots.sh tests/host_calls tests/python tests/debug tests/inject/run tests/kunit/uml gate/tests/insn_check gate/tests/sanitize/run gate/tests/sanitize/nodes tools/miri tests/kselftest/build bench/proxy/run tests/ring3-sandbox .ci/run .ci/packages; do bash -n $$script || exit 1; done
-	@for script in tools/abi bench/run bench/load/*.sh bench/peers/build bench/peers/*/build bench/peers/*/run; do \
-		sh -n $$script || exit 1; done
+	@git ls-files -s | awk '/^100755/ || /\.sh$$/ {print $$4}' | while read -r script; do case $$(head -n 1 $$script) in \
+		*bash) bash -n $$script ;; *sh) sh -n $$script ;; esac || exit 1; done
 
 compat: ## write docs/compatibility.md anew
 	@tests/run --page

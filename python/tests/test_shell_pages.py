@@ -8,6 +8,7 @@ out where the host forbids perf (kernel.perf_event_paranoid) or has none.
 """
 
 import contextlib
+import functools
 import http.server
 import json
 import os
@@ -55,6 +56,10 @@ def own_address():
     return found[0] if found else None
 
 
+class Server(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *words):
         pass
@@ -67,13 +72,15 @@ def as_the_internet(text):
     if address is None:
         pytest.skip("this machine has no address but its loopback's")
     # Not HTTPServer, which first asks for this machine's name: without an answer that takes long.
-    server = socketserver.ThreadingTCPServer((address, 0), Quiet)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield re.sub(r"https://[^/ ]+/", f"http://{address}:{server.server_address[1]}/", text)
-    finally:
-        server.shutdown()
-        server.server_close()
+    # Others of the network may ask, too: they get an empty folder, and can't keep the test waiting.
+    with tempfile.TemporaryDirectory() as empty:
+        server = Server((address, 0), functools.partial(Quiet, directory=empty))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield re.sub(r"https://[^/ ]+/", f"http://{address}:{server.server_address[1]}/", text)
+        finally:
+            server.shutdown()
+            server.server_close()
 
 
 def is_perf_permitted():

@@ -14,7 +14,7 @@ from ring3 import _command
 WORK = """
 import socket
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(("127.0.0.1", 0))
-for _ in range(50000): s.sendto(b"x" * 100, s.getsockname()); s.recv(200)
+for _ in range(400000): s.sendto(b"x" * 100, s.getsockname()); s.recv(200)
 """
 ROW = re.compile(r"%\s+\[?memfd:ring3:(\S+) \(deleted\)\s+\[\.\] (\S+)")
 

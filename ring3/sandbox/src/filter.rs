@@ -33,10 +33,7 @@ pub(crate) fn programs() -> Result<[BpfProgram; 3], Error> {
         .iter()
         .map(|refused| (refused.call.nr, Vec::new()))
         .collect();
-    let mut unsupported: Rules = WITHOUT
-        .iter()
-        .map(|it| (it.call.nr, Vec::new()))
-        .collect();
+    let mut unsupported: Rules = WITHOUT.iter().map(|it| (it.call.nr, Vec::new())).collect();
     unsupported.insert(UNSUPPORTED.call.nr, rules(&UNSUPPORTED)?);
     let error = |errno: i32| SeccompAction::Errno(errno as u32);
     Ok([

@@ -144,7 +144,7 @@ fn a_path_that_is_not_there_is_an_error() {
 #[test]
 fn lists_are_those_of_the_table() {
     let refused = |list: &'static [ring3_sandbox::list::Refused]| list.iter().map(|it| it.call);
-    let lists: [(&str, Vec<Call>); 5] = [
+    let lists: [(&str, Vec<Call>); 6] = [
         ("pass", ALLOWED.to_vec()),
         ("some", CHECKED.iter().map(|it| it.call).collect()),
         ("refuse", refused(REFUSED).collect()),

@@ -67,9 +67,7 @@ pub fn read(
             Some((when, signal.unwrap_or(15)))
         }
         None => {
-            if let Some((when, place)) = old_stop
-                && when <= start
-            {
+            if let Some((_, place)) = old_stop.filter(|(when, _)| *when <= start) {
                 let words = format!("{path}.stop_time: it must be after start_time");
                 return Err(Fault::at(place, words));
             }

@@ -12,13 +12,15 @@ if (cluster.isPrimary) {
   cluster.schedulingPolicy = policy === 'rr' ? cluster.SCHED_RR : cluster.SCHED_NONE;
   for (let i = 0; i < 3; i++)
     cluster.fork();
-  // A worker that was asked to end is replaced.
-  cluster.on('exit', (worker) => worker.exitedAfterDisconnect || cluster.fork());
+  // A worker that was asked to end is replaced. First no connection is passed to it any more: one that a worker has not taken
+  // when it exits is nobody's, and its client waits for ever.
+  cluster.on('message', (worker) => worker.disconnect());
+  cluster.on('exit', () => cluster.fork());
 } else {
   http.createServer((request, response) => {
     response.setHeader('connection', 'close');
     response.end(`worker ${process.pid}\n`);
     if (request.url === '/end')
-      response.on('finish', () => process.exit(0));
+      response.on('finish', () => process.send('end'));
   }).listen(port, address);
 }

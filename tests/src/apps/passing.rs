@@ -151,6 +151,9 @@ fn cluster(pair: &Pair, policy: &str) -> Result<(), String> {
     ask_until(pair, wanted)?;
     let url = format!("http://{}:{port}/end", pair.server4);
     let ended = pair.client.must(&["curl", "-sS", "-f", &url], LIMIT)?;
+    let pid = ended.trim().trim_start_matches("worker ");
+    let is_gone = || !std::path::Path::new("/proc").join(pid).exists();
+    ensure(exec::until(LIMIT, is_gone), || format!("{ended} stays"))?;
     // The one that took its place serves, too.
     if policy == "rr" {
         let seen = ask_until(pair, 3)?;

@@ -203,3 +203,19 @@ fn a_file_of_a_sandbox() {
     place.fails(&["run", "-f", &file, "--", "true"], 2, "1024");
     place.is_empty();
 }
+
+/// Nothing is wrong with a child in the background that executes a program while its node ends with the first one.
+#[test]
+fn children_that_execute_at_the_end_hear_why() {
+    let place = Place::new();
+    let script = "for i in 1 2 3; do (while :; do env true; done) & done; sleep 0.3";
+    for way in [&["run", "--sandbox"][..], &["run"]] {
+        for _ in 0..3 {
+            let line = [way, &["--", "sh", "-c", script]].concat();
+            let output = place::finish(place::spawn(&mut place.command(&line)));
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(!error.contains("is not up"), "{error}");
+        }
+    }
+    place.is_empty();
+}

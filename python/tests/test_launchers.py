@@ -105,3 +105,52 @@ def test_ctest(tmp_path):
     )
     status, said = run("cmake -S . -B build >/dev/null && cmake --build build >/dev/null && cd build && ctest", tmp_path)
     assert status == 0 and "100% tests passed" in said, said
+
+
+#: What Bazel otherwise fetches from the internet before any test: names of native rules, and two programs that only coverage needs.
+CC = "cc_binary cc_import cc_library cc_proto_library cc_test cc_toolchain cc_toolchain_suite fdo_prefetch_hints fdo_profile objc_library objc_import"
+JAVA = ("java_binary java_import java_library java_lite_proto_library java_proto_library java_test java_package_configuration "
+        "java_plugin java_runtime java_toolchain")
+SHELL_TEST = "#!/bin/sh\nip link add own0 type dummy && ip link show own0\n"
+
+
+def bazel_without_the_internet(folder):
+    """Repositories that stand for those of Bazel's rules; the lines of .bazelrc that name them."""
+    rules = {"rules_cc": ("cc", CC), "rules_java": ("java", JAVA), "rules_proto": ("proto", "proto_library")}
+    for repository, (package, names) in rules.items():
+        place = folder / repository
+        (place / package).mkdir(parents=True)
+        for empty in ("WORKSPACE", "BUILD", f"{package}/BUILD"):
+            (place / empty).touch()
+        lines = [f"def {name}(**attrs): native.{name}(**attrs)\n" for name in names.split()]
+        (place / package / "defs.bzl").write_text("".join(lines))
+    coverage = folder / "remote_coverage_tools"
+    coverage.mkdir()
+    (coverage / "WORKSPACE").touch()
+    (coverage / "none.sh").write_text("#!/bin/sh\n")
+    (coverage / "none.sh").chmod(0o755)
+    (coverage / "BUILD").write_text("".join(
+        f'sh_binary(name = "{name}", srcs = ["none.sh"], visibility = ["//visibility:public"])\n'
+        for name in ("coverage_report_generator", "lcov_merger")))
+    startup = f"startup --batch --output_user_root={folder}/out\n"
+    return startup + "".join(f"common --override_repository={name}={folder}/{name}\n" for name in (*rules, coverage.name))
+
+
+def test_bazel(tmp_path):
+    """Bazel 4, as Debian packages it."""
+    needs("bazel")
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "WORKSPACE").touch()
+    (own / ".bazelrc").write_text(bazel_without_the_internet(tmp_path))
+    (own / "BUILD").write_text('sh_test(name = "own", size = "small", srcs = ["own.sh"])\n')
+    (own / "own.sh").write_text(SHELL_TEST)
+    (own / "own.sh").chmod(0o755)
+    script = block(PAGE, "sh", "Bazel")
+    assert "--run_under=ring3-test" in script
+    status, said = run(script, own, HOME=str(tmp_path))
+    log = own / "bazel-testlogs/own/test.log"
+    said += log.read_text() if log.exists() else ""
+    # Bazel's own folders have files that their owner may not write to.
+    subprocess.run(["chmod", "-R", "u+w", tmp_path / "out"], check=False)
+    assert status == 0 and "1 test passes" in said and "own0: <BROADCAST" in said, said

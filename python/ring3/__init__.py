@@ -14,7 +14,7 @@
 """
 
 from . import aio
-from ._command import ProgramError, Result, Ring3Error, command
+from ._command import ProgramError, ProgramTimeout, Result, Ring3Error, command
 from .config import Config, Port
 from .net import Host, Net
 from .node import Node, Process, compose, nodes, run
@@ -36,6 +36,7 @@ __all__ = [
     "Process",
     "Program",
     "ProgramError",
+    "ProgramTimeout",
     "Rates",
     "Result",
     "Results",

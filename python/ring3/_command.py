@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
+import signal
 import subprocess
 import sysconfig
 from pathlib import Path
-from typing import Any, Mapping, Sequence, Union
+from typing import Any, Mapping, Optional, Sequence, Union
 
 #: What may stand for a word of a command line.
 Word = Union[str, "os.PathLike[str]"]
@@ -31,9 +33,27 @@ class ProgramError(Ring3Error):
 
     def __init__(self, result: Result) -> None:
         self.result = result
-        words = " ".join(result.args)
         said = result.stderr.strip() or result.stdout.strip()
-        super().__init__(f"`{words}` ended with status {result.status}: {said}")
+        super().__init__(f"`{shlex.join(result.args)}` {_ended(result.status)}: {said or 'it said nothing'}")
+
+
+class ProgramTimeout(Ring3Error, subprocess.TimeoutExpired):
+    """A program did not end in time, and was killed; what it had said is in `stdout` and `stderr`."""
+
+    def __init__(self, line: Sequence[str], expired: subprocess.TimeoutExpired) -> None:
+        subprocess.TimeoutExpired.__init__(self, list(line), expired.timeout, expired.stdout, expired.stderr)
+
+    def __str__(self) -> str:
+        return f"`{shlex.join(self.cmd)}` did not end in {self.timeout:g} s, and was killed: give it more by timeout="
+
+
+def _ended(status: int) -> str:
+    """How a program ended, for a message."""
+    try:
+        name = signal.Signals(status - 128).name
+    except ValueError:
+        return f"ended with status {status}"
+    return f"was ended by {name} (status {status})"
 
 
 class Result:
@@ -114,6 +134,36 @@ def ask(*line: Word, env: Mapping[str, str] | None = None, input: str | None = N
 
 def ask_json(*line: Word) -> Any:
     return json.loads(ask(*line))
+
+
+def talk(
+    line: Sequence[Word],
+    named: Sequence[str],
+    input: Union[str, bytes, None],
+    timeout: Optional[float],
+    env: Optional[Mapping[str, str]] = None,
+    cwd: Optional[Word] = None,
+) -> tuple[int, str, str]:
+    """Runs a command line to its end: status and output. `named` is the program, for messages.
+
+    Bytes that are no UTF-8 come and go as surrogates: ``text.encode(errors="surrogateescape")`` has them.
+    """
+    try:
+        done = subprocess.run(
+            line,
+            input=input.decode(errors="surrogateescape") if isinstance(input, bytes) else input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="surrogateescape",
+            timeout=timeout,
+            env=None if env is None else {**os.environ, **env},
+            cwd=cwd,
+        )
+    except subprocess.TimeoutExpired as expired:
+        raise ProgramTimeout(named, expired) from None
+    return done.returncode, done.stdout, done.stderr
 
 
 def judge(line: Sequence[str], status: int, stdout: str, stderr: str, check: bool) -> Result:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from typing import Any, AsyncIterator, Mapping, Optional
+from typing import Any, AsyncIterator, Mapping, Optional, Union
 
 from . import _command
 from ._command import Result, Word, words
@@ -22,7 +22,7 @@ from .status import Status
 
 
 async def _talk(
-    line: list[str], input: Optional[str], timeout: Optional[float], env: Optional[Mapping[str, str]]
+    line: list[str], input: Union[str, bytes, None], timeout: Optional[float], env: Optional[Mapping[str, str]]
 ) -> tuple[int, str, str]:
     """Runs a command line to its end. A timeout or a cancellation kills it."""
     process = await asyncio.create_subprocess_exec(
@@ -33,7 +33,7 @@ async def _talk(
         env=None if env is None else {**os.environ, **env},
     )
     try:
-        sent = None if input is None else input.encode()
+        sent = input.encode(errors="surrogateescape") if isinstance(input, str) else input
         stdout, stderr = await asyncio.wait_for(process.communicate(sent), timeout)
     except BaseException:
         if process.returncode is None:
@@ -41,7 +41,7 @@ async def _talk(
             await process.wait()
         raise
     assert process.returncode is not None
-    return process.returncode, stdout.decode(), stderr.decode()
+    return process.returncode, stdout.decode(errors="surrogateescape"), stderr.decode(errors="surrogateescape")
 
 
 async def ask(*line: Word) -> str:
@@ -83,7 +83,7 @@ class Node:
         self,
         *program: Word,
         check: bool = True,
-        input: Optional[str] = None,
+        input: Union[str, bytes, None] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
     ) -> Result:

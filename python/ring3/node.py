@@ -12,10 +12,10 @@ import time
 from contextlib import contextmanager
 from html import escape
 from types import TracebackType
-from typing import Any, Iterator, Mapping, Optional, Sequence
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _command
-from ._command import ProgramError, Result, Ring3Error, Word, ask, ask_json, words
+from ._command import ProgramError, ProgramTimeout, Result, Ring3Error, Word, ask, ask_json, words
 from .config import Config, unused_name
 from .statistics import Event, Rates, Sample, metrics
 from .status import Status
@@ -89,27 +89,18 @@ class Place:
         self,
         *program: Word,
         check: bool = True,
-        input: Optional[str] = None,
+        input: Union[str, bytes, None] = None,
         timeout: Optional[float] = None,
         env: Optional[Mapping[str, str]] = None,
         cwd: Optional[Word] = None,
     ) -> Result:
         """Runs a program to its end. :class:`ProgramError` if it fails and `check` is set.
 
-        `timeout` is in seconds (subprocess.TimeoutExpired, and the program is killed), `env` adds to the environment.
+        `timeout` is in seconds (:class:`ProgramTimeout`, and the program is killed), `env` adds to the environment.
         """
-        done = subprocess.run(
-            self._line(program),
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            timeout=timeout,
-            env=None if env is None else {**os.environ, **env},
-            cwd=cwd,
-        )
-        return _command.judge(words(program), done.returncode, done.stdout, done.stderr, check)
+        named = words(program)
+        status, stdout, stderr = _command.talk(self._line(program), named, input, timeout, env, cwd)
+        return _command.judge(named, status, stdout, stderr, check)
 
     def start(
         self, *program: Word, env: Optional[Mapping[str, str]] = None, cwd: Optional[Word] = None, **popen: Any
@@ -185,16 +176,28 @@ class Node(Place):
         ask("wait", "--timeout", str(timeout), self.name, *socket)
 
     def connect(self, host: str, port: int) -> socket.socket:
-        """A TCP connection from the node to a name or address as seen from there, as a socket of this process."""
+        """A TCP connection from the node to a name or address as seen from there, as a socket of this process.
+
+        :class:`Ring3Error` says why there is none, when the node's kernel has refused it or given up.
+        """
         ours, theirs = socket.socketpair()
         with theirs:
-            subprocess.Popen(
-                [_command.command(), "connect", self.name, host, str(port)],
+            inner = subprocess.Popen(
+                [_command.command(), "connect", "--verbose", self.name, host, str(port)],
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                text=True,
             )
-        return ours
+        assert inner.stderr is not None
+        said = ""
+        with inner.stderr:
+            for line in inner.stderr:
+                if line.startswith("ring3: connected to "):
+                    return ours
+                said += line
+        ours.close()
+        raise _command.failure(said, inner.wait())
 
     @contextmanager
     def socks(self) -> Iterator[str]:
@@ -256,22 +259,15 @@ def nodes() -> list[Status]:
     return [Status.read(it) for it in ask_json("ls", "--json")]
 
 
-def run(*program: Word, check: bool = True, input: Optional[str] = None, timeout: Optional[float] = None,
+def run(*program: Word, check: bool = True, input: Union[str, bytes, None] = None, timeout: Optional[float] = None,
         ports: Sequence[Any] = (), **options: Any) -> Result:
     """Runs a program on a node of its own, which ends with it: ``ring3.run("curl", URL, ports=["host"])``."""
     config = Config("", ports=ports, **options)
     # All but `up` and the empty name.
-    line = [_command.command(), "run", *config.line()[2:], "--", *words(program)]
-    done = subprocess.run(
-        line,
-        input=input,
-        stdin=subprocess.DEVNULL if input is None else None,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=timeout,
-    )
-    return _command.judge(words(program), done.returncode, done.stdout, done.stderr, check)
+    named = words(program)
+    line = [_command.command(), "run", *config.line()[2:], "--", *named]
+    status, stdout, stderr = _command.talk(line, named, input, timeout)
+    return _command.judge(named, status, stdout, stderr, check)
 
 
 @contextmanager
@@ -284,4 +280,4 @@ def compose(file: Word) -> Iterator[dict[str, Node]]:
         ask("compose", "down", file)
 
 
-__all__ = ["Node", "Place", "Process", "ProgramError", "Result", "compose", "nodes", "run"]
+__all__ = ["Node", "Place", "Process", "ProgramError", "ProgramTimeout", "Result", "compose", "nodes", "run"]

@@ -57,6 +57,36 @@ def test_run():
     with pytest.raises(ring3.ProgramError, match="status 3: said"):
         ring3.run("sh", "-c", "echo said; exit 3")
     assert ring3.run("sh", "-c", "kill -9 $$", check=False).status == 137
+    with pytest.raises(ring3.ProgramError, match=r"`sh -c 'kill -9 \$\$'` was ended by SIGKILL \(status 137\): it said nothing"):
+        ring3.run("sh", "-c", "kill -9 $$")
+
+
+def test_input_and_output_that_are_no_text(node):
+    raw = bytes(range(256)).replace(b"\r", b"")
+    assert node.run("cat", input=raw).stdout.encode(errors="surrogateescape") == raw
+    assert node.run("cat", input="ä\n").stdout == "ä\n"
+    assert ring3.run("wc", "-c", input=raw).stdout.strip() == "255"
+
+    async def later():
+        async with ring3.aio.Node() as other:
+            return await other.run("cat", input=raw)
+
+    assert asyncio.run(later()).stdout.encode(errors="surrogateescape") == raw
+
+
+def test_a_program_that_takes_too_long(node):
+    with pytest.raises(ring3.ProgramTimeout, match=r"`sh -c 'echo a; sleep 60'` did not end in 0.5 s, and was killed"):
+        node.run("sh", "-c", "echo a; sleep 60", timeout=0.5)
+    # As the standard library has it.
+    with pytest.raises(subprocess.TimeoutExpired):
+        ring3.run("sleep", "60", timeout=0.5)
+
+
+def test_connect_to_nobody(node):
+    with pytest.raises(Ring3Error, match="cannot connect to 127.0.0.1 port 1 from node .*: Connection refused"):
+        node.connect("127.0.0.1", 1)
+    with pytest.raises(Ring3Error, match="no node named"):
+        ring3.Node("nobody-is-this").connect("127.0.0.1", 1)
 
 
 def test_errors_are_the_commands_own_words():

@@ -346,6 +346,9 @@ pub struct Graph {
 
 #[derive(Debug, Args)]
 pub struct Connect {
+    /// Say on standard error when the connection is there
+    #[arg(short, long)]
+    pub verbose: bool,
     /// Name of the node
     pub name: String,
     /// Name or address, looked up on the node
@@ -448,6 +451,8 @@ impl Protocol {
 #[derive(Debug, Subcommand)]
 pub enum OnNode {
     Connect {
+        #[arg(long)]
+        verbose: bool,
         node: String,
         host: String,
         port: u16,

@@ -2,11 +2,13 @@
 //! Words that both --help and the manual page show, and what is said to mistyped words.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 
-use clap::error::{ContextKind, ContextValue};
-use clap::Parser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use crate::args::Cli;
+use crate::say;
 
 /// As a macro, so that it can stand in the middle of a constant.
 macro_rules! ports {
@@ -90,17 +92,57 @@ fn by_equals(line: &[OsString], word: &str) -> Option<String> {
     Some(format!("write {option}={word}"))
 }
 
-/// The command line. A mistake in it ends the process; the message has the right way to write it where clap or [`by_equals`] knows one.
-pub fn parse() -> Cli {
-    Cli::try_parse().unwrap_or_else(|mut error| {
-        let line: Vec<_> = std::env::args_os().collect();
-        if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) {
-            if let Some(tip) = by_equals(&line, word) {
-                let tip = ContextValue::StyledStrs(vec![tip.into()]);
-                error.insert(ContextKind::Suggested, tip);
-            }
+/// For `--spin-ns -1`, which looks like an option to clap.
+fn below_zero(line: &[OsString], word: &str) -> Option<String> {
+    word.strip_prefix('-')?.parse::<f64>().ok()?;
+    let before = line.windows(2).find(|two| two[1] == word)?;
+    let option = before[0].to_str().filter(|it| it.starts_with('-'))?;
+    Some(format!(
+        "{option} takes no value below zero, as `{word}` is"
+    ))
+}
+
+/// A mistake in one line, with clap's tip if it has one, and where to read more.
+fn one_line(error: &clap::Error, line: &[OsString]) -> String {
+    let text = error.render().to_string();
+    let mut parts = text.split("\n\n");
+    let lines = parts.next().unwrap_or_default().lines().map(str::trim);
+    let what = lines.collect::<Vec<_>>().join(" ");
+    let mut what = what.trim_start_matches("error: ").to_owned();
+    let verb = line.iter().filter_map(|word| word.to_str()).nth(1);
+    let known = Cli::command();
+    let known = verb.and_then(|verb| known.find_subcommand(verb));
+    if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) {
+        if let Some(words) = below_zero(line, word) {
+            what = words;
+        } else if let Some(tip) = by_equals(line, word) {
+            what += &format!("; {tip}");
         }
-        error.exit()
+    }
+    // That a word could be a value behind `--` leads astray where that is a program's.
+    let tips = parts.flat_map(str::lines).map(str::trim);
+    let tip = tips.filter_map(|it| it.strip_prefix("tip: "));
+    for tip in tip.filter(|tip| !tip.contains("use '--")) {
+        what += &format!("; {tip}");
+    }
+    let of_verb = known.map_or(String::new(), |it| format!(" {}", it.get_name()));
+    format!("{what}; `ring3{of_verb} --help` lists what there is")
+}
+
+/// The command line. A mistake in it ends the process.
+pub fn parse() -> Cli {
+    Cli::try_parse().unwrap_or_else(|error| {
+        let kind = error.kind();
+        if error.use_stderr() && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+            let line: Vec<_> = std::env::args_os().collect();
+            say::complain(one_line(&error, &line));
+        } else if error.use_stderr() || std::io::stdout().is_terminal() {
+            error.exit()
+        } else if let Err(failure) = say::print(error.render().to_string()) {
+            say::complain(failure);
+            std::process::exit(1)
+        }
+        std::process::exit(error.exit_code())
     })
 }
 
@@ -195,6 +237,7 @@ Then `ring3 exec b -- curl http://a:8000/`: each node has the names of the other
 pub const CONNECT: &str = "\
 Examples:
   ring3 connect web 127.0.0.1 5432
+  ring3 connect -v web '[fd00::1]' 80
   ssh -o ProxyCommand='ring3 connect web %h %p' root@10.0.0.1
 
 Exit status: 0 when the far side has ended the connection; 1 if there is none.";

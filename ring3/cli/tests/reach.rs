@@ -81,6 +81,15 @@ fn connect_says_why_not() {
     );
     place.ok(&["up", "a", "--port", PORT]);
     place.fails(&["connect", "a", ADDRESS, "1"], 1, "from node `a`: ");
+    // As URLs have it.
+    let refused = "cannot connect to ::1 port 1 from node `a`: ";
+    place.fails(&["connect", "a", "[::1]", "1"], 1, refused);
+    // Not that it is there.
+    place.fails(
+        &["connect", "-v", "a", ADDRESS, "1"],
+        1,
+        "cannot connect to",
+    );
 }
 
 /// The address that a listener says.

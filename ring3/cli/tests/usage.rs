@@ -46,15 +46,65 @@ fn values_by_equals() {
     for (line, tip) in [
         (
             &["up", "a", "--restart", "always", "--", "true"][..],
-            "tip: write --restart=always",
+            "; write --restart=always; `ring3 up --help`",
         ),
-        (&["stat", "a", "-w", "0.5"], "tip: write -w=0.5"),
-        (&["stat", "a", "--watch", "1"], "tip: write --watch=1"),
+        (&["stat", "a", "-w", "0.5"], "; write -w=0.5; "),
+        (&["stat", "a", "--watch", "1"], "; write --watch=1; "),
     ] {
-        let output = ring3(&dir()).args(line).output().expect("it runs");
+        fails(line, 2, tip);
+    }
+}
+
+/// Each is one line with a remedy, and no tip to write the option behind `--`, where the program's words are.
+#[test]
+fn options_that_are_none() {
+    for (line, words) in [
+        (
+            &["run", "--spin-ns", "-1", "--", "true"][..],
+            "--spin-ns takes no value below zero, as `-1` is; `ring3 run --help`",
+        ),
+        (
+            &["run", "--bogus", "--", "true"],
+            "unexpected argument '--bogus' found; `ring3 run --help` lists",
+        ),
+        (
+            &["run", "--meme", "64M", "true"],
+            "a similar argument exists: '--mem'; `ring3 run --help`",
+        ),
+        (
+            &["exce", "a"],
+            "a similar subcommand exists: 'exec'; `ring3 --help`",
+        ),
+        (&["wait", "a", "sctp", "80"], "[possible values: tcp, udp]"),
+        (
+            &["up", "a", "--spin-ns"],
+            "a value is required for '--spin-ns <NS>'",
+        ),
+        (
+            &["connect", "a"],
+            "were not provided: <HOST> <PORT>; `ring3 connect --help`",
+        ),
+    ] {
+        fails(line, 2, words);
+    }
+}
+
+/// What was asked for was not printed.
+#[test]
+fn a_full_disk_gets_no_help() {
+    for line in [
+        &["--help"][..],
+        &["run", "--help"],
+        &["--version"],
+        &["man"],
+    ] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full");
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ring3"));
+        let output = command.args(line).stdout(full.expect("/dev/full")).output();
+        let output = output.expect("it runs");
         let error = String::from_utf8_lossy(&output.stderr);
-        assert!(error.contains(tip), "{line:?}: {error}");
-        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(output.status.code(), Some(1), "{line:?}: {error}");
+        assert!(error.contains("cannot write to standard output"), "{error}");
     }
 }
 
@@ -101,6 +151,11 @@ fn malformed_address() {
 #[test]
 fn other_values() {
     for (option, value, words) in [
+        (
+            "--mem",
+            "100T",
+            "memory of 100T is out of range: use 32M to ",
+        ),
         ("--mem", "1X", "size `1X` has an unknown unit"),
         ("--mem", "1M", "memory of 1M is out of range: use 32M to 2G"),
         ("--sysctl", "net.ipv4.ip_forward", "has no =: use KEY=VALUE"),
@@ -131,10 +186,7 @@ fn options_that_do_not_exist() {
         &["up"],
         &["down"],
     ] {
-        let output = ring3(&dir()).args(args).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(2), "{args:?}");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(error.contains("Usage:"), "{args:?}: {error}");
+        fails(args, 2, "--help` lists what there is");
     }
 }
 

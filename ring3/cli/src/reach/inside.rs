@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::say;
 
 use super::{console, copy, socks, TURN};
 
@@ -15,7 +16,12 @@ const LISTEN: &str = "0A";
 
 pub fn inside(args: &args::OnNode) -> Result<u8> {
     match args {
-        args::OnNode::Connect { node, host, port } => connect(node, host, *port),
+        args::OnNode::Connect {
+            verbose,
+            node,
+            host,
+            port,
+        } => connect(*verbose, node, host, *port),
         args::OnNode::Socks { node } => serve(node),
         args::OnNode::Console { node } => console::run(node),
         args::OnNode::Wait {
@@ -27,7 +33,7 @@ pub fn inside(args: &args::OnNode) -> Result<u8> {
     }
 }
 
-fn connect(node: &str, host: &str, port: u16) -> Result<u8> {
+fn connect(verbose: bool, node: &str, host: &str, port: u16) -> Result<u8> {
     // A name that nobody knows has no errno, so it is looked up apart.
     let addresses: Vec<_> = (host, port)
         .to_socket_addrs()
@@ -40,6 +46,9 @@ fn connect(node: &str, host: &str, port: u16) -> Result<u8> {
     let stream = TcpStream::connect(addresses.as_slice()).map_err(Failure::host(format!(
         "connect to {host} port {port} from node `{node}`"
     )))?;
+    if verbose {
+        say::complain(format_args!("connected to {host} port {port}"));
+    }
     let output = stream
         .try_clone()
         .map_err(Failure::host("copy a descriptor"))?;

@@ -17,7 +17,7 @@ mod copy;
 mod inside;
 mod socks;
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -61,11 +61,22 @@ fn open(name: &str) -> Result<Client> {
     Ok(node)
 }
 
+/// `[fd00::1]`, as URLs have it, is fd00::1.
+fn without_brackets(host: &str) -> &str {
+    let inner = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    inner
+        .filter(|it| it.parse::<Ipv6Addr>().is_ok())
+        .unwrap_or(host)
+}
+
 /// `ring3 connect`: returns only if it fails.
 pub fn connect(args: &args::Connect) -> Result<u8> {
     let node = open(&args.name)?;
     let port = args.port.to_string();
-    let words = ["connect", &args.name, &args.host, &port];
+    let mut words = vec!["connect", &args.name, without_brackets(&args.host), &port];
+    if args.verbose {
+        words.insert(1, "--verbose");
+    }
     become_inside(&args.name, &node, &words, None, None)
 }
 

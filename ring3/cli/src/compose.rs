@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 compose`: the nodes of one file, started in its order and taken down in the other.
 
+use std::path::Path;
+
 use ring3_config::{compose, NodeConfig};
 use ring3_node::client::{Client, Status};
 use ring3_node::Folder;
 
 use crate::args::{self, ComposeVerb};
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::interrupt::Interrupt;
+use crate::program::Program;
 use crate::{node_args, nodes, say, up};
 
 pub fn compose(args: &args::Compose) -> Result<()> {
@@ -17,7 +20,7 @@ pub fn compose(args: &args::Compose) -> Result<()> {
     }
 }
 
-fn read(path: &std::path::Path) -> Result<Vec<NodeConfig>> {
+fn read(path: &Path) -> Result<Vec<NodeConfig>> {
     let mut all = compose::from_toml(path, &node_args::text(path)?)?;
     for node in &mut all {
         node_args::make_absolute(node)?;
@@ -25,10 +28,26 @@ fn read(path: &std::path::Path) -> Result<Vec<NodeConfig>> {
     Ok(all)
 }
 
+/// Mistakes are reported before any node is made.
+fn find_programs(path: &Path, all: &[NodeConfig]) -> Result<()> {
+    for node in all {
+        let mut programs = node.programs.iter();
+        programs
+            .try_for_each(|command| Program::find(command).map(drop))
+            .map_err(|failure| Failure::OfFile {
+                path: path.to_owned(),
+                node: node.name.clone(),
+                failure: Box::new(failure),
+            })?;
+    }
+    Ok(())
+}
+
 /// All, or none: what was started before a failure or an interruption is taken down again. Nodes that are up stay as
 /// they are.
 fn start(args: &args::ComposeUp) -> Result<()> {
     let all = read(&args.file)?;
+    find_programs(&args.file, &all)?;
     let folder = Folder::open()?;
     let interrupt = Interrupt::hold_back()?;
     let mut started: Vec<Client> = Vec::new();

@@ -128,6 +128,14 @@ pub enum Failure {
     #[error("{command}: not found in PATH")]
     CommandNotFound { command: String },
 
+    /// A node of a file that describes several.
+    #[error("{}: node `{node}`: {failure}", path.display())]
+    OfFile {
+        path: PathBuf,
+        node: String,
+        failure: Box<Failure>,
+    },
+
     #[error("{command}: no such file")]
     FileNotFound { command: String },
 
@@ -216,6 +224,7 @@ impl Failure {
             | Failure::SecondName { .. }
             | Failure::GatewayPublishes
             | Failure::GatewayWithoutExit => USAGE,
+            Failure::OfFile { failure, .. } => failure.status(manner),
             Failure::Interrupted { status } => *status,
             Failure::SandboxSilent {
                 signal: Some(signal),

@@ -63,6 +63,20 @@ fn a_router_with_routes() {
     nothing_is_up(&place);
 }
 
+/// Which node of which file has the program that is not there; none is started.
+#[test]
+fn a_program_that_is_not_there() {
+    let place = Place::new();
+    let file = place.dir.path().join("net.toml");
+    let text = "[node.a]\n[node.b]\nprogram = [{ command = ['nosuchprogram'] }]\n";
+    fs::write(&file, text).expect("write");
+    let path = file.to_str().expect("UTF-8").to_owned();
+    let words = format!("{path}: node `b`: nosuchprogram: not found in PATH");
+    place.fails(&["compose", "up", &path], 127, &words);
+    fs::remove_file(&file).expect("remove");
+    nothing_is_up(&place);
+}
+
 /// One that fails takes those with it that were started for it.
 #[test]
 fn all_or_none() {

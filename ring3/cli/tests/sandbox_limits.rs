@@ -74,6 +74,21 @@ fn a_file_that_grows_without_end() {
     }
 }
 
+/// A program that does not ask for the error is ended by the signal, and somebody says what that is for.
+#[test]
+fn a_file_that_grows_ends_a_program() {
+    let place = Place::new();
+    let write = "head -c 3M /dev/zero >$TMPDIR/x";
+    let limits = ["run", "--sandbox", "--tmp", "--file-size", "1M"];
+    let line = [&limits[..], &["--", "sh", "-c", write]].concat();
+    let output = finish_late(&mut place.command(&line));
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(128 + 25), "{error}");
+    let words = "a file would have grown beyond 1M (--file-size)";
+    assert!(error.contains(words), "{error}");
+    place.is_empty();
+}
+
 fn finish_late(command: &mut Command) -> Output {
     let child = spawn(command);
     let start = std::time::Instant::now();
@@ -92,12 +107,18 @@ fn a_process_that_loops() {
     let place = Place::new();
     place.ok(&["up", "--sandbox", "b"]);
     let limit = ["run", "--sandbox", "--cpu-time", "1", "--", "sh", "-c"];
-    for (script, status) in [
-        ("while :; do :; done", 128 + 24),
-        ("trap '' XCPU; while :; do :; done", 128 + 9),
+    for (script, status, words) in [
+        (
+            "while :; do :; done",
+            128 + 24,
+            "it has used 1 s of CPU time (--cpu-time)",
+        ),
+        ("trap '' XCPU; while :; do :; done", 128 + 9, ""),
     ] {
         let output = finish_late(&mut place.command(&[&limit[..], &[script]].concat()));
         assert_eq!(output.status.code(), Some(status), "{output:?}");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(error.contains(words), "{error}");
     }
     place.ok(&["exec", "b", "--", "true"]);
     place.ok(&["down", "b"]);

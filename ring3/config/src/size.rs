@@ -3,7 +3,7 @@
 
 use crate::ConfigError;
 
-const UNITS: [(char, u32); 3] = [('G', 30), ('M', 20), ('K', 10)];
+const UNITS: [(char, u32); 4] = [('T', 40), ('G', 30), ('M', 20), ('K', 10)];
 
 /// Bytes of `64M`, `1G`, `512k`, `1048576`; `MiB` and `MB` both mean 2^20.
 pub fn parse(text: &str) -> Result<u64, ConfigError> {
@@ -25,6 +25,7 @@ pub fn parse(text: &str) -> Result<u64, ConfigError> {
         "K" | "KB" | "KIB" => 10,
         "M" | "MB" | "MIB" => 20,
         "G" | "GB" | "GIB" => 30,
+        "T" | "TB" | "TIB" => 40,
         _ => return Err(error("has an unknown unit")),
     };
     number

@@ -60,7 +60,7 @@ pub enum Error {
     },
     #[error("a node of {} MiB is too small for its kernel image of {} MiB: give it more with --mem", size >> 20, image.div_ceil(1 << 20))]
     MemoryTooSmall { size: u64, image: u64 },
-    #[error("cannot make a node's memory of {} MiB: {why}; is {} below that?", size >> 20, limit_of(why))]
+    #[error("cannot make a node's memory of {} MiB: {why}; give it less with --mem, or raise {}", size >> 20, limit_of(why))]
     Memory { size: u64, why: Errno },
     #[error("no free address range for another node in this process: {tries} of {slots} were tried, and each is in use; is this a program with terabytes mapped, or on a node itself?")]
     NoSlot { tries: usize, slots: u64 },

@@ -15,6 +15,7 @@ use std::process::Command;
 
 use nix::errno::Errno;
 use nix::sys::resource::{getrlimit, setrlimit, Resource};
+use nix::sys::signal::Signal;
 use nix::sys::wait::waitpid;
 use nix::unistd::geteuid;
 use ring3_abi::RING3_REGION_MAX;
@@ -63,6 +64,20 @@ pub fn of(args: &SandboxArgs) -> Result<Limits> {
         files: args.files,
         file_size: bytes(&args.file_size)?,
     })
+}
+
+/// Which limit of these has ended a program whose status, as a shell has it, is this: what its signal is for.
+pub fn ended_by(args: &SandboxArgs, status: u8) -> Option<String> {
+    let signal = Signal::try_from(i32::from(status.checked_sub(128)?)).ok()?;
+    match (signal, &args.file_size, args.cpu_time) {
+        (Signal::SIGXFSZ, Some(most), _) => Some(format!(
+            "the program was ended: a file would have grown beyond {most} (--file-size)"
+        )),
+        (Signal::SIGXCPU, _, Some(most)) => Some(format!(
+            "the program was ended: it has used {most} s of CPU time (--cpu-time)"
+        )),
+        _ => None,
+    }
 }
 
 impl Limits {

@@ -31,7 +31,11 @@ const ENDED: u8 = 128 + 15;
 /// `ring3 run --sandbox`: the program's status.
 pub fn run(args: &SandboxArgs, program: &Program, config: NodeConfig) -> Result<u8> {
     let bounds = Bounds::of(args, &[program], config)?;
-    bounds.keep(Work::Program(program), &mut None)
+    let status = bounds.keep(Work::Program(program), &mut None)?;
+    if let Some(words) = limits::ended_by(args, status) {
+        say::complain(words);
+    }
+    Ok(status)
 }
 
 /// `ring3 up --sandbox`: the life of the process that stays, and its status. `caller` hears when the node is up, or why not.

@@ -11,10 +11,10 @@
 #define WORD_STACK		0	/* what entry.S loads into rsp */
 #define WORD_SP			1	/* the program's rsp while in the gate */
 #define WORD_ENTER		2	/* address of the image's enter */
-#define WORD_RESUME		3	/* where gate_trap_* has to go on */
+#define WORD_RESUME		3	/* where gate_trap_* continues */
 #define WORD_TCB		4	/* struct gate_tcb * */
-#define WORD_VFORK		10	/* of a process's first thread: the tid that waits for its exec or end, see vfork_wait() */
-#define WORD_COUNTS		5	/* RING3_STAT_COUNTS words: what this thread has not added to region->stat yet */
+#define WORD_VFORK		10	/* first thread of a process: the tid of the parent that waits for its exec or exit, see vfork_wait() */
+#define WORD_COUNTS		5	/* RING3_STAT_COUNTS words: calls of this thread that are not yet added to region->stat */
 #define WORD_LEFT		12	/* in virtual time: the host zeroes it when the thread has ended */
 #define WORD_STOPPING		11	/* sigstop.c */
 #define WORD_DIRECT		(WORD_COUNTS + RING3_STAT_DIRECT)
@@ -22,7 +22,7 @@
 
 #define GATE_WORD(n)		(THREAD_GATE + 8 * (n))
 
-/* gate_straight[nr]: what entry.S does by itself with a node's descriptor */
+/* gate_straight[nr]: what entry.S does by itself with a descriptor of the node */
 #define GATE_STRAIGHT_NR	512
 #define GATE_STRAIGHT		1	/* any arguments */
 #define GATE_STRAIGHT_FCNTL	2	/* fcntl: F_GETFL and F_SETFL only */
@@ -39,8 +39,8 @@
 
 /* struct gate_regs as entry.S builds it */
 #define REGS_STUB		56
-#define REGS_BYTES		64	/* nr, a[6], stub: what entry.S pushes */
-#define REGS_ABOVE		64	/* room above for the rest of the structure */
+#define REGS_BYTES		64	/* nr, a[6], stub: the part that entry.S pushes */
+#define REGS_ABOVE		64	/* room above it for the rest of the structure */
 
 /* Each thread's stacks */
 #define GATE_STACK_BYTES	65536

@@ -2,9 +2,9 @@
 /*
  * heap.c - the gate's memory, and copies from and to the program's
  *
- * Sizes that are powers of two from 32 bytes to 16 KiB come off free lists
- * that are filled 64 KiB at a time; larger ones are mappings of their own. All of it
- * lies in the upper part of the gate's own address range, out of the program's way.
+ * Sizes that are powers of two from 32 bytes to 16 KiB come off free lists, which are refilled 64 KiB at a time.
+ * Each larger block is a mapping of its own. All of it lies in the upper part of the gate's own address range,
+ * where the program maps nothing.
  */
 #include "gate.h"
 #include "internal.h"
@@ -20,8 +20,8 @@ struct header {
 };
 
 struct gate_mutex gate_heap_lock;
-static struct header *lists[CLASS_MAX + 1] GATE_TABLE;	/* given back */
-static char *fresh[CLASS_MAX + 1] GATE_TABLE;		/* never touched yet */
+static struct header *lists[CLASS_MAX + 1] GATE_TABLE;	/* freed blocks */
+static char *fresh[CLASS_MAX + 1] GATE_TABLE;		/* room that has never been handed out */
 static size_t left[CLASS_MAX + 1] GATE_TABLE;
 static u64 bump = HEAP_BASE;
 
@@ -38,7 +38,7 @@ void *gate_pages(size_t size)
 	size = page_align(size);
 	hint = __atomic_fetch_add(&bump, size + GATE_PAGE, __ATOMIC_RELAXED);
 	if (hint + size > RING3_SPACE_BASE)
-		hint = 0;	/* the range is used up: anywhere will do */
+		hint = 0;	/* the range is used up: the host may choose any address */
 	p = own_pages(hint, size);
 	if (unlikely(p == -ENOMEM) && gate_life.grow(size))
 		p = own_pages(hint, size);

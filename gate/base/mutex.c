@@ -14,7 +14,7 @@ void gate_lock(struct gate_mutex *m)
 					       __ATOMIC_RELAXED)))
 		return;
 	while (__atomic_exchange_n(&m->word, 2, __ATOMIC_ACQUIRE))
-		if (unlikely(gate.nap))		/* its holder may have lost the turn in a call of the node's */
+		if (unlikely(gate.nap))		/* virtual time: the owner may have lost the turn in a call of the node */
 			gate.nap(&nap);
 		else
 			host_syscall4(__NR_futex, (long)&m->word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0);

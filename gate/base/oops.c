@@ -2,12 +2,12 @@
 /*
  * oops.c - where the node's kernel was when it faulted
  *
- * There is no unwinder here. What lies on the kernel stack and points into the image's text is
- * mostly return addresses: enough to find the way with addr2line.
+ * The gate has no unwinder. Most words on the kernel stack that point into the image's text are return addresses,
+ * which is enough to find the call path with addr2line.
  */
 #include "internal.h"
 
-#define WORDS_MAX	512	/* of stack that are looked at */
+#define WORDS_MAX	512	/* words of stack that are searched */
 #define FOUND_MAX	20
 
 void oops_trace(const struct ucontext *uc)

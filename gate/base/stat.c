@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stat.c - how many calls came by which way: RING3_STAT_*
+ * stat.c - counts the calls of each way in: RING3_STAT_*
  */
 #include "internal.h"
 
@@ -15,7 +15,7 @@ void stat_flush(void)
 	for (i = 0; i < RING3_STAT_COUNTS; i++) {
 		u64 n = t->gate[WORD_COUNTS + i];
 
-		/* Subtracted, not cleared: a handler may have counted meanwhile. */
+		/* Subtract instead of clearing: a signal handler may have counted meanwhile. */
 		t->gate[WORD_COUNTS + i] -= n;
 		if (n)
 			__atomic_fetch_add(&gate.region->stat[i], n, __ATOMIC_RELAXED);

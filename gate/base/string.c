@@ -194,7 +194,7 @@ int gate_format(char *buf, size_t size, const char *fmt, ...)
 	return n;
 }
 
-/* What gcc calls for __builtin_popcountl() without -mpopcnt. */
+/* gcc calls this for __builtin_popcountl() without -mpopcnt. */
 int __popcountdi2(long v);
 int __popcountdi2(long v)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * call.c - a call of the program, from its site and back to it
+ * call.c - a call of the program: from its call site through the gate and back
  */
 #include "signal/signals.h"
 
@@ -13,7 +13,7 @@ long gate_restart_syscall(struct gate_regs *r)
 		tcb->restart.go_on = NULL;
 		return wait.go_on(r, &wait);
 	}
-	if (!tcb->restart_node)		/* of a call that a stub made directly, or of none */
+	if (!tcb->restart_node)		/* of a call that a stub made directly, or no call was interrupted */
 		return gate_host_regs(r);
 	tcb->restart_node = 0;
 	return image_call(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
@@ -36,7 +36,7 @@ static bool needs_context(u64 nr)
 /* From entry.S: a call that it does not handle by itself. */
 struct exit_action gate_call(struct gate_regs *r)
 {
-	r->nr = (u64)(s64)(s32)r->nr;	/* as the kernel: 32 bits, sign-extended */
+	r->nr = (u64)(s64)(s32)r->nr;	/* as Linux does: 32 bits, sign-extended */
 	stat_call(RING3_STAT_ENTERED);
 	if (unlikely(needs_context(r->nr))) {
 		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
@@ -51,7 +51,7 @@ struct exit_action gate_call(struct gate_regs *r)
 			break;
 		case SECCOMP_DOES_RETURN:
 			return (struct exit_action){ ret, EXIT_NORMAL };
-		case SECCOMP_DOES_TRAP:	/* the handler wants a context: sud_call() judges again */
+		case SECCOMP_DOES_TRAP:	/* the handler needs a context: sud_call() runs the filter again */
 			gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
 			return (struct exit_action){ 0, EXIT_REDO };
 		}
@@ -60,8 +60,8 @@ struct exit_action gate_call(struct gate_regs *r)
 }
 
 /*
- * From entry.S: something stands between the call's result and the way back to
- * the program: signals of the node, a noted signal or a restart code.
+ * From entry.S: the call cannot return at once. The node has raised signals, a signal is noted, or the result is a
+ * restart code.
  */
 struct exit_action gate_exit_work(struct gate_regs *r, long ret)
 {
@@ -88,7 +88,7 @@ struct exit_action gate_exit_work(struct gate_regs *r, long ret)
 		if (!is_restart(ret))
 			return (struct exit_action){ ret, EXIT_NORMAL };
 
-		/* Interrupted, but no handler has run: do it again. */
+		/* Interrupted, but no handler has run: restart the call. */
 		struct gate_regs again = *r;
 
 		if (ret == -ERESTART_RESTARTBLOCK)
@@ -98,8 +98,8 @@ struct exit_action gate_exit_work(struct gate_regs *r, long ret)
 }
 
 /*
- * The call that context uc is at the end of; from signal handlers. Leaves uc such
- * that rt_sigreturn goes on in the program or in its handler.
+ * Handles the system call at whose end context uc is. Called by signal handlers. Leaves uc such that rt_sigreturn
+ * continues in the program or in its handler.
  */
 void sud_call(struct ucontext *uc)
 {
@@ -116,11 +116,11 @@ void sud_call(struct ucontext *uc)
 	bool again;
 	long ret = 0;
 
-	/* Noted on the way here, or while the program was started: the mask to go back to is the one before. */
+	/* The signal was noted on the way here, or while the program was started: restore the mask from before it. */
 	if (unlikely(tcb->npending))
 		signal_mask_back(tcb, uc);
 	stat_call(RING3_STAT_TRAPPED);
-	/* A call that has no handler stays on this stack. */
+	/* A call without a handler stays on this stack. */
 	if (gate_class(r.nr) != CLASS_DIRECT)
 		host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	WRITE_ONCE(tcb->uctx, uc);
@@ -130,15 +130,15 @@ void sud_call(struct ucontext *uc)
 		ret = gate_syscall(&r);
 
 	/*
-	 * From here to the rt_sigreturn no signal can be noted any more; those that the node
-	 * raised come as soon as the program's mask is back.
+	 * From here to the rt_sigreturn no signal can be noted any more. Signals that the node has raised are
+	 * delivered once the program's mask is back.
 	 */
 	signal_block_all();
-	tcb = gate_tcb();	/* a fork child has another */
+	tcb = gate_tcb();	/* a fork child has a gate_tcb of its own */
 	WRITE_ONCE(tcb->uctx, NULL);
 	uc->uc_stack = tcb_altstack(tcb);
 	if (unlikely(does == SECCOMP_DOES_TRAP)) {
-		signal_deliver_one(uc, &trap);	/* rax is still the number, as Linux has it */
+		signal_deliver_one(uc, &trap);	/* rax is still the call number, as on Linux */
 		if (tcb->npending)
 			signal_deliver(uc);
 		return;

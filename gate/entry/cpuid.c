@@ -1,49 +1,50 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cpuid.c - answers the instruction `cpuid` of a program's start from memory, where it is slow
+ * cpuid.c - answers the `cpuid` instructions of a program's start from memory, where the instruction is slow
  *
  * Theory of operation
  * -------------------
- * A hypervisor is asked for each `cpuid` (4 to 10 us and more; the processor alone takes 0.1), and
- * the start-up code of a C library makes some forty of them: half of what the host takes to
- * start a small program. Nothing else makes so many, so only the text that runs first is looked
- * through: the ELF interpreter's, or that of a program without one.
+ * Under a hypervisor each `cpuid` traps and takes 4 to 10 us or more (0.1 us on the bare processor). The start-up
+ * code of a C library executes some forty, which is half of the time that the host needs to start a small program.
+ * Later code executes hardly any. So the gate searches only the text that runs first: the ELF interpreter's, or the
+ * program's own if it has no interpreter.
  *
- * Which: most are `mov $leaf,%eax; cpuid`, seven bytes as form A of patch.c, some with a subleaf between the
- * two, and ask for what is the same on all CPUs for as long as the host is up (answerable()). Those are
- * rewritten into the same jump before the program's first instruction. Their stubs (cpuid.S) load four registers
- * with what the processor said once. The other ones stay, such as what says which CPU this is, and all of a
- * machine whose CPUs differ. A fault (2 us) instead of them would gain little.
+ * Which sites: most are `mov $leaf,%eax; cpuid`, seven bytes like form A of patch.c. Some load a subleaf between
+ * the two instructions. Most ask for data that is the same on all CPUs until the host reboots (answerable()).
+ * Before the program's first instruction, the gate rewrites these sites into the same jump. Their stubs (cpuid.S)
+ * load four registers with answers that the processor gave once. Other sites stay as they are, for example those
+ * that ask which CPU this is. On a machine with unlike CPUs, all sites stay. Letting them fault (2 us) instead
+ * would gain little.
  *
- * Finding: the bytes may be part of other instructions. insn.c says whether they are; what
- * it is not sure of stays as it is. That takes some hundred microseconds, so the node remembers a
- * file's sites (struct ring3_cpuid_file). Larger texts are looked through when they start a second time.
+ * Finding sites: the bytes may be part of other instructions. insn.c decides that; a site of which it is not sure
+ * stays as it is. The search takes some hundred microseconds, so the node remembers the sites of a file (struct
+ * ring3_cpuid_file). A larger text is searched only when it starts for the second time.
  *
- * Whoever jumps to what is behind the `mov` meets form A's byte in the middle, and patch_fault() has it done
- * here. A `cpuid` that is not behind it at once is there still.
- * A stub is not serializing, as the instruction is; the mov before it is not one that code which
- * relies on that has. A program that asks the host to let `cpuid` fault (ARCH_SET_CPUID) gets its own back.
+ * Code that jumps to the instruction after the `mov` meets the trapping byte of form A, and patch_fault() lets
+ * cpuid_at() emulate that instruction. A `cpuid` that does not follow the `mov` directly is still in place. Unlike
+ * the instruction, a stub does not serialize; code that relies on serialization has no such mov before it. For a
+ * program that asks the host to let `cpuid` fault (ARCH_SET_CPUID), the gate restores the original instructions.
  */
 #include "internal.h"
 #include "entry/insn.h"
 #include "tuning.h"
 
-#define TEXT_AT_ONCE	(512UL << 10)	/* looked through at its first start */
+#define TEXT_AT_ONCE	(512UL << 10)	/* largest text that is searched at its first start */
 #define TEXT_MAX	(16UL << 20)
 #define MOV_BYTES	5
 #define JUMP_BYTES	7
 #define SITE_MAX	12
 #define NOT_LOOKED	(~0U)
 #define BUSY		1		/* ring3_cpuid_file.key */
-#define FLAGS_OF_XOR	0x8d5UL		/* all that are of arithmetic */
+#define FLAGS_OF_XOR	0x8d5UL		/* all arithmetic flags */
 #define FLAGS_OF_ZERO	0x44UL		/* ZF, PF */
 
 static const u8 cpuid_insn[] = { 0x0f, 0xa2 };
 
-/* What is between `mov $leaf,%eax' and `cpuid', and its bytes: the subleaf. */
+/* The instruction between `mov $leaf,%eax' and `cpuid', and its bytes: it loads the subleaf. */
 enum between { BETWEEN_NONE, BETWEEN_XOR, BETWEEN_ESI, BETWEEN_EDI, BETWEEN_EBP, BETWEEN_MOV };
 static const struct {
-	u8 len, code[2];	/* of MOV the first byte, its subleaf follows */
+	u8 len, code[2];	/* for MOV the first byte; its subleaf follows */
 } betweens[] = {
 	[BETWEEN_NONE] = { 0, { 0 } },		[BETWEEN_XOR] = { 2, { 0x31, 0xc9 } },
 	[BETWEEN_ESI] = { 2, { 0x89, 0xf1 } },	[BETWEEN_EDI] = { 2, { 0x89, 0xf9 } },
@@ -51,11 +52,11 @@ static const struct {
 };
 extern const u8 cpuid_layout[BETWEEN_MOV] __attribute__((visibility("hidden")));
 
-/* One rewritten site. Up to minus_subleaf read by cpuid.S. */
+/* One rewritten site. cpuid.S reads the fields up to minus_subleaf. */
 struct cpuid_data {
 	u32 regs[4];
-	u64 back;		/* behind the cpuid */
-	u64 insn;		/* the cpuid */
+	u64 back;		/* address after the cpuid */
+	u64 insn;		/* address of the cpuid */
 	u32 leaf, subleaf;
 	u32 minus_subleaf;
 	u32 between;
@@ -71,7 +72,7 @@ static u64 text_key;
 static struct ring3_cpuid_file *text_file;
 static u32 text_sites, stubs;
 static u32 text_site[RING3_CPUID_SITES];
-static bool stopped;		/* the sites are the program's own again, faults at them too */
+static bool stopped;		/* the original instructions are restored, also for faults at these sites */
 
 static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 {
@@ -79,7 +80,7 @@ static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 		     : "a"(leaf), "c"(subleaf));
 }
 
-/* What the program is to hear. */
+/* The answer for the program: the processor's, or that of the virtual processor. */
 static void told_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 {
 	if (sim_cpu_hidden())
@@ -125,7 +126,7 @@ static bool is_mixed(void)
 	return regs[0] & 1U << 30;			/* AMD: heterogeneous cores */
 }
 
-/* The node's memory, or NULL where it is not to be used. */
+/* The part of the node's memory that holds answers and sites, or NULL if it is not to be used. */
 static struct ring3_cpuid *memory(void)
 {
 	struct ring3_cpuid *c = gate.region ? &gate.region->cpuid : NULL;
@@ -140,9 +141,9 @@ static struct ring3_cpuid *memory(void)
 /* ---- answers ---- */
 
 /*
- * Leaves that say nothing of the CPU they are asked on. Without a subleaf those that each processor
- * with 64 bits has: the largest leaf and the vendor; the largest extended leaf, features, the brand,
- * caches, power and sizes of addresses. With one: caches, features, XSAVE, and what the C library asks besides.
+ * True for leaves that say nothing about the CPU that answers. Without a subleaf: the leaves that each 64-bit
+ * processor has, namely largest leaf and vendor, largest extended leaf, features, brand, caches, power and address
+ * sizes. With a subleaf: caches, features, XSAVE, and further leaves that the C library asks for.
  */
 static bool answerable(u32 leaf, enum between between)
 {
@@ -201,7 +202,7 @@ static struct ring3_cpuid_file *file_of(struct ring3_cpuid *c, u64 key)
 	return NULL;
 }
 
-/* Marks it as being written, if it is what `key` says still. */
+/* Marks the entry as being written, if its key is still `key'. */
 static bool file_begin(struct ring3_cpuid_file *f, u64 key)
 {
 	return key != BUSY && __atomic_compare_exchange_n(&f->key, &key, BUSY, false,
@@ -213,7 +214,7 @@ static void file_end(struct ring3_cpuid_file *f, u64 key)
 	__atomic_store_n(&f->key, key, __ATOMIC_RELEASE);
 }
 
-/* A place for another file; NULL: others are faster. */
+/* An entry for another file; NULL: other threads were faster. */
 static struct ring3_cpuid_file *file_new(struct ring3_cpuid *c, u64 key)
 {
 	struct ring3_cpuid_file *f = file_of(c, 0);
@@ -223,7 +224,7 @@ static struct ring3_cpuid_file *file_new(struct ring3_cpuid *c, u64 key)
 	return file_begin(f, READ_ONCE(f->key)) ? f : NULL;
 }
 
-/* false: they are not known. */
+/* Fills in the file's sites; false: they are not known. */
 static bool read_file(struct ring3_cpuid_file *f, u64 key)
 {
 	u32 i, n = READ_ONCE(f->sites);
@@ -251,7 +252,7 @@ bool cpuid_knows(u64 key)
 
 /* ---- finding ---- */
 
-/* Is this a site, with so much behind it? Then what it asks for. */
+/* Is this a site that has `between' in it? Then fills in what it asks for. */
 static bool is_site(const u8 *at, enum between between, struct cpuid_data *data)
 {
 	const u8 *next = at + MOV_BYTES, *insn = next + betweens[between].len;
@@ -299,7 +300,7 @@ static void look_before(const u8 *text, u64 size, u64 at)
 	for (between = BETWEEN_NONE; between <= BETWEEN_MOV; between++) {
 		u64 start = at - MOV_BYTES - betweens[between].len;
 
-		/* A byte before b8 that is a REX makes it another mov. */
+		/* A REX prefix before b8 makes it another mov. */
 		if (text_sites == RING3_CPUID_SITES || !is_site(text + start, between, &data) ||
 		    (text[start - 1] & 0xf0) == 0x40 || !gate_insn_find(text, size, start))
 			continue;
@@ -321,7 +322,7 @@ static void find_sites(const u8 *text, u64 size)
 	}
 }
 
-/* A file of which the node knows nothing yet, or only that it was started once. */
+/* A file of which the node knows nothing yet, or only that it has been started once. */
 static void look_at(struct ring3_cpuid *c, const u8 *text, u64 size)
 {
 	bool look = text_file || size <= TEXT_AT_ONCE;
@@ -355,7 +356,7 @@ static void protect_text(u64 prot)
 	host_syscall3(__NR_mprotect, start, end - start, prot);
 }
 
-/* Before the first instruction of the program runs: no need to mind other threads. */
+/* Runs before the first instruction of the program: there are no other threads. */
 static void write_sites(struct ring3_cpuid *c)
 {
 	u32 i;
@@ -367,7 +368,7 @@ static void write_sites(struct ring3_cpuid *c)
 
 		if (text_site[i] + SITE_MAX > text_bytes)
 			continue;
-		/* Written to first, a page is copied at once: reading it before would be another fault. */
+		/* Write before the first read: a write copies the page at once, a read would cost another fault. */
 		asm volatile("lock orb $0, %0" : "+m"(*at) : : "memory");
 		if (!find_site(at, data))
 			continue;
@@ -399,7 +400,7 @@ void cpuid_start(const struct program_text *text)
 		protect_text(PROT_READ | PROT_EXEC);
 }
 
-/* The program wants its own instructions back: they are to fault. */
+/* The program has asked for faulting `cpuid' instructions: restores the original ones. */
 void cpuid_stop(void)
 {
 	u32 i;
@@ -424,7 +425,10 @@ void cpuid_stop(void)
 
 /* ---- faults and contexts ---- */
 
-/* Somebody jumped behind the mov of the site at `site`: does what was there. False: it is there, and has faulted itself. */
+/*
+ * The program has jumped behind the mov of `site`: emulates the instruction that was there. False: the instruction
+ * is still there and has faulted itself.
+ */
 bool cpuid_at(u64 site, struct sigcontext *sc)
 {
 	const struct cpuid_data *data;
@@ -465,7 +469,7 @@ bool cpuid_at(u64 site, struct sigcontext *sc)
 	return true;
 }
 
-/* In a stub: the site's instructions begin again. */
+/* The context is in a stub: moves it to the beginning of the site's instructions. */
 void cpuid_leave(struct sigcontext *sc)
 {
 	if (sc->rip >= (u64)cpuid_stubs && sc->rip < (u64)cpuid_stubs_end)

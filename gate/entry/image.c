@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * image.c - calls of the image
+ * image.c - calls into the image
  */
 #include "internal.h"
 #include "ring3_lock.h"
 
 #ifdef GATE_NO_NODE
-/* The test build has no image: tasks come from the heap, nothing else exists. */
+/* The test build has no image: tasks come from the heap, and there is nothing else. */
 static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
 			struct ring3_thread *t)
 {
@@ -26,7 +26,10 @@ static long image_enter(long nr, long a, long b, long c, long d, long e, long f,
 #define image_enter gate_enter_raw
 #endif
 
-/* Unless another thread ends the process: then here is no further. See stop.c. */
+/*
+ * Marks the thread as inside the image. If another thread ends the process, this one parks here instead. See
+ * stop.c.
+ */
 static void go_inside(void)
 {
 	struct ring3_thread *t = gate_thread();
@@ -38,8 +41,9 @@ static void go_inside(void)
 }
 
 /*
- * The gate's work may take several calls. The node asks once for each signal that its task stops to wait; one that came
- * in a call which does not wait has been asked for in vain, but is noted still.
+ * One call of the program may need several calls into the image. The image interrupts a task's wait once for each
+ * signal. A signal that arrived during a call that does not wait has used up that one time, but is still noted: so
+ * the gate sets RING3_WORD_SIGNAL again.
  */
 static void ask_again(struct ring3_thread *t)
 {
@@ -68,7 +72,7 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 	return ret;
 }
 
-/* As image_call, for a thread block other than the caller's that nobody else runs on yet. */
+/* As image_call, for another thread's block on which no thread runs yet. */
 long image_call_as(struct ring3_thread *t, long nr, long a)
 {
 	go_inside();
@@ -76,8 +80,8 @@ long image_call_as(struct ring3_thread *t, long nr, long a)
 }
 
 /*
- * Was the call cut short by nothing that the program would see: a stop that was taken back, or a signal without
- * a handler? Then one that holds what it might not get a second time keeps that, and is made again at once.
+ * True if the call was cut short by an event that the program does not see: a stop that was cancelled, or a signal
+ * without a handler. A call that holds something it might not get a second time keeps that and is repeated at once.
  */
 bool gate_call_goes_on(long ret)
 {

@@ -4,9 +4,9 @@
  *
  * Theory of operation
  * -------------------
- * An instruction is: legacy prefixes; REX, or VEX, EVEX or XOP; an opcode in a map; ModRM, SIB
- * and a displacement; an immediate. How long it is follows from the opcode's class, which the
- * maps below give as one character, from ModRM, and from few of the prefixes:
+ * An instruction is: legacy prefixes; REX, VEX, EVEX or XOP; an opcode in a map; ModRM, SIB and a displacement; an
+ * immediate. Its length follows from the class of the opcode, from ModRM and from a few of the prefixes. The maps
+ * below give the class as one character:
  *
  *   66		immediates of 4 bytes have 2, unless there is REX.W
  *   67		addresses in the opcode (a0-a3) have 4 bytes in place of 8. Nothing else: those
@@ -16,37 +16,38 @@
  * A REX that another prefix follows is ignored by the processor, and here. VEX, EVEX and XOP
  * name the map and stand for 0f, 66, f2, f3 and REX, which must not be there as well.
  *
- * What no manual defines gets 0, as far as opcode and map tell: an instruction newer than these
- * tables is "none", never one of a wrong length. Operands are hardly looked at. Jumps with 66
- * and without REX.W are 4 bytes of offset to Intel and 2 to AMD; compilers make none, and here
- * they are AMD's, as for objdump.
+ * An opcode that no manual defines has length 0, as far as opcode and map can tell. So an instruction newer than
+ * these tables is "none", never one of a wrong length. Operands are hardly checked. For jumps with 66 and without
+ * REX.W, Intel takes 4 bytes of offset and AMD 2. Compilers make no such jumps; this file follows AMD, as objdump
+ * does.
  *
- * Finding boundaries (gate_insn_find): there is no telling backwards where instructions begin,
- * but decoding synchronises itself. Two chains that meet in one boundary are one from there on,
- * and chains begun at neighbouring bytes have met after a few instructions, mostly. So every
- * byte of a stretch well before the place is taken for a beginning. If every chain that gets to the
- * place without an undefined instruction has a boundary there, it is one. Chains die of what is
- * undefined before they meet, too; where fewer than half are left, or the chains disagree, the
- * next stretch farther away is asked.
+ * Finding boundaries (gate_insn_find): one cannot decode backwards, but decoding synchronises itself. Two chains of
+ * instructions that share one boundary are equal from there on, and chains that begin at neighbouring bytes mostly
+ * meet after a few instructions. So every byte of a stretch well before the place is taken as the beginning of a
+ * chain. If every chain that reaches the place without an undefined instruction has a boundary there, the place is
+ * a boundary. A chain can also end at an undefined instruction before it meets others. If fewer than half of the
+ * chains are left, or if they disagree, the next stretch farther away is tried.
  *
- * What that is worth: no instruction is longer than the stretch, so in a text of nothing but
- * defined instructions some beginnings are true boundaries. Their chain stays on true boundaries
- * and gets there; were the place inside an instruction, this chain would jump over it, and
- * the answer be no. A wrong yes thus needs data in the text, in the stretch or behind it, or an
- * instruction not known here: the true chain may die of either, as does all that has met
- * it, which is why half have to be left. Padding with zeros is such data, and decodes (00 00 is
- * an add): four of them end a chain. (All data, nothing else: of 499,000 places in random bytes 1
- * got a yes, of as many in letters 837.) A wrong no is possible (chains that don't meet; data;
- * the first bytes of a text), so it has to be harmless.
+ * How reliable that is: no instruction is longer than the stretch, so in a text that holds only defined
+ * instructions some of the beginnings are true boundaries. The chain of such a beginning stays on true boundaries
+ * and reaches the place. If the place were inside an instruction, this chain would jump over it, and the answer
+ * would be no. So a wrong yes needs data in the text, in the stretch or behind it, or an instruction that is not in
+ * the tables. Either may end the true chain and all chains that have met it, which is why half of them have to be
+ * left. Padding with zeros is such data, and it decodes (00 00 is an add); therefore four such instructions end a
+ * chain. (Of 499,000 places in random bytes, one got a yes; of as many in letters, 837.) A wrong no is possible
+ * (chains that do not meet; data; the first bytes of a text), so callers must treat it as harmless.
  */
 #include "host.h"
 #include "entry/insn.h"
 
-/* A stretch is the first START_BYTES of CHAIN_BYTES, which end at the place or at another's. */
+/*
+ * A stretch is the first START_BYTES of CHAIN_BYTES, which end at the place or at the beginning of the stretch
+ * before.
+ */
 #define CHAIN_BYTES	240UL
 #define START_BYTES	64UL
 #define STRETCHES	8UL
-#define STARTS_MIN	16UL	/* at a text's beginning; no instruction has more bytes */
+#define STARTS_MIN	16UL	/* at the beginning of a text; no instruction is longer */
 
 /*
  * Classes of opcodes; of those in capitals ModRM comes first.
@@ -79,7 +80,10 @@ static const char one_byte[256] __attribute__((nonstring)) =
 	"bbbbbbbbdd-b...."	/* e */
 	"p.pp..TU......IJ";
 
-/* 0f: the ModRM of 20 to 23 (control registers) is never memory; 3DNow! (0f) ends in its opcode. */
+/*
+ * 0f: the ModRM of 20 to 23 (control registers) never names memory; a 3DNow! instruction (0f 0f) ends in its
+ * opcode.
+ */
 static const char two_byte[256] __attribute__((nonstring)) =
 	/*  0123456789abcdef */
 	"MMMM-.....-.-M.B"	/* 0 */
@@ -99,7 +103,7 @@ static const char two_byte[256] __attribute__((nonstring)) =
 	"MMMMMMMMMMMMMMMM"	/* e */
 	"MMMMMMMMMMMMMMMM";
 
-/* Which opcodes there are, by row a bit for each column. 0f 38: ModRM follows. */
+/* Which opcodes exist: by row, one bit for each column. 0f 38: ModRM follows. */
 static const u16 three_byte_38[16] = {
 	0x0fff, 0x70b1, 0x0f3f, 0xffbf, 0x0003, 0, 0, 0,
 	0x0007, 0, 0, 0, 0xbf00, 0xf900, 0, 0x1f63,
@@ -109,7 +113,7 @@ static const u16 three_byte_3a[16] = {
 	0xff00, 0x00f0, 0x0007, 0, 0x0017, 0, 0x000f, 0,
 	0, 0, 0, 0, 0xd000, 0x8000, 0, 0x0001,
 };
-/* VEX's and EVEX's map 1, which is of 0f what deals with vectors and masks: as in two_byte */
+/* Map 1 of VEX and EVEX: the vector and mask instructions of 0f. Classes as in two_byte. */
 static const u16 vector_0f[16] = {
 	0, 0x00ff, 0xff00, 0, 0x0cf6, 0xffff, 0xffff, 0xffff,
 	0, 0x030f, 0x4000, 0, 0x0074, 0xffff, 0xffff, 0x7fff,
@@ -118,9 +122,9 @@ static const u16 vector_0f[16] = {
 struct insn {
 	const u8 *code;
 	unsigned int avail;
-	unsigned int len;	/* of what is known so far; more than `avail`: cut off */
+	unsigned int len;	/* length known so far; more than `avail`: the instruction is cut off */
 	bool opsize, addrsize, repne, rex, rex_w;
-	bool simd;		/* a prefix that VEX and the like stand for */
+	bool simd;		/* has a prefix that VEX and its like encode themselves */
 };
 
 static bool has(const u16 *rows, u8 opcode)
@@ -128,7 +132,7 @@ static bool has(const u16 *rows, u8 opcode)
 	return rows[opcode >> 4] >> (opcode & 15) & 1;
 }
 
-/* What follows, without taking it. Zeros at the end, where the result is certain. */
+/* The next byte, without consuming it. Zero at the end, where the result is certain already. */
 static u8 peek(const struct insn *in)
 {
 	return in->len < in->avail ? in->code[in->len] : 0;
@@ -142,7 +146,7 @@ static u8 take(struct insn *in)
 	return byte;
 }
 
-/* The opcode behind all prefixes. */
+/* Consumes all prefixes; returns the opcode after them. */
 static u8 take_prefixes(struct insn *in)
 {
 	for (;;) {
@@ -176,7 +180,7 @@ static u8 take_modrm(struct insn *in)
 	return modrm;
 }
 
-/* VEX, EVEX and XOP from behind their first byte to the opcode, whose class this returns. */
+/* Consumes VEX, EVEX or XOP after its first byte, up to the opcode; returns the class of the opcode. */
 static char take_vector(struct insn *in, u8 first)
 {
 	u8 map = first == 0xc5 ? 1 : take(in) & 0x1f, fixed = take(in), opcode;
@@ -209,7 +213,7 @@ static char take_vector(struct insn *in, u8 first)
 	return '-';
 }
 
-/* The class of what has `opcode` in the one-byte map, with all further bytes of the opcode. */
+/* The class of `opcode` in the one-byte map; consumes all further bytes of the opcode. */
 static char take_opcode(struct insn *in, u8 opcode)
 {
 	if (one_byte[opcode] != '@')
@@ -226,7 +230,7 @@ static char take_opcode(struct insn *in, u8 opcode)
 	return two_byte[opcode];
 }
 
-/* How many bytes of immediate a class has; -1: this is no instruction. */
+/* The number of immediate bytes of a class; -1: not an instruction. */
 static int immediate(const struct insn *in, char class, u8 modrm)
 {
 	int word = in->opsize && !in->rex_w ? 2 : 4, reg = modrm >> 3 & 7;
@@ -284,7 +288,7 @@ unsigned int gate_insn_length(const u8 *code, unsigned long avail)
 
 bool gate_insn_find(const u8 *text, unsigned long size, unsigned long at)
 {
-	/* What becomes of chains, of the last 16 looked at: no instruction reaches farther */
+	/* How the chains ended at the last 16 places: no instruction reaches farther */
 	enum { ENDED, OVER, THERE } fate[16] = { THERE }, *f;	/* by distance % 16 */
 	unsigned long starts = 0, there = 0, over = 0;
 

@@ -1,34 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * patch.c - rewrites sites so that they trap no more
+ * patch.c - rewrites system call sites so that they no longer trap
  *
  * Theory of operation
  * -------------------
- * A `syscall` instruction has two bytes, a jump needs more. Two forms are rewritten, both
- * recognised by looking at the site after it has trapped PATCH_HOT_TRAPS times:
+ * A `syscall` instruction has two bytes, a jump needs more. A site is examined after it has trapped PATCH_HOT_TRAPS
+ * times. Two forms are rewritten:
  *
- * A: b8 nr32 0f 05 (mov $nr,%eax; syscall) becomes ff 24 25 word32 (jmp *word), 7 bytes. The
- *    word lies in a table of ours below 2 GiB and holds the address of the
- *    site's stub (stubs.S). That the five bytes before are this mov is
- *    confirmed by rax having that value at the trap and by no REX prefix before it.
+ * A: b8 nr32 0f 05 (mov $nr,%eax; syscall) becomes ff 24 25 word32 (jmp *word), 7 bytes. The word lies in a table
+ * of the gate below 2 GiB and holds the address of the site's stub (stubs.S). Two checks confirm that the five
+ * bytes before the syscall are this mov: rax has that value at the trap, and there is no REX prefix before it.
  *
- * B: 0f 05 and what follows becomes e9 rel32 (jmp near), 5 bytes, where the following
- *    instruction is a compare or move that can run elsewhere. `near` is a slot in a page of ours within 2 GiB of the site:
+ * B: 0f 05 and the next instruction become e9 rel32 (jmp near), 5 bytes, if that instruction is a compare or move
+ * that can run elsewhere. `near` is a slot in a page of the gate within 2 GiB of the site:
  *        jmp *word; <the instruction that was overwritten>; jmp back
  *
- * Other code may jump to an instruction in the middle of what is overwritten (the syscall
- * of A, the compare of B), and a thread may stand there right now. So the
- * byte that lands on each such instruction is made to be one that traps in user
- * mode with a general protection fault (trap_byte() in patch_near.c): by the choice of the
- * table's address for A (TABLE has 0xf4, hlt, as its third byte) and of the slot for B. The
- * SIGSEGV handler knows what was there and does it (patch_fault() in patch_context.c).
+ * Other code may jump to an instruction in the middle of the overwritten bytes (the syscall of A, the compare of
+ * B), and a thread may be interrupted there right now. So the byte that lands on each such instruction is chosen
+ * such that it raises a general protection fault in user mode (trap_byte() in patch_near.c): for A by the address
+ * of the table (the third byte of TABLE is 0xf4, hlt), for B by the address of the slot. The SIGSEGV handler knows
+ * the overwritten instruction and emulates it (patch_fault() in patch_context.c).
  *
- * Writing under running threads: first byte to hlt, wait until every core has seen it, the
- * trapping byte in the middle, wait, the rest, wait, the first byte. Threads that
- * reach hlt meanwhile are sent back to try again.
+ * Writing under running threads: first byte to hlt, wait until every core has seen it, the trapping byte in the
+ * middle, wait, the rest, wait, the first byte. Threads that reach hlt meanwhile are sent back to try again.
  *
- * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT
- * output or the gate. What can't be rewritten stays with the backstop.
+ * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT output or the gate. A
+ * site that can't be rewritten keeps trapping: Syscall User Dispatch catches its calls.
  */
 #include "entry/patch.h"
 #include "tuning.h"
@@ -41,7 +38,7 @@
 #define SEEN_WAYS	4
 #define RANGES		512
 
-/* Together, for each page that a program touches at its start is a fault. */
+/* Kept together: each page that a program touches at its start costs a fault. */
 struct patch_site patch_sites[2 * PATCH_SITES] GATE_TABLE __attribute__((visibility("hidden")));
 _Static_assert(sizeof(struct patch_site) == PATCH_SITE_BYTES, "stubs.S");
 _Static_assert(offsetof(struct patch_site, nr) == 8, "stubs.S");
@@ -50,7 +47,7 @@ _Static_assert(TABLE_BYTES <= 65536, "form A's middle byte");
 
 u32 patch_used[2];
 
-/* By a hash of a site's address: another part of the hash, and how often it has trapped (0: free). */
+/* Indexed by a hash of the site's address: another part of the hash, and the number of traps so far (0: free). */
 static struct seen {
 	u16 tag, hits;
 } seen[1u << SEEN_BITS][SEEN_WAYS] GATE_TABLE;
@@ -62,7 +59,7 @@ static u32 range_count;
 
 struct gate_mutex gate_patch_lock;
 static bool table_ready, table_refused, many_threads;
-static bool look_closer;		/* no class but CLASS_GATE */
+static bool look_closer;		/* no class but CLASS_GATE is used any more */
 
 /* ---- which mappings ---- */
 
@@ -178,8 +175,8 @@ static void point_to(u32 site, u32 class)
 }
 
 /*
- * A seccomp filter wants to be asked about each call. Threads that are in a stub right now called
- * before it was set.
+ * A seccomp filter has to be asked about each call. Threads that are in a stub right now made their call before the
+ * filter was set.
  */
 void patch_look_closer(void)
 {
@@ -323,8 +320,8 @@ static bool table_map(void)
 }
 
 /*
- * For cpuid.c: `mov $imm32,%eax; cpuid' has the bytes of form A, and the same may befall it. Its text may be
- * written to, and only one thread runs.
+ * For cpuid.c: `mov $imm32,%eax; cpuid' has the bytes of form A, and other code may jump into its middle, too. Its
+ * text is writable, and only one thread runs.
  */
 bool patch_cpuid(u64 addr, u64 stub)
 {
@@ -342,7 +339,7 @@ bool patch_cpuid(u64 addr, u64 stub)
 	return true;
 }
 
-/* Back to what it was, under running threads. Its text may be written to. */
+/* Restores the site under running threads. Its text is writable. */
 void patch_cpuid_undo(u64 addr, const u8 *code)
 {
 	int site = find_place(0, addr);
@@ -367,7 +364,7 @@ bool patch_ahead(u64 addr, u32 nr)
 	return true;
 }
 
-/* A program without an interpreter gets its table when a site of it is to be rewritten. */
+/* A program without an interpreter gets its table when the first of its sites is to be rewritten. */
 void patch_start(const struct program *p)
 {
 	const struct program_text *text = &p->first;
@@ -382,8 +379,8 @@ void patch_start(const struct program *p)
 }
 
 /*
- * What is known of a site; NULL: too many others of the same hash. They lose a hit then, so that
- * of sites that take turns some get through, and after them the rest.
+ * The entry of a site. NULL: too many other sites have the same hash. Each of them loses a hit then, so that of
+ * sites that take turns some reach the limit, and after them the others.
  */
 static struct seen *seen_of(u64 rip)
 {
@@ -392,7 +389,7 @@ static struct seen *seen_of(u64 rip)
 	u16 tag = hash >> (64 - SEEN_BITS - 16);
 	u32 i;
 
-	/* Written to first: to read a new page before would be another fault. */
+	/* Write before the first read: reading a new page first would cost another fault. */
 	asm volatile("orb $0, %0" : "+m"(*(u8 *)set) : : "memory");
 	for (i = 0; i < SEEN_WAYS; i++) {
 		if (set[i].tag == tag && set[i].hits)
@@ -407,7 +404,7 @@ static struct seen *seen_of(u64 rip)
 	return least;
 }
 
-/* The site that traps with rip behind it. */
+/* Called for each trap. rip is the address after the `syscall'. */
 void patch_trap(u64 rip, u64 nr)
 {
 	struct seen *s;
@@ -420,13 +417,13 @@ void patch_trap(u64 rip, u64 nr)
 		return;
 	gate_lock(&gate_patch_lock);
 	if (*(u8 *)(rip - 2) != 0x0f || *(u8 *)(rip - 1) != 0x05) {
-		/* another thread was faster */
+		/* another thread has rewritten it */
 		gate_unlock(&gate_patch_lock);
 		return;
 	}
 	if (table_map() && (rewrite_a(rip - 2, nr) || rewrite_b(rip - 2, nr))) {
 		count(COUNT_SITES);
-		s->hits = 0;	/* it won't come again */
+		s->hits = 0;	/* it can't trap again */
 	} else {
 		count(COUNT_REFUSED);
 		s->hits = REFUSED;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * patch_context.c - threads at rewritten sites: their faults, and where they believe themselves to be
+ * patch_context.c - threads at rewritten sites: their faults, and the context that the program may see
  *
- * A signal's handler, a debugger and fork() have to see the program's own code, not the jumps, slots and
+ * The program has to see its own code in signal handlers, debuggers and after fork(), not the jumps, slots and
  * stubs that patch.c put in its place.
  */
 #include "entry/patch.h"
@@ -25,12 +25,12 @@ enum patch_fault patch_fault(struct ucontext *uc)
 	site = place_of(sc->rip, 0, 5);
 	if (site >= 0 && patch_sites[site].nr == NO_CALL)
 		return cpuid_at(patch_sites[site].addr, sc) ? PATCH_RETRY : PATCH_NONE;
-	if (site >= 0) {		/* form A: straight to the syscall */
+	if (site >= 0) {		/* form A: continue at the syscall */
 		sc->rip += 2;
 		return PATCH_CALL;
 	}
 	site = place_of(sc->rip, 1, 2);
-	if (site >= 0) {		/* form B: straight to what follows */
+	if (site >= 0) {		/* form B: continue at the instruction after it */
 		sc->rip = patch_sites[site].slot + 7;
 		return PATCH_RETRY;
 	}
@@ -40,7 +40,7 @@ enum patch_fault patch_fault(struct ucontext *uc)
 	if (site >= 0 && (!READ_ONCE(patch_sites[site].done) ||
 			  READ_ONCE(*(u8 *)sc->rip) != HLT)) {
 		host_syscall0(__NR_sched_yield);
-		return PATCH_RETRY;	/* being rewritten */
+		return PATCH_RETRY;	/* the site is being rewritten */
 	}
 	return PATCH_NONE;
 }
@@ -75,15 +75,15 @@ static bool in_stubs(u64 rip)
 	return rip >= (u64)patch_stubs && rip < (u64)patch_stubs_end;
 }
 
-/* Behind one of the calls that stubs make themselves? */
+/* Is this the address after one of the calls that stubs make themselves? */
 static bool behind_call(const struct patch_layout *l, u32 at)
 {
 	return at == l->fd_call + SYSCALL_BYTES || at == l->direct_call + SYSCALL_BYTES;
 }
 
 /*
- * If uc stands in a stub on the program's own stack, or behind the call of the gate, or in a near
- * slot, moves it to where the program believes itself to be.
+ * If context uc is in a stub on the program's own stack, after the call of the gate, or in a near slot, moves it to
+ * the equivalent place in the program's own code.
  */
 void patch_leave(struct ucontext *uc)
 {
@@ -112,8 +112,8 @@ void patch_leave(struct ucontext *uc)
 }
 
 /*
- * The host cut a call short that a stub makes directly, for something that the program must
- * not see: do it again.
+ * The host has interrupted a call that a stub makes directly, because of a signal that the program must not see:
+ * makes uc repeat the call.
  */
 void patch_hide_eintr(struct sigcontext *sc)
 {
@@ -144,7 +144,7 @@ const u64 *patch_stub_return_word(u64 stub, u32 *add)
 	return site < PATCH_SITES ? &patch_sites[site].back : &patch_sites[site].addr;
 }
 
-/* As the program sees it; the byte there may be a trap of ours, see patch_fault. */
+/* As the program sees it. The byte there may be a trapping one, see patch_fault(). */
 u64 patch_stub_return(u64 stub)
 {
 	u32 add;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * patch_interp.c - what a node remembers of its dynamic linker's sites (struct ring3_sites in ring3.abi)
+ * patch_interp.c - the node remembers the call sites of its dynamic linker (struct ring3_sites in ring3.abi)
  *
- * Each program makes the same calls from the same places before its main(), and each would trap there until
- * its site is rewritten. The first traps of a process say where; the next program has them rewritten
- * before its first instruction runs.
+ * Each program makes the same calls from the same sites before its main(), and each would trap there until the site
+ * is rewritten. The first traps of one process record the sites; in the next program the gate rewrites them before
+ * the first instruction runs.
  */
 #include "entry/patch.h"
 #include "ring3.h"
@@ -20,7 +20,7 @@ static u64 *interp_words(void)
 	return gate.region ? gate.region->site : NULL;
 }
 
-/* The word of a site at this offset; without one, what all of the file's have in common. */
+/* The word of a site at this offset. Without one, the word that all of the file's sites share. */
 static u64 interp_word(u64 nr, u64 offset)
 {
 	return (interp.key * 0x9e3779b97f4a7c15UL >> RING3_SITES_FILE_SHIFT) << RING3_SITES_FILE_SHIFT |
@@ -28,9 +28,10 @@ static u64 interp_word(u64 nr, u64 offset)
 }
 
 /*
- * One of the first traps: is it of the interpreter, and of form A? Then the node's next program need not
- * trap there. Later ones are less likely to be made by each, and cost each a page. So, too, the sites of a
- * program without an interpreter: they lie scattered, and a trap costs what a page costs.
+ * Called for one of the first traps of a process. If the site is in the interpreter and of form A, the node's next
+ * program need not trap there. Later sites are less likely to be used by each program, and each costs a page. The
+ * same is true of sites of a program without an interpreter: they are scattered, and a page costs as much as a
+ * trap.
  */
 void interp_note(u64 syscall_at, u64 nr)
 {
@@ -72,7 +73,7 @@ void interp_is(const struct program_text *text)
 	interp.end = text->end;
 }
 
-/* Before the first instruction of the program runs: no need to mind other threads. */
+/* Runs before the first instruction of the program: there are no other threads. */
 void interp_rewrite(void)
 {
 	const u64 *words = interp_words();
@@ -86,7 +87,7 @@ void interp_rewrite(void)
 		if ((entry ^ file) >> RING3_SITES_FILE_SHIFT || !entry || addr <= interp.start ||
 		    addr + FORM_A_BYTES > interp.end)
 			continue;
-		/* Written to first, a page is copied at once: reading it before would be another fault. */
+		/* Write before the first read: a write copies the page at once, a read would cost another fault. */
 		asm volatile("lock orb $0, %0" : "+m"(*(u8 *)addr) : : "memory");
 		if (!patch_is_form_a(addr, nr))
 			continue;

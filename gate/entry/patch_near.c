@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * patch_near.c - slots within reach of a near jump: where form B's overwritten instruction goes
+ * patch_near.c - slots within reach of a near jump, which hold the overwritten instruction of form B
  *
- * See patch.c. All but near_area() and patch_slot() is called with gate_patch_lock held.
+ * See patch.c. All functions but near_area() and patch_slot() are called with gate_patch_lock held.
  */
 #include "entry/patch.h"
 
@@ -24,7 +24,7 @@ static bool trap_byte(u8 b)
 	       b == HLT || b == 0xfa || b == 0xfb;	/* cli, sti */
 }
 
-/* Bytes of ModRM and what belongs to it; 0: relative to rip, which is another elsewhere. */
+/* Length of ModRM, SIB and displacement; 0: the operand is relative to rip, and would be another one elsewhere. */
 static u32 modrm_len(const u8 *p)
 {
 	u32 mod = p[0] >> 6, rm = p[0] & 7, n = 1;
@@ -42,8 +42,8 @@ static u32 modrm_len(const u8 *p)
 }
 
 /*
- * Length of the instruction at p if it can run anywhere else, else 0. One that faults does so
- * as seen from the site, see leave_slot().
+ * Length of the instruction at p if it can run at any other address, else 0. If it faults in the slot, the fault is
+ * reported at the site, see leave_slot().
  */
 u32 near_movable(const u8 *p)
 {
@@ -70,7 +70,7 @@ u32 near_movable(const u8 *p)
 	return 0;
 }
 
-/* Is there a slot at this base that gives the jump's second byte a trap? */
+/* Finds a slot of this area whose address makes the jump's second byte a trapping one. */
 static u64 slot_in(u32 area, u64 from)
 {
 	u64 base = near_areas[area]->base, i;
@@ -108,7 +108,7 @@ static bool near_map(u64 at)
 	return true;
 }
 
-/* A new area within reach: below the site, where libraries leave room, or low. */
+/* Maps a new area within reach: below the site, where libraries leave room, or in low memory. */
 static bool near_new(u64 from)
 {
 	u64 step;
@@ -123,7 +123,10 @@ static bool near_new(u64 from)
 	return false;
 }
 
-/* Room for a slot that a jump whose end is `from' reaches, and whose address makes its second byte a trap; 0: none. */
+/*
+ * Finds a slot that a jump whose end is `from' reaches, and whose address makes its second byte a trapping one; 0:
+ * none.
+ */
 u64 near_slot(u64 from)
 {
 	u64 slot;

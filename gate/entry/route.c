@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * route.c - from a system call's number to what serves it, by the tables of calls.tbl
+ * route.c - looks up the handler of a system call by its number, in the tables of calls.tbl
  *
  * A call without a handler goes to the host as it is.
  */
@@ -17,7 +17,7 @@ long gate_syscall(struct gate_regs *r)
 
 u32 gate_class(u64 nr)
 {
-	/* In virtual time what may wait in the host is looked at first. */
+	/* In virtual time, a call that may wait on the host has to be examined first. */
 	if (nr >= ARRAY_SIZE(gate_classes) || gate.sim)
 		return CLASS_GATE;
 	return gate_classes[nr];

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stack.c - the program's first stack, and what the host shows of it
+ * stack.c - the program's first stack, and what the host's /proc shows of it
  *
- * The strings of arguments and environment stay where the host put them (so programs that
- * overwrite their argv to set a title can); only the vectors are built anew, below.
- * With a script the arguments change, so their strings are laid out again.
+ * The strings of arguments and environment stay where the host put them, so that a program can overwrite its argv
+ * to set a title. Only the vectors are built anew, below them. A script's arguments change, so their strings are
+ * copied, too.
  */
 #include "internal.h"
 #include <linux/auxvec.h>
@@ -13,7 +13,7 @@
 
 #define RANDOM_BYTES	16	/* at AT_RANDOM */
 #define AUX_MAX		32	/* a kernel has 25 */
-#define ARGS_FEW	32	/* so many need no memory of their own */
+#define ARGS_FEW	32	/* up to so many need no allocation */
 
 static u64 env_end(char **envp)
 {
@@ -24,7 +24,7 @@ static u64 env_end(char **envp)
 	return end;
 }
 
-/* The host's auxiliary vector, told of the program instead of the gate. */
+/* The host's auxiliary vector, with the program's values in place of the gate's. */
 static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 execfn)
 {
 	u32 n = 0;
@@ -55,7 +55,7 @@ static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 exe
 			break;
 		case AT_SYSINFO_EHDR:
 			if (gate.sim)
-				continue;	/* the vDSO tells the host's time */
+				continue;	/* the vDSO would tell the host's time */
 			break;
 		case AT_RANDOM:
 			if (gate.sim)
@@ -78,7 +78,7 @@ static u64 push_string(u64 sp, const char *s)
 	return sp - n;
 }
 
-/* brk, /proc/PID/cmdline, environ, stat and auxv; where the host lets us. */
+/* Tells the host what it shows as brk, /proc/PID/cmdline, environ, stat and auxv, if it lets us. */
 static void tell_host(const struct program *p, u64 args, u64 args_end, char **envp, u64 *aux,
 		      u32 naux)
 {
@@ -106,7 +106,7 @@ static void tell_host(const struct program *p, u64 args, u64 args_end, char **en
 
 void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp)
 {
-	bool moved = p->path != p->execfn;	/* a script's arguments */
+	bool moved = p->path != p->execfn;	/* a script: its arguments are copied */
 	u64 aux[2 * AUX_MAX], execfn, args, args_end, *word;
 	char *few[ARGS_FEW], **arg_at = few;
 	u32 nenv = 0, naux, i;
@@ -131,7 +131,7 @@ void program_stack(struct program *p, char **envp, u64 *auxv, u64 sp)
 		args = p->argc ? (u64)arg_at[0] : sp;
 		args_end = p->argc ? (u64)arg_at[p->argc - 1] + strlen(arg_at[p->argc - 1]) + 1 : sp;
 	}
-	/* The name may be in memory of the gate's; the program expects it on its stack. */
+	/* The name may be in the gate's memory; the program expects it on its stack. */
 	sp = push_string(sp, p->execfn);
 	execfn = sp;
 	naux = aux_build(aux, auxv, p, execfn);

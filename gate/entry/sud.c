@@ -2,9 +2,8 @@
 /*
  * sud.c - the backstop: Syscall User Dispatch
  *
- * Armed for each thread (children and exec do not inherit it). Every `syscall`
- * instruction outside the gate and the regions raises SIGSYS; there is no selector,
- * so nothing that the program writes can switch it off.
+ * It is armed in each thread (neither children nor exec inherit it). Each `syscall` instruction outside of the gate
+ * and the regions raises SIGSYS. There is no selector byte, so no write of the program can switch it off.
  */
 #include "internal.h"
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tables.c - which function serves a call, and which are told of a fork, an exec, a closed descriptor
+ * tables.c - the tables of handlers, and of hooks for fork, exec and closed descriptors
  *
- * This file is above all others of the gate, and nothing calls it. Files call functions of those below
- * them; where one has to start something above it, it goes through a table of gate.h, and the tables are filled in here.
- * `make lint' holds the gate to that (tools/shape).
+ * This file is above all others of the gate, and no file calls it. A file calls functions of files below it. To
+ * reach one above it, it calls through a table of gate.h, and the tables are filled in here. `make lint' checks
+ * that (tools/shape).
  */
 #include "internal.h"
 #include "policy.h"
@@ -14,7 +14,10 @@ static long on_host(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-/* Most calls with a handler take a descriptor first. The node's goes there with nothing before or after; the host's to this handler. */
+/*
+ * Most calls with a handler have a descriptor as their first argument. A descriptor of the node: the call goes to
+ * the node as it is. One of the host: to this handler.
+ */
 static inline long by_owner(struct gate_regs *r, gate_handler host)
 {
 	if (fd_is_node(r->a[0]))
@@ -27,7 +30,7 @@ static long by_fd(struct gate_regs *r)
 	return by_owner(r, on_host);
 }
 
-/* Rings would be served by the host's stack: refused until the node has its own. */
+/* io_uring: the host's network stack would serve its rings. It is refused until the node has its own. */
 static long no_such_call(struct gate_regs *r)
 {
 	(void)r;
@@ -36,7 +39,7 @@ static long no_such_call(struct gate_regs *r)
 
 #include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight[]: from calls.tbl */
 
-/* Locks are taken in this order and released in reverse; that of the signal handlers is taken behind them. */
+/* Locks are taken in this order and released in reverse. The lock of the signal handlers is taken after them. */
 static const struct gate_fork forks[] = {
 	{ &trace_lock, NULL },
 	{ &map_lock, NULL },

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * tsc.c - the time stamp counter, of a program that may not read it
+ * tsc.c - the time stamp counter, for threads that may not read it
  *
- * PR_SET_TSC with PR_TSC_SIGSEGV holds for the thread, whatever code it runs. The image and the gate read the counter in
- * many places; there it is read for them, in the handler of the fault. The program's own reads get the signal that it
- * asked for.
+ * PR_SET_TSC with PR_TSC_SIGSEGV holds for all code of the thread. Image and gate read the counter in many places:
+ * for them the fault handler reads it and continues. The program's own reads get the signal that it asked for.
  *
- * In virtual time no program may read it: it gets the node's clock, in ns.
+ * In virtual time no program may read it: the handler answers with the node's clock, in ns.
  */
 #include "internal.h"
 #include <linux/prctl.h>
@@ -22,14 +21,14 @@ static bool is_rdtscp(const u8 *at)
 	return at[0] == 0x0f && at[1] == 0x01 && at[2] == 0xf9;
 }
 
-/* The program may not see how long the host has really taken. */
+/* In virtual time, the program must not see how much real time has passed. */
 void tsc_start(void)
 {
 	if (gate.sim && host_syscall2(__NR_prctl, PR_SET_TSC, PR_TSC_SIGSEGV))
 		gate_warn("the host does not hide its cycle counter from programs; two runs of those that read it differ");
 }
 
-/* A general protection fault in the program: true if it reads the counter of a node in virtual time, or asks for the processor. */
+/* A general protection fault in the program, in virtual time. True: it was rdtsc or cpuid, and has been answered. */
 bool tsc_virtual(struct sigcontext *sc)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -44,7 +43,10 @@ bool tsc_virtual(struct sigcontext *sc)
 		return true;
 	if ((!is_rdtsc(at) && gate_copy_in(at, (const void *)sc->rip, 3)) || (!is_rdtsc(at) && !is_rdtscp(at)))
 		return false;
-	/* As sud_call(): the image's stacks are not the alternate one, so a fault there would come to the top of this. */
+	/*
+	 * As in sud_call(): the image's stacks are not the alternate stack, so a fault there would be delivered at
+	 * the top of this one.
+	 */
 	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
 	image_call2(__NR_clock_gettime, CLOCK_MONOTONIC, &ts);
 	ns = ts.tv_sec * 1000000000ull + ts.tv_nsec;
@@ -56,7 +58,10 @@ bool tsc_virtual(struct sigcontext *sc)
 	return true;
 }
 
-/* A general protection fault in the image or the gate: true if it was this one, and the thread can go on. */
+/*
+ * A general protection fault in the image or the gate. True: it was a read of the counter, and the thread can
+ * continue.
+ */
 bool tsc_read(struct sigcontext *sc)
 {
 	const u8 *at = (const u8 *)sc->rip;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * context.S - the program's contexts: interrupted, gone on with, and copied for a child
+ * context.S - contexts of the program: of a stop signal, resumed, and copied for a child
  */
 #include "asm_defs.h"
 #include <asm/prctl.h>
@@ -8,7 +8,10 @@
 
 	.text
 
-/* void gate_on_stop(sig, info, uc): on_signal(), for a signal that stops the process. The note first: sigstop.c. */
+/*
+ * void gate_on_stop(sig, info, uc): on_signal(), for a signal that stops the process. It leaves its note first:
+ * sigstop.c.
+ */
 	.globl	gate_on_stop, gate_on_stop_noted
 	.hidden	gate_on_stop, gate_on_stop_noted
 gate_on_stop:
@@ -20,14 +23,14 @@ gate_on_stop_noted:
 	.globl	gate_restorer
 	.hidden	gate_restorer
 	.balign	16
-	nop				/* unwinders look at the byte before */
+	nop				/* unwinders look at the byte before a return address */
 gate_restorer:
 	movq	%rsp, %rdi
 
 /*
- * void gate_resume(struct ucontext *): goes on in that context, with what is noted for it until the last
- * instruction: a handler that finds the thread behind gate_resume_check moves it back there
- * (signal.c). Whatever is in r12 and r13 is over.
+ * void gate_resume(struct ucontext *): resumes that context. Signals that are noted until the last instruction are
+ * not lost: a handler that finds the thread between gate_resume_check and gate_resume_insn moves it back to
+ * gate_resume_check (signal.c). r12 and r13 need not be preserved.
  */
 	.globl	gate_resume, gate_resume_check, gate_resume_insn
 	.hidden	gate_resume, gate_resume_check, gate_resume_insn
@@ -51,11 +54,11 @@ gate_resume_insn:
 	jmp	1b
 
 /*
- * long gate_clone_raw(nr, a0, a1, a2, a3, a4, void *child, struct ring3_thread *t): a clone
- * whose child has the thread block t. It has a stack of its own (named in the arguments)
- * and starts in gate_child_start(child); without one (child = NULL) it returns 0 from here as well, and then the
- * clone is not begun while a signal is noted, of which the child would have a copy: -ERESTARTNOINTR. Between
- * gate_clone_born and gate_clone_known the child has its parent's GS: see signal.c.
+ * long gate_clone_raw(nr, a0, a1, a2, a3, a4, void *child, struct ring3_thread *t): a clone whose child has the
+ * thread block t. A child with a stack of its own (named in the arguments) starts in gate_child_start(child).
+ * Without one (child = NULL) the child returns 0 from here as well. In that case the clone is not begun while a
+ * signal is noted, since the child would have a copy of it: -ERESTARTNOINTR. Between gate_clone_born and
+ * gate_clone_known the child still has its parent's GS: see signal.c.
  */
 	.globl	gate_clone_raw, gate_clone_check, gate_clone_insn, gate_clone_abort
 	.globl	gate_clone_born, gate_clone_known
@@ -79,7 +82,7 @@ gate_clone_check:
 	jne	gate_clone_abort
 gate_clone_insn:
 	syscall
-gate_clone_born:			/* if rax is 0 */
+gate_clone_born:			/* in the child, where rax is 0 */
 	testq	%rax, %rax
 	jnz	1f
 	movl	$ARCH_SET_GS, %edi

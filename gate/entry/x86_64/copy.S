@@ -2,7 +2,7 @@
 /*
  * copy.S - copies that survive a bad pointer
  *
- * A fault at gate_copy_start..gate_copy_end goes on at gate_copy_fault (signal.c).
+ * A fault between gate_copy_start and gate_copy_end continues at gate_copy_fault (signal.c).
  */
 	.text
 	.globl	gate_copy_raw, gate_strncpy_raw, gate_copy_start, gate_copy_end, gate_copy_fault
@@ -17,7 +17,7 @@ gate_copy_raw:
 	xorl	%eax, %eax
 	ret
 
-/* long gate_strncpy_raw(dst, src, size): the length, -ENAMETOOLONG without a NUL within size, or -EFAULT. */
+/* long gate_strncpy_raw(dst, src, size): the length; -ENAMETOOLONG if there is no NUL within size; or -EFAULT. */
 gate_strncpy_raw:
 	xorl	%eax, %eax
 .Lbyte:

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * cpuid.S - what sites of `cpuid` jump to: four registers from cpuid_data[i], and back
+ * cpuid.S - the stubs of `cpuid` sites: load four registers from cpuid_data[i], and return
  *
- * A stub does what was overwritten, too, so it has an entry for each kind of that (cpuid.c:
- * struct cpuid_layout). Where the subleaf comes from a register it has to be the one that the answer is
- * for; else back to the instruction. Like it, none of this changes a flag or the stack, and up to the end
- * nothing that the site's instructions do not set before they use it: cpuid_leave() starts them again.
+ * A stub also does the work of the overwritten instructions, so it has an entry for each kind of them (cpuid.c:
+ * struct cpuid_layout). If the subleaf comes from a register, that must be the subleaf of the remembered answer;
+ * otherwise the stub returns to the instruction itself. A stub changes neither flags nor stack. Up to its end it
+ * changes no register that the site's instructions do not set before they use it: so cpuid_leave() can start them
+ * again.
  */
 #include "asm_defs.h"
 

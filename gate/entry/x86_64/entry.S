@@ -2,16 +2,15 @@
 /*
  * entry.S - from a rewritten site into the gate, and out again
  *
- * Registers as the syscall ABI has them: nr in rax, arguments in rdi rsi rdx
- * r10 r8 r9; rcx and r11 are free, all others come back as they were. Vector
- * state is never touched. call and ret stay paired.
+ * Registers as in the syscall ABI: nr in rax, arguments in rdi rsi rdx r10 r8 r9; rcx and r11 are clobbered, all
+ * others are preserved. Vector state is never touched. Each call has its ret, for the processor's return stack.
  */
 #include "asm_defs.h"
 #include <asm-generic/errno-base.h>
 
 	.text
 
-/* The pushes make a struct gate_regs of which the upper part lies ready above the stack (area.c). */
+/* Pushes a struct gate_regs. Its upper part lies ready above the stack (area.c). */
 .macro PUSH_REGS
 	pushq	%r9
 	pushq	%r8
@@ -32,18 +31,17 @@
 .endm
 
 /*
- * gate_entry, gate_straight_entry: called by a stub, which has switched to the gate stack; the latter
- * for a call on a descriptor of the node's that needs no more than to be passed on.
+ * gate_entry, gate_straight_entry: called by a stub, which has switched to the gate stack. gate_straight_entry is
+ * for a call on a descriptor of the node that only has to be passed on.
  *
- * Everything from gate_exit_check to gate_exit_end may
- * be done again from gate_exit_check: a signal that arrives in this window
- * sends the thread back there (signal.c), so that it can't be overlooked.
+ * The code from gate_exit_check to gate_exit_end can be repeated from gate_exit_check. A signal that arrives in
+ * this window sends the thread back there (signal.c), so that it is never missed.
  */
 	.globl	gate_entry, gate_straight_entry, gate_exit_check, gate_exit_end
 	.hidden	gate_entry, gate_straight_entry, gate_exit_check, gate_exit_end
 	.balign	64
 gate_straight_entry:
-	cld				/* as Linux's way in */
+	cld				/* as Linux's system call entry does */
 	PUSH_REGS
 .Lstraight:
 	movq	%r10, %rcx
@@ -119,9 +117,9 @@ gate_entry:
 	jz	gate_exit_check
 
 /*
- * The way out needs the program's whole context: put back all that entry
- * changed and trap. The SIGSEGV handler then has it all, made by the host.
- * edx: 1 deliver signals, 2 do the call again from the handler.
+ * The way out needs the program's whole context: restore all registers that the entry changed, and trap. The
+ * SIGSEGV handler then has the whole context, made by the host. edx: 1 deliver signals, 2 repeat the call from the
+ * handler.
  */
 .Lact:
 	cmpl	$1, %edx

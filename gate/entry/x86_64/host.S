@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * host.S - from C into the image, and to the host where that may wait
+ * host.S - calls from C into the image, and host calls that may wait
  */
 #include "asm_defs.h"
 #include <asm/unistd.h>
@@ -8,8 +8,8 @@
 	.text
 
 /*
- * long gate_enter_raw(nr, a, b, c, d, e, f, struct ring3_thread *): the
- * image's enter convention from C's.
+ * long gate_enter_raw(nr, a, b, c, d, e, f, struct ring3_thread *): from C's calling convention to the image's
+ * enter convention.
  */
 	.globl	gate_enter_raw
 	.hidden	gate_enter_raw
@@ -31,9 +31,8 @@ gate_enter_raw:
 	ret
 
 /*
- * long gate_host(nr, a, b, c, d, e, f): see gate.h. A signal handler that
- * finds the thread at gate_host_check..gate_host_insn moves it to
- * gate_host_abort: the call has not begun, or the host was about to restart it.
+ * long gate_host(nr, a, b, c, d, e, f): see gate.h. If a signal handler finds the thread between gate_host_check
+ * and gate_host_insn, it moves it to gate_host_abort: the call has not begun, or the host was about to restart it.
  */
 	.globl	gate_host, gate_host_check, gate_host_insn, gate_host_abort
 	.hidden	gate_host, gate_host_check, gate_host_insn, gate_host_abort
@@ -57,8 +56,8 @@ gate_host_abort:
 	ret
 
 /*
- * void gate_exit_raw(int code, u32 *busy): gives the stack back and ends the thread
- * without touching memory after that. Signals are blocked.
+ * void gate_exit_raw(int code, u32 *busy): marks the thread's area as free and ends the thread without touching
+ * memory after that. All signals are blocked.
  */
 	.globl	gate_exit_raw
 	.hidden	gate_exit_raw

@@ -7,8 +7,8 @@
 	.text
 
 /*
- * The host starts the gate here. The program's stack is left alone (loader.c
- * builds on it); the gate uses what becomes the first thread's gate stack.
+ * Entry point: the host starts the gate here. The program's stack is left alone (stack.c builds on it). The gate
+ * runs on what becomes the first thread's gate stack.
  */
 	.globl	_start
 _start:
@@ -19,9 +19,8 @@ _start:
 	hlt
 
 /*
- * void gate_jump(u64 entry, u64 sp): starts the program, all registers zero as
- * after the host's execve. thread->gate[WORD_RESUME] carries the entry. Traps
- * before that when a debugger has asked for it (trace.c).
+ * void gate_jump(u64 entry, u64 sp): starts the program, with all registers zero as after the host's execve.
+ * thread->gate[WORD_RESUME] holds the entry address. Traps first if a debugger has asked for that (trace.c).
  */
 	.globl	gate_jump, gate_jump_stop
 	.hidden	gate_jump, gate_jump_stop
@@ -58,7 +57,10 @@ gate_debugged:
 
 	.globl	gate_first_altstack, gate_first_stack_top
 	.hidden	gate_first_altstack, gate_first_stack_top
-/* Without a page unmapped below each, as other threads' have: as much again must do. */
+/*
+ * The first thread's stacks have no unmapped page below them, unlike those of other threads. A gap of the same size
+ * takes its place.
+ */
 	.section .bss.stack, "aw", @nobits
 	.balign	4096
 	.skip	ALTSTACK_BYTES

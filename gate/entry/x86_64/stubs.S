@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * stubs.S - one landing place for each rewritten site
+ * stubs.S - the stubs of rewritten sites, one for each
  *
- * A site jumps through its word in the low table (patch.c) to its stub here,
- * so nothing is generated at run time. A stub knows its site by its number
- * alone: patch_sites[i] = { address to go back to, call number }.
+ * A site jumps through its word in the low table (patch.c) to its stub here, so no code is generated at run time. A
+ * stub knows its site by its index only: patch_sites[i] = { address to return to, call number }.
  *
- * Stack: none of the program's is used (red zones, tiny Go stacks).
+ * No stub uses the program's stack (red zones, tiny Go stacks).
  *
- * A stub has an entry for each class of calls (asm_defs.h), since what a host call costs more
- * than natively has to be counted in single nanoseconds; patch.c chooses by the number:
+ * The overhead of a host call is counted in single nanoseconds. So a stub has an entry for each class of calls
+ * (asm_defs.h), and patch.c chooses it by the call number:
  *
  *   direct   the host's, whatever the arguments: just call
  *   fd       whose descriptor is it? The host's: just call. The node's: gate_straight
@@ -17,14 +16,14 @@
  *   fd_name  as fd without an address (sendto, recvfrom: the fifth argument), else gate
  *   gate     gate_entry looks closer
  *
- * They count the call when it is over: the host's way in waits for what is under way before it.
+ * Each stub counts the call after it: before it, the counting would delay the host's system call entry.
  *
- * Up to the `syscall` of the first three, and behind it, the thread has the program's registers (but
- * rax, rcx and r11, which the call changes anyhow) and its stack, so for signals it is in the
- * program: patch_leave() says where.
+ * Up to the `syscall` of the first three classes, and after it, the thread has the program's stack and registers
+ * (but for rax, rcx and r11, which a call changes anyway). So for signals it counts as being in the program:
+ * patch_leave() says where.
  *
- * Form A loads the number. With form B rax has it, which may be another than that by which the
- * class was chosen: then gate.
+ * Form A loads the call number. With form B the number is in rax. If that is not the number by which the class was
+ * chosen, the stub uses class gate.
  */
 #include "asm_defs.h"
 

@@ -1,30 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * abstract.c - abstract names of unix sockets belong to a network, and so to the node
+ * abstract.c - abstract names of unix sockets belong to a network namespace, and so to the node
  *
  * Theory of operation
  * -------------------
- * Linux has abstract names (a NUL byte first) once for each network namespace. The sockets are the host's, with the names
- * of its namespace, which other nodes and the host's own programs share. So a name gets a prefix on its way to the host
- * that stands for the node and, in the node, for the caller's network namespace, and loses it on its way back:
+ * On Linux each network namespace has its own abstract names (a NUL byte first). The node's unix sockets are
+ * sockets of the host, and their names are in the host's namespace, which other nodes and the host's own programs
+ * share. So the gate adds a prefix to a name on its way to the host, and removes it on its way back. The prefix
+ * stands for the node and for the caller's network namespace in it:
  *
  *   NUL name  <->  NUL "r3:" six characters of a hash, the length of the name, the name
  *
- * A name that is too long for that with a prefix goes to the host as it is: it is the node's programs' like any other, but not theirs
- * alone. Many names end in NULs, since a program gave the size of its structure as the length: these are left out, and come back by the length.
- * Names that the host chooses (bind() to none) are five hexadecimal digits without a prefix. So a call to such a name that
- * finds nobody is made once more with the name as it is.
+ * A name that is too long with the prefix goes to the host unchanged: programs of the node find each other by it,
+ * but so do others. Many programs give the size of a structure as the length, so that their names end in NULs: the
+ * gate leaves these out, and restores them from the length. A name that the host chooses (bind() without a name) is
+ * five hexadecimal digits, without a prefix. So if a call to such a name finds no socket, it is repeated with the
+ * unchanged name.
  *
- * Paths are files, and the host's.
+ * Names that are paths are files, which are the host's.
  */
 #include "policy.h"
 
-#define NAME_MAX	107		/* of sockaddr_un.sun_path, without the NUL in front */
+#define NAME_MAX	107		/* length of sockaddr_un.sun_path without the first NUL */
 #define PREFIX		"r3:"
 #define HASH_BYTES	6
-#define PREFIX_BYTES	10		/* with the hash and the length */
+#define PREFIX_BYTES	10		/* with hash and length */
 #define AUTOBIND_BYTES	5
-#define ANY_BYTES	128		/* of any address: sockaddr_storage */
+#define ANY_BYTES	128		/* of an address of any family: sockaddr_storage */
 
 struct name {
 	u16 family;
@@ -33,7 +35,7 @@ struct name {
 #define NAME_AT		3		/* bytes before the name */
 _Static_assert(offsetof(struct name, s) == NAME_AT && sizeof(struct name) == 110, "sockaddr_un");
 
-/* An address of any family, large enough that the host cuts none short. */
+/* An address of any family, large enough that the host never truncates one. */
 union address {
 	struct name name;
 	char any[ANY_BYTES];
@@ -60,7 +62,7 @@ static void put_hash(char *to)
 		to[i] = digits[h >> 20 & 63];
 }
 
-/* The user's address as the host is to have it; 0: as it is, else its length. */
+/* Converts the program's address for the host. Returns its length, or 0 if it goes to the host unchanged. */
 static u32 to_host(u64 user, u64 user_len, struct name *to)
 {
 	u32 len = user_len, n;
@@ -90,7 +92,7 @@ static bool has_prefix(const struct name *name, u32 len)
 	       !memcmp(name->s, PREFIX, strlen(PREFIX)) && all <= NAME_MAX && all >= len - NAME_AT - PREFIX_BYTES;
 }
 
-/* An address from the host as the program is to have it; returns its length. */
+/* Converts an address from the host for the program; returns its length. */
 static u32 from_host(struct name *name, u32 len)
 {
 	u32 all = (u8)name->s[PREFIX_BYTES - 1], n = len - NAME_AT - PREFIX_BYTES;
@@ -102,7 +104,7 @@ static u32 from_host(struct name *name, u32 len)
 	return NAME_AT + all;
 }
 
-/* Nobody has the name: may the host have chosen it? */
+/* No socket has the name: could it be one that the host has chosen? */
 static bool may_be_hosts(u64 user, u64 user_len, long ret)
 {
 	struct name name;
@@ -117,7 +119,7 @@ static bool may_be_hosts(u64 user, u64 user_len, long ret)
 	return true;
 }
 
-/* A call whose address is argument `at', and its length the next. */
+/* A call with an address in argument `at' and its length in the next one. */
 static long send_name(const struct gate_regs *r, u32 at)
 {
 	struct gate_regs host = *r;
@@ -133,7 +135,7 @@ static long send_name(const struct gate_regs *r, u32 at)
 	return r->nr != __NR_bind && may_be_hosts(r->a[at], r->a[at + 1], ret) ? gate_host_regs(r) : ret;
 }
 
-/* As Linux does it: as much as there is room for, and the length that it has. */
+/* Writes an address to the program as Linux does: as much as fits, and the full length. */
 static long give(u64 user, s32 room, u64 user_len, union address *from, s32 len)
 {
 	len = from_host(&from->name, len);
@@ -142,7 +144,7 @@ static long give(u64 user, s32 room, u64 user_len, union address *from, s32 len)
 	return gate_copy_out(user_ptr(user_len), &len, sizeof(len));
 }
 
-/* A call that writes an address where argument `at' says, and its length where the next does. */
+/* A call that writes an address to where argument `at' points, and its length to where the next one points. */
 static long receive_name(const struct gate_regs *r, u32 at)
 {
 	struct gate_regs host = *r;
@@ -202,7 +204,7 @@ bool abstract_named(const struct host_msghdr *msg)
 	       first[0] == AF_UNIX && !first[1] && !first[2];
 }
 
-/* sendmsg() of a message in our memory. */
+/* sendmsg() of a message header in the gate's memory. */
 long abstract_sendmsg(s32 sock, struct host_msghdr *msg, u64 flags)
 {
 	u64 user = (u64)msg->name, user_len = msg->namelen;
@@ -246,8 +248,8 @@ long abstract_recvmsg(const struct gate_regs *r)
 }
 
 /*
- * recvmmsg() has written a message to the program's memory, with room for `room' bytes of the address: what was cut
- * short there lacks as much as the prefix has taken.
+ * recvmmsg() has written a message to the program's memory, with room for `room' bytes of the address. An address
+ * that was truncated there lacks as many bytes as the prefix took.
  */
 void abstract_received(u64 user_msg, u32 room)
 {

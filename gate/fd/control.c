@@ -8,7 +8,7 @@
 #include <linux/sockios.h>
 #include <linux/stat.h>
 
-/* linux/sockios.h: about routes and interfaces, then the drivers' own. */
+/* linux/sockios.h: requests about routes and interfaces, then the drivers' own. */
 #define SIOC_FIRST	SIOCADDRT
 #define SIOC_LAST	(SIOCPROTOPRIVATE - 1)
 #define SIOC_DRIVER	SIOCDEVPRIVATE
@@ -40,7 +40,10 @@ long do_fcntl(struct gate_regs *r)
 			host_syscall3(__NR_fcntl, fd, cmd, r->a[2]);
 		return ret;
 	case F_DUPFD_QUERY:
-		/* The node does not know the host's numbers: open, but surely another file. */
+		/*
+		 * The node does not know the host's descriptors. Both are open, and they are surely different
+		 * files.
+		 */
 		if (!fd_is_node(r->a[2]) && !reserved_fd(r->a[2]) &&
 		    host_syscall3(__NR_fcntl, r->a[2], F_GETFD, 0) >= 0)
 			return 0;
@@ -56,8 +59,8 @@ long do_fcntl(struct gate_regs *r)
 }
 
 /*
- * Interfaces may be asked about through any socket: libc's if_nametoindex() takes
- * an AF_UNIX one. The answer has to be the node's.
+ * A program may ask about interfaces through any socket: libc's if_nametoindex() uses an AF_UNIX one. The answer
+ * has to be the node's.
  */
 static bool ioctl_about_network(u32 fd, u32 cmd)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fd.c - descriptors: made, duplicated and closed in two tables at once
+ * fd.c - makes, duplicates and closes descriptors in two tables at once
  *
- * Theory of operation: see policy.h. The order of steps is what keeps threads
- * from seeing a number that is half made or half gone:
+ * Theory of operation: see policy.h. The order of steps ensures that no other thread sees a descriptor that is half
+ * made or half closed:
  *
  *   make    host placeholder -> node file at that number -> bit set
  *   close   node file closed -> bit cleared -> host placeholder closed
@@ -11,15 +11,15 @@
  *           over a node file:  host file replaces the placeholder -> bit cleared ->
  *           node file closed
  *
- * While the bit is clear a placeholder answers EBADF by itself.
+ * While the bit is clear, all calls on the number fail with EBADF, since the host knows only a placeholder there.
  */
 #include "fd/numbers.h"
 
 #include <linux/stat.h>
 
 /*
- * The descriptor of which all placeholders are duplicates. Its name is for people
- * who look at /proc/PID/fd from outside.
+ * The descriptor of which all placeholders are duplicates. Its name is for the users of /proc/PID/fd outside of the
+ * node.
  */
 static long placeholder_make(void)
 {
@@ -32,15 +32,15 @@ static long placeholder_make(void)
 		return mem;
 	gate_format(path, sizeof(path), "%s%ld", proc, mem);
 	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_PATH | O_CLOEXEC);
-	if (fd < 0)		/* no /proc here */
+	if (fd < 0)		/* /proc is not mounted */
 		fd = host_syscall3(__NR_openat, AT_FDCWD, (long)"/", O_PATH | O_CLOEXEC);
 	host_syscall1(__NR_close, mem);
 	return fd < 0 ? fd : gate_fd_keep(fd, FD_PLACEHOLDER);
 }
 
 /*
- * No number of the reserved row may be left free: the program would get it as soon
- * as it raises its limit. Slots that nothing is in yet get a placeholder.
+ * All numbers of the gate's row are kept occupied: a free one would be given to the program as soon as it raises
+ * its limit. Unused slots hold a placeholder.
  */
 void fd_start(void)
 {
@@ -59,7 +59,7 @@ void fd_start(void)
 	fds_back(lim);
 }
 
-/* A new placeholder at the lowest free number of the host. */
+/* Makes a placeholder at the lowest free number of the host's table. */
 long fd_placeholder(bool cloexec)
 {
 	long cmd = cloexec ? F_DUPFD_CLOEXEC : F_DUPFD;
@@ -68,9 +68,9 @@ long fd_placeholder(bool cloexec)
 }
 
 /*
- * Makes a node descriptor at a number that the host has just given us and
- * owns nothing else; closes that number when the node says no. An accept() that another thread's exec
- * has stopped, and failed, has the number that it had: Linux's exec fails before it touches other threads.
+ * Makes a node descriptor at a number that the host has just allocated and no side owns yet. Closes the number if
+ * the node refuses. An accept() that was interrupted because another thread's exec failed keeps its number: on
+ * Linux such an exec fails before it stops other threads.
  */
 long fd_adopt(long fd, u64 nr, u64 a0, u64 a1, u64 a2, u64 a3)
 {
@@ -136,7 +136,7 @@ long fd_create_pipe(u32 flags, u64 user)
 	return 0;
 }
 
-/* A host number goes away: so does what stands for it in the node. */
+/* A descriptor of the host is about to be closed: drops its proxy in the node. */
 static void proxy_drop(u32 fd)
 {
 	if (!fd_has_proxy(fd))
@@ -165,7 +165,7 @@ long do_close(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-/* For a descriptor of the node that the program has never seen. */
+/* Closes a descriptor of the node that the program has never seen. */
 void fd_drop(u32 fd)
 {
 	struct gate_regs close = { .nr = __NR_close, .a = { fd } };
@@ -173,7 +173,7 @@ void fd_drop(u32 fd)
 	do_close(&close);
 }
 
-/* One stretch of numbers without a reserved one in it. */
+/* One range of numbers that has no number of the gate's row in it. */
 static long close_stretch(u32 first, u32 last, u32 flags)
 {
 	struct ring3_fdmap *map = gate_fdmap();
@@ -226,7 +226,7 @@ long do_close_range(struct gate_regs *r)
 	return ret;
 }
 
-/* The host has duplicated the placeholder `from` as `to`, after fd_making_begins(): let the node follow. */
+/* The host has duplicated the placeholder `from` as `to`, after fd_making_begins(): makes the node do the same. */
 long dup_follow(u32 from, long to, bool cloexec)
 {
 	long ret;
@@ -258,7 +258,7 @@ long do_dup(struct gate_regs *r)
 	return unlikely(reserved_fd(fd)) ? -EBADF : gate_host_regs(r);
 }
 
-/* dup3 proper: from != to. */
+/* dup3() with from != to. */
 static long dup_onto(u32 from, u32 to, u32 flags)
 {
 	struct ring3_fdmap *map = gate_fdmap();
@@ -292,7 +292,7 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 		ret = image_call3(__NR_dup3, from, to, flags);
 		if (ret < 0)
 			return ret;
-		/* Both placeholders may be epolls: the host's table has to follow. */
+		/* Both placeholders may be twins of epolls: the host's table has to be changed, too. */
 		gate_fd_life.closed(to);
 		ret = host_syscall3(__NR_dup3, from, to, flags);
 		gate_fd_life.dup(from, to);
@@ -302,7 +302,7 @@ static long dup_onto(u32 from, u32 to, u32 flags)
 	if (to >= RING3_FDS_MAX)
 		return -EBADF;
 	if (host_syscall3(__NR_fcntl, to, F_GETFD, 0) < 0) {
-		/* A free number: nobody uses it, the host says whether we may. */
+		/* A free number: no other thread uses it, and the host decides whether it is allowed. */
 		fd_making_begins();
 		ret = host_syscall3(__NR_dup3, from, to, flags);
 		return dup_follow(from, ret, flags & O_CLOEXEC);

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fds.c - descriptors that the gate keeps for itself
+ * fds.c - the descriptors of the gate
  *
- * GATE_RESERVED_FDS numbers in one row. Just above the program's soft limit where the hard
- * limit has room, so that the program can't run into them; else at the top of the first 1024,
- * where they do not grow the descriptor table that every fork copies. They
- * stay open over exec.
+ * GATE_RESERVED_FDS consecutive numbers. If the hard limit has room, they are just above the program's soft limit,
+ * so that the program can't reach them. Otherwise they are at the top of the first 1024, where they do not enlarge
+ * the descriptor table that every fork copies. They stay open over exec.
  */
 #include "internal.h"
 #include "policy.h"
 
-/* Not quite at the top of 1024: without 1000, a number that programs like to dup2() to. */
+/* Not at the very top of 1024: programs like to dup2() to 1000. */
 #define ROW_BELOW	63
 
 u32 gate_fd_base;
 
-/* From fds_raise() until fds_back(): the limit is all threads', who would find it raised, and then lowered by another one. */
+/*
+ * Held from fds_raise() to fds_back(): the limit is shared by all threads. Another thread would find the raised
+ * one, and restore that later.
+ */
 struct gate_mutex gate_raised_lock;
 
 void fds_start(u32 inherited_base)
@@ -47,7 +49,7 @@ struct rlimit64 fds_raise(u64 to)
 		to = lim.rlim_max;
 	wide = (struct rlimit64){ to, lim.rlim_max < to ? to : lim.rlim_max };
 	if (lim.rlim_cur >= to || host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, (long)&wide, 0))
-		return (struct rlimit64){ .rlim_cur = 1 };	/* above its hard limit: there is nothing to restore */
+		return (struct rlimit64){ .rlim_cur = 1 };	/* the row is above the hard limit: there is nothing to restore */
 	return lim;
 }
 
@@ -64,7 +66,7 @@ long gate_fd_keep(int fd, int slot)
 	struct rlimit64 lim;
 
 	if (ret == -EBADF && host_syscall3(__NR_fcntl, fd, F_GETFD, 0) >= 0) {
-		/* A number above the soft limit is given only while the limit is raised. */
+		/* The host allocates a number above the soft limit only while the limit is raised. */
 		lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
 		ret = host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 		fds_back(lim);
@@ -77,8 +79,8 @@ long gate_fd_keep(int fd, int slot)
 }
 
 /*
- * Opens what exec needs, for which Linux takes none of the program's numbers: their limit does not count. Sockets and
- * devices that nobody serves can't be opened; for exec they are like other files that are no programs.
+ * Opens a file for exec. On Linux exec needs no descriptor, so the program's limit must not apply. A socket or a
+ * device without a driver can't be opened; for exec they are files that are not executable.
  */
 long gate_open_for_exec(int dir, const char *path, int flags)
 {
@@ -93,11 +95,11 @@ long gate_open_for_exec(int dir, const char *path, int flags)
 	return fd;
 }
 
-/* A slot is done with: its number may not become the program's (see fd_start()). */
+/* The slot is not used any more. Its number must not become the program's (see fd_start()). */
 void fd_slot_idle(int slot)
 {
 	long fd = host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), F_DUPFD, 0);
 
 	if (fd < 0 || gate_fd_keep(fd, slot) < 0)
-		host_syscall1(__NR_close, gate_fd(slot));	/* no number is left to give away */
+		host_syscall1(__NR_close, gate_fd(slot));	/* there is no placeholder to fill it with */
 }

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * map.c - mapping a descriptor of the node (packet rings)
+ * map.c - mmap() of a node descriptor (packet rings)
  *
  * Theory of operation
  * -------------------
- * The pages are the region's own. The image says for each where it lies; runs of
- * neighbours are mapped from the region's memfd over a reserved stretch of the
- * program's address space.
+ * The pages are pages of the region. The image says where each of them is, and the gate maps each run of adjacent
+ * pages from the region's memfd into a reserved range of the program's address space.
  *
- * The image keeps the memory for as long as the process has the mapping (mmap.c there), by an id, so a
- * socket can be closed as on Linux. Which addresses belong to which id is known here, in the program's own
- * memory: fork copies it, vfork shares it, exec forgets it, as they do with the mappings themselves. When
- * munmap() has taken the last range of an id, the image is told. A mapping that mremap() moves, or that
- * another is put over, is kept until the process ends.
+ * The image keeps the memory as long as the process has the mapping, under an id (mmap.c there). So the socket can
+ * be closed first, as on Linux. The gate keeps the list of addresses of each id in the program's own memory: fork
+ * copies it, vfork shares it, exec drops it, as it happens to the mappings themselves. When munmap() has removed
+ * the last range of an id, the gate tells the image. If mremap() moves a mapping, or another mapping replaces it,
+ * its memory is kept until the process ends.
  */
 #include "policy.h"
 
@@ -30,7 +29,7 @@ struct range {
 
 static struct range *ranges;
 struct gate_mutex map_lock;
-static u32 mappings_made;	/* counted before there is one */
+static u32 mappings_made;	/* counts mappings, before each is made */
 
 u32 map_stamp(void)
 {
@@ -52,8 +51,8 @@ static bool id_is_used(u32 id)
 }
 
 /*
- * [start, end) is mapped no more: cuts it out. Returns the ranges that are gone as a whole. Without memory for
- * the second half of one that is cut in two, that one stays as it is.
+ * [start, end) has been unmapped: removes it from the list. Returns the ranges that are completely gone. If a range
+ * is cut in two and there is no memory for the second half, the range stays as it is.
  */
 static struct range *cut(u64 start, u64 end)
 {
@@ -86,7 +85,7 @@ static struct range *cut(u64 start, u64 end)
 	return gone;
 }
 
-/* Of these, one of each id that nobody has any more; the others are freed. */
+/* Returns one range of each id that has no range left; frees the others. */
 static struct range *unused(struct range *gone)
 {
 	struct range *list = NULL, *next, *other;
@@ -105,7 +104,7 @@ static struct range *unused(struct range *gone)
 	return list;
 }
 
-/* Without the lock: the image may have to wait. */
+/* Called without the lock: the image may have to wait. */
 static void forget(struct range *gone)
 {
 	struct range *next;
@@ -117,7 +116,7 @@ static void forget(struct range *gone)
 	}
 }
 
-/* A program that clears a range which it takes for free does not mean what the gate has put there since. */
+/* munmap() of a range in which the gate has mapped something: leaves the gate's own mappings there. */
 static long unmap_around(u64 start, u64 len)
 {
 	u64 ours = start, end = start + page_align(len), ours_end = end;
@@ -141,7 +140,7 @@ long do_munmap(struct gate_regs *r)
 	if (likely(!READ_ONCE(ranges)))
 		return unmap_around(start, r->a[1]);
 	gate_lock(&map_lock);
-	/* Not before: the memory must not be another's while it is mapped here. */
+	/* Only after the unmapping: the memory must not be reused while it is mapped here. */
 	ret = unmap_around(start, r->a[1]);
 	if (!ret)
 		gone = unused(cut(start, start + len));
@@ -150,7 +149,7 @@ long do_munmap(struct gate_regs *r)
 	return ret;
 }
 
-/* ring3's own, or what the gate has put among the program's. */
+/* Does the range contain the node, the gate, or the gate's mappings between the program's? */
 static bool is_ours(u64 start, u64 len)
 {
 	u64 end = start + len;
@@ -168,7 +167,7 @@ long do_mremap(struct gate_regs *r)
 
 	if (likely(!READ_ONCE(ranges)))
 		return gate_host_regs(r);
-	/* Where it lies then is nobody's business: it stays for good. */
+	/* The new address is not tracked: the memory is kept until the process ends. */
 	gate_lock(&map_lock);
 	for (at = &ranges; (m = *at);) {
 		if (overlaps(m, start, end)) {
@@ -217,9 +216,9 @@ static long map_pages(const struct gate_regs *r, u32 id, u64 base, u64 len)
 }
 
 /*
- * The program's memory must not lie where ring3's does: the image takes a pointer there
- * for a bad one. Runtimes that choose the place of their heap themselves (Go, at
- * random) would hit it now and then. A wish is dropped, an order is refused.
+ * Keeps the program's mappings out of ring3's address range: the image takes each pointer into that range for a bad
+ * one. A runtime that chooses the address of its heap itself (Go, at random) would hit the range now and then. An
+ * address hint is dropped, MAP_FIXED is refused.
  */
 static long keep_out(struct gate_regs *r, u64 len)
 {
@@ -233,7 +232,7 @@ static long keep_out(struct gate_regs *r, u64 len)
 	return 0;
 }
 
-/* The image has the mapping before the process has, and for longer. */
+/* The image records the mapping before it is made, and forgets it after it is gone. */
 static long map_node(struct gate_regs *r, u64 len)
 {
 	struct range *m = gate_alloc(sizeof(*m));

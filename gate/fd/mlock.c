@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mlock.c - mlockall() of what is the program's
+ * mlock.c - mlockall() of the program's memory only
  *
- * The node's memory lies in each of its processes, and is as large as the node may become. The host would lock all of
- * it, and make each page for that; or refuse, for it counts for RLIMIT_MEMLOCK. So the mappings that are
- * there are locked one by one, without the node's and the gate's. Those to come the host sees to.
+ * Each process of the node maps the node's whole memory, up to the largest size that it may have. The host would
+ * allocate and lock all of it, or refuse, since it counts for RLIMIT_MEMLOCK. So the gate locks the existing
+ * mappings one by one, without the node's and its own. Locking future mappings (MCL_FUTURE) is left to the host.
  */
 #include "policy.h"
 
@@ -21,7 +21,10 @@ static long lock_one(u64 start, u64 end, u32 flags)
 
 	if (end <= start || (start < RING3_SPACE_END && end > RING3_GATE_BASE) || start >> 47)
 		return 0;
-	/* Without its pages first, which only the limit and the right can refuse: Linux does not mind those that can't be had. */
+	/*
+	 * First without its pages, which only limit and privilege can refuse. A page that can't be made is no error
+	 * on Linux.
+	 */
 	ret = host_syscall3(__NR_mlock2, start, end - start, MLOCK_ONFAULT);
 	if (!ret && !(flags & MLOCK_ONFAULT))
 		host_syscall3(__NR_mlock2, start, end - start, 0);
@@ -36,7 +39,7 @@ long do_mlockall(struct gate_regs *r)
 
 	if (!(flags & MCL_CURRENT) || (flags & ~(u64)(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT)))
 		return gate_host_regs(r);
-	if (!own_maps_open(&m))		/* no /proc here: all of it, the node's too */
+	if (!own_maps_open(&m))		/* /proc is not mounted: lock everything, the node's memory too */
 		return gate_host_regs(r);
 	if (flags & MCL_FUTURE)
 		ret = host_syscall1(__NR_mlockall, flags & ~(u64)MCL_CURRENT);

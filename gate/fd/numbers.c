@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * numbers.c - numbers of descriptors that change hands while another thread forks or executes a program
+ * numbers.c - descriptor numbers that change hands while another thread forks or executes a program
  */
 #include "fd/numbers.h"
 
 #include <linux/stat.h>
 
 /*
- * A child has the node's descriptors as they were when the image made its task, and the host's as they
- * were later, when that copied the table. What another thread gave up in between would be the
- * node's in the child for ever, with whatever the host puts at that number next. So a thread that gives a number up
- * on the host counts that before, and the child looks if the count is another than before its task was made.
+ * A fork copies two tables at two times: the node's when the image makes the child's task, the host's later. If
+ * another thread closes a descriptor in between, its number would stay the node's in the child for ever, while the
+ * host may reuse it. So a thread that gives a number up on the host increments `closes' before it does. The child
+ * compares the count with that from before its task was made; if they differ, it drops what the host has closed
+ * (drop_closed()).
  *
- * A lock that a fork holds from the one copy to the other would need no counts. But a vfork child runs while it is held, and may
- * be stopped or traced: all other threads would wait for it. And Linux shows the number that a waiting accept() has
- * (tests/oracle/accept_fork.c), so it can't be taken when the connection is there.
+ * Why not a lock that a fork holds from the one copy to the other? A vfork child runs while it is held, and may be
+ * stopped or traced: all other threads would wait for it. Nor can accept() take its number when the connection is
+ * there: on Linux the number of a waiting accept() is taken, and programs see that (tests/oracle/accept_fork.c).
  */
 static u32 closes;
-static u32 replacing;		/* threads that give a number up on the host first, and in the node later */
+static u32 replacing;		/* threads that are giving a number up on the host first, and in the node later */
 
 void fd_replacing(int more)
 {
@@ -30,16 +31,16 @@ void fd_closing(void)
 }
 
 /*
- * As well, a number that a thread is making holds a placeholder and is nobody's yet: in accept() for as long as
- * nobody connects. Linux's reserved number is neither a child's nor the next program's. So a thread that makes one counts that
- * before and after, and the child looks where one was on its way, or has become the node's after its task was made.
- * Count and end lie in one page, so that a child has them as they were at one time.
+ * In the same way, a number that a thread is making holds a placeholder and has no owner yet; accept() waits in
+ * that state. On Linux such a number exists neither in a child nor after exec. So a thread counts a number before
+ * it makes it, and after that. The child searches for such placeholders if one was being made, or became the node's
+ * after its task was made. Count and end are in one page, so that the child's copy of them is consistent.
  */
 #define MADE	(1ull << 32)
-#define RACING	64		/* numbers that threads may have got, and not said so yet */
+#define RACING	64		/* numbers that other threads may have been given without having raised `end' */
 
 static struct {
-	u64 count;		/* on their way: the lower half; made: the upper */
+	u64 count;		/* lower half: numbers being made; upper half: numbers made */
 	u32 end;		/* no number from here on has been made */
 } making __attribute__((aligned(16)));
 
@@ -64,7 +65,7 @@ long fd_making_ends(long ret)
 	return ret;
 }
 
-/* The next number below `end` that holds a placeholder and is nobody's, from fd on. */
+/* The first number from fd on and below `end' that holds a placeholder and has no owner. */
 static u32 next_unmade(u32 fd, u32 end)
 {
 	const struct ring3_fdmap *map = gate_fdmap();
@@ -72,7 +73,7 @@ static u32 next_unmade(u32 fd, u32 end)
 	long flags;
 
 	if (host_syscall2(__NR_fstat, gate_fd(FD_PLACEHOLDER), (long)&ours) ||
-	    (ours.st_mode & S_IFMT) != S_IFREG)		/* without /proc it may be the program's just as well */
+	    (ours.st_mode & S_IFMT) != S_IFREG)		/* without /proc the placeholder can't be told from a file of the program */
 		return end;
 	for (; fd < end; fd++) {
 		if (map_test(map->node, fd) || reserved_fd(fd))
@@ -97,17 +98,17 @@ u64 fd_numbers(void)
 	u64 made = __atomic_load_n(&making.count, __ATOMIC_SEQ_CST) / MADE;
 	u32 n = __atomic_load_n(&closes, __ATOMIC_SEQ_CST);
 
-	/* One that it has never again: what is on its way counts for the child, too. */
+	/* A value that never comes again: while a number is being replaced, the child has to look. */
 	return made * MADE + (__atomic_load_n(&replacing, __ATOMIC_SEQ_CST) ? n - 1 : n);
 }
 
-/* The host finds that out, and refuses, before it looks for a member. */
+/* The host refuses to add an epoll to itself before it looks for a member: EINVAL tells an epoll. */
 bool fd_is_host_epoll(u32 fd)
 {
 	return host_syscall4(__NR_epoll_ctl, fd, EPOLL_CTL_DEL, fd, 0) == -EINVAL;
 }
 
-/* Is a placeholder, or an epoll's twin, still at this number on the host? */
+/* Does the host still have a placeholder or an epoll's twin at this number? */
 static bool is_held(u32 fd)
 {
 	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
@@ -117,7 +118,7 @@ static bool is_held(u32 fd)
 
 void fd_forked(void)
 {
-	replacing = 0;		/* that thread is not here */
+	replacing = 0;		/* that thread is not in the child */
 	if ((u32)making.count)
 		making.count = (making.count / MADE + 1) * MADE;
 }
@@ -132,7 +133,10 @@ static void drop_unmade(u32 end)
 	}
 }
 
-/* The next program's are those that are closed on exec; what is not is so from here on, until the exec fails. */
+/*
+ * Exec must not pass on the numbers that are being made: sets close-on-exec where it is not set. If the exec fails,
+ * clears it there again.
+ */
 void fd_exec(bool begins)
 {
 	static u64 changed[RING3_FDS_MAX / 64] GATE_TABLE;
@@ -142,7 +146,7 @@ void fd_exec(bool begins)
 		return;
 	end = unmade_end();
 	for (fd = next_unmade(0, end); fd < end; fd = next_unmade(fd + 1, end)) {
-		/* What was noted for an exec that succeeded, of a process that shares our memory, is no more. */
+		/* The bit may be left from a process that shared this memory and whose exec succeeded. */
 		if (begins && !host_syscall3(__NR_fcntl, fd, F_GETFD, 0))
 			map_set(changed, fd);
 		else if (begins)
@@ -154,7 +158,7 @@ void fd_exec(bool begins)
 	}
 }
 
-/* What the host has closed. */
+/* Drops the node's descriptors and proxies whose numbers the host has closed. */
 static void drop_closed(void)
 {
 	struct ring3_fdmap *map = gate_fdmap();
@@ -184,7 +188,10 @@ void fd_inherit(u64 before)
 		drop_closed();
 }
 
-/* After a process has taken its descriptor table apart from another's: the other counts in memory of its own. */
+/*
+ * This process has unshared a descriptor table. The other process kept its counts in its own memory, so look at all
+ * numbers.
+ */
 void fd_apart(void)
 {
 	drop_unmade(RING3_FDS_MAX);

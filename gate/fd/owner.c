@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * owner.c - who gets SIGIO and SIGURG of a node's descriptor
+ * owner.c - F_SETOWN and its like: which process gets SIGIO and SIGURG of a node's descriptor
  *
- * The program names processes by the host's pids. The node's tasks have the same, as a rule
- * (task.c in the port); the caller's own are translated both ways in any case. Process groups and
- * sessions are the host's business; the node's follow so that it can find a group's
- * members. One that was made outside the node is there as the caller alone.
+ * The program names processes by the host's pids. The node's tasks mostly have the same pids (task.c in the port);
+ * the caller's own are always translated. Process groups and sessions are the host's. The gate repeats their
+ * changes in the node, so that the node can find the members of a group. A group that was made outside of the node
+ * has only the caller as a member there.
  */
 #include "policy.h"
 
@@ -16,7 +16,7 @@ struct owner_ex {		/* struct f_owner_ex, asm-generic/fcntl.h */
 	s32 pid;
 };
 
-/* What a program's number means on the node; 0 stays "nobody". */
+/* Translates a pid of the program for the node; 0 stays 0: no owner. */
 static long to_node(s32 type, s32 pid)
 {
 	if (!pid)
@@ -37,7 +37,7 @@ static s32 to_host(s32 type, s32 pid)
 	return pid;
 }
 
-/* All ways lead through F_SETOWN_EX and F_GETOWN_EX. */
+/* All variants are made by F_SETOWN_EX and F_GETOWN_EX. */
 static long set_owner(u32 fd, s32 type, s32 pid)
 {
 	struct owner_ex ex = { .type = type };
@@ -54,7 +54,7 @@ static long set_owner(u32 fd, s32 type, s32 pid)
 	return image_call3(__NR_fcntl, fd, F_SETOWN_EX, &ex);
 }
 
-/* The node refuses where the host did not only for groups that it does not have. */
+/* If the host succeeded, the node can refuse only a group that it does not have. */
 long do_setpgid(struct gate_regs *r)
 {
 	long ret = gate_host_regs(r);

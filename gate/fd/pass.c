@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * pass.c - node descriptors over the host's AF_UNIX sockets
+ * pass.c - passes node descriptors over the host's AF_UNIX sockets
  *
- * A message that passes descriptors of the node is sent with tickets in their places
- * (ticket.c), in a copy of its control data. A message that was received is looked
- * through for tickets. Each becomes the node's descriptor at the number at which
- * it came, so the program's control data stays as the host wrote it.
+ * If a message passes descriptors of the node, the gate sends a copy of its control data with tickets in their
+ * places (ticket.c). In each received message, the gate looks for tickets. A ticket is replaced by the node's
+ * descriptor at the same number, so the program's control data stays as the host wrote it.
  */
 #include "policy.h"
 #include "ring3.h"
@@ -13,7 +12,7 @@
 #define UIO_MAXIOV		1024	/* most messages of one sendmmsg() */
 #define MMSG_BYTES		64ull	/* struct mmsghdr: a msghdr, and then its length */
 #define MMSG_LEN		56
-/* net.core.optmem_max of most hosts; beyond it Linux says so too. */
+/* net.core.optmem_max of most hosts; Linux refuses more, too. */
 #define CONTROL_MAX		(128u << 10)
 
 struct rights {			/* one SCM_RIGHTS of a message */
@@ -23,8 +22,8 @@ struct rights {			/* one SCM_RIGHTS of a message */
 };
 
 /*
- * The next SCM_RIGHTS in *pos .. end; false: no more, or what follows makes no sense:
- * the host says so better than we could.
+ * The next SCM_RIGHTS in *pos .. end. False: there is no more, or the rest is malformed; then the host reports the
+ * error.
  */
 static bool next_rights(u64 *pos, u64 end, struct rights *found)
 {
@@ -48,7 +47,7 @@ static bool next_rights(u64 *pos, u64 end, struct rights *found)
 	return false;
 }
 
-/* How many descriptors of the node are among those it passes; -EBADF: one of the gate's. */
+/* The number of node descriptors among those that the message passes; -EBADF: one is the gate's. */
 static long count_node_fds(const struct host_msghdr *msg)
 {
 	u64 pos = (u64)msg->control, end = pos + msg->controllen, i;
@@ -60,7 +59,7 @@ static long count_node_fds(const struct host_msghdr *msg)
 		return 0;
 	while (next_rights(&pos, end, &rights)) {
 		all += rights.count;
-		if (all > SCM_MAX_FD)	/* the host refuses it as it is */
+		if (all > SCM_MAX_FD)	/* the host refuses the message as it is */
 			return 0;
 		for (i = 0; i < rights.count; i++) {
 			if (gate_copy_in(&fd, user_ptr(rights.fds + i * sizeof(fd)), sizeof(fd)))
@@ -73,7 +72,7 @@ static long count_node_fds(const struct host_msghdr *msg)
 	return ours;
 }
 
-/* It has not come to its end; a zombie has no command line. */
+/* False if the process has ended; a zombie has no command line. */
 static bool process_lives(s32 pid)
 {
 	char path[32], byte;
@@ -89,9 +88,9 @@ static bool process_lives(s32 pid)
 }
 
 /*
- * The peer is outside the node as far as one can tell: the process that connected to us, or listened for
- * us, lives and is not the node's. Both ends of a pair name the process that made it, which may have
- * started programs of the node with them; pairs have no names.
+ * The pid of the peer if it is outside of the node, as far as the gate can tell: the process that connected, or
+ * that listens, lives and is not of the node. Both ends of a socketpair name the process that made it, which may
+ * have passed them to programs of the node; a pair has no address, by which it is told.
  */
 static s32 peer_outside(s32 sock)
 {
@@ -104,13 +103,13 @@ static s32 peer_outside(s32 sock)
 	if (host_syscall5(__NR_getsockopt, sock, SOL_SOCKET, SO_PEERCRED, (long)&cred, (long)&len) ||
 	    cred.pid <= 0 || proc_find(cred.pid) || !process_lives(cred.pid))
 		return 0;
-	/* No room for an address: only its length comes back, 2 without a name. */
+	/* Asks for the length of the address only; it is 2 if there is no name. */
 	host_syscall3(__NR_getsockname, sock, 0, (long)&ours);
 	host_syscall3(__NR_getpeername, sock, 0, (long)&theirs);
 	return ours > 2 || theirs > 2 ? cred.pid : 0;
 }
 
-/* Puts tickets into the copy of the control data; *made counts them also on failure. */
+/* Puts tickets into the copy of the control data. *made counts them, also on failure. */
 static long put_tickets(const struct host_msghdr *msg, struct ticket *tickets, long room,
 			long *made)
 {
@@ -124,7 +123,7 @@ static long put_tickets(const struct host_msghdr *msg, struct ticket *tickets, l
 			fd = (s32 *)rights.fds + i;
 			if (!fd_is_node(*fd))
 				continue;
-			if (*made == room)	/* they changed under us */
+			if (*made == room)	/* another thread has changed the program's data meanwhile */
 				return -EBADF;
 			ret = ticket_make(*fd, &tickets[*made]);
 			if (ret)
@@ -165,7 +164,7 @@ static long send_tickets(s32 sock, struct host_msghdr *msg, long count, u64 flag
 	return ret;
 }
 
-/* One message over a socket of the host. */
+/* Sends one message over a socket of the host. */
 static long send_one(s32 sock, u64 user_msg, u64 flags)
 {
 	struct host_msghdr msg;
@@ -217,8 +216,8 @@ long do_sendmmsg(struct gate_regs *r)
 }
 
 /*
- * Number `from` of this SCM_RIGHTS could not be had: it and those behind it are dropped, as
- * Linux does at the limit of open files.
+ * Number `from` of this SCM_RIGHTS could not be received: drops it and those after it, as Linux does at the limit
+ * of open files.
  */
 static void cut_short(u64 user_msg, struct host_msghdr *msg, const struct rights *rights, u64 from)
 {
@@ -234,7 +233,7 @@ static void cut_short(u64 user_msg, struct host_msghdr *msg, const struct rights
 	gate_copy_out(user_ptr(user_msg), msg, sizeof(*msg));
 }
 
-/* A message that the host has received into the program's memory. */
+/* Looks for tickets in a message that the host has received into the program's memory. */
 static void look_through(u64 user_msg, u64 flags)
 {
 	u32 how = (flags & MSG_CMSG_CLOEXEC ? RING3_UNPARK_CLOEXEC : 0) |
@@ -270,7 +269,7 @@ long do_recvmsg(struct gate_regs *r)
 	return ret;
 }
 
-/* The host writes what it has written of an address over how much there was room for. */
+/* The host overwrites the size of the address buffers with the length of the addresses: returns the smallest size. */
 static u32 least_room(u64 user_msgs, u32 n)
 {
 	struct host_msghdr msg;
@@ -300,7 +299,7 @@ long do_recvmmsg(struct gate_regs *r)
 	return ret;
 }
 
-/* What stands for a descriptor of another node than ours. */
+/* True for the placeholder of a descriptor of another node. */
 static bool is_placeholder(s32 fd)
 {
 	static const char name[] = "/memfd:" PLACEHOLDER_NAME " (deleted)";
@@ -310,8 +309,8 @@ static bool is_placeholder(s32 fd)
 }
 
 /*
- * The host checks whether the caller may, and gives what stands at that number there: the
- * placeholder of a node descriptor, or an epoll's twin.
+ * The host checks the permission, and duplicates what it has at that number: the placeholder of a node descriptor,
+ * or an epoll's twin.
  */
 long do_pidfd_getfd(struct gate_regs *r)
 {
@@ -327,7 +326,7 @@ long do_pidfd_getfd(struct gate_regs *r)
 		return fd;
 	}
 	if ((ret == -ESRCH || ret == -EBADF) && likely(!is_placeholder(fd)))
-		return fd;	/* the host's */
+		return fd;	/* a descriptor of the host */
 	host_syscall1(__NR_close, fd);
 	if (ret == -ESRCH) {
 		gate_warn("pidfd_getfd: descriptor %d of that process is another node's", (s32)r->a[1]);

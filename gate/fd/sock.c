@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sock.c - sockets: which family is whose, and calls that make one
+ * sock.c - sockets: which families are the host's, and the calls that make one
  */
 #include "policy.h"
 
@@ -14,8 +14,8 @@
 #define SCTP_PEELOFF_FLAGS	122
 
 /*
- * The host's: local to the machine, or no network at all. Everything else is
- * the node's, also what it does not know: no traffic leaves by the host.
+ * These families are the host's: they are local to the machine, or no network at all. All others are the node's,
+ * unknown ones included, so that no traffic leaves by the host.
  */
 static bool family_is_host(u32 family)
 {
@@ -30,9 +30,9 @@ long do_socket(struct gate_regs *r)
 }
 
 /*
- * Of the node's families only TIPC has pairs, and those are refused (their numbers would be
- * the node's choice, see RING3_NR_AT). The others fail, but not before Linux has
- * written the numbers that the pair would have got.
+ * Of the node's families only TIPC has socketpairs. They are refused, since the node would choose their numbers
+ * (see RING3_NR_AT). The other families fail as on Linux, which first writes the numbers that the pair would have
+ * got.
  */
 long do_socketpair(struct gate_regs *r)
 {
@@ -65,7 +65,7 @@ long do_socketpair(struct gate_regs *r)
 	return ret;
 }
 
-/* The new number is taken before the wait, as Linux does. */
+/* The number is taken before the wait, as on Linux. */
 long do_accept(struct gate_regs *r)
 {
 	u32 flags = r->nr == __NR_accept4 ? r->a[3] : 0;
@@ -76,8 +76,8 @@ long do_accept(struct gate_regs *r)
 }
 
 /*
- * Peeling an association off an SCTP socket makes a descriptor, whose number
- * the node writes into the program's structure: { assoc_id, sd[, flags] }.
+ * Peeling an association off an SCTP socket makes a descriptor. The node writes its number into the program's
+ * structure: { assoc_id, sd[, flags] }.
  */
 long do_getsockopt(struct gate_regs *r)
 {

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ticket.c - what stands for a node descriptor in a message of the host
+ * ticket.c - tickets stand for node descriptors in messages of the host
  *
  * Theory of operation
  * -------------------
- * The host's AF_UNIX sockets can carry only the host's descriptors. So the node
- * keeps the file (PARK), and the message carries a ticket: one end of a pair of
- * unix sockets. Its SO_COOKIE, a number that the host gives to no other socket
- * ever, is the key, so a ticket can be neither forged nor mistaken: whoever
- * receives a socket with a cookie that the node knows is handed the file (UNPARK), at
- * the number at which the ticket came.
+ * The host's AF_UNIX sockets can carry only descriptors of the host. So the node keeps the file (PARK), and the
+ * message carries a ticket: one end of a pair of unix sockets. The key is its SO_COOKIE, a number that the host
+ * never gives to another socket. So a ticket can be neither forged nor mistaken. A process that receives a socket
+ * whose cookie the node knows gets the file (UNPARK), at the number at which the ticket arrived.
  *
  *   sender				keeper			receiver
  *   socketpair: ticket, end
@@ -20,20 +18,17 @@
  *					end hangs up:
  *					UNPARK(cookie, -1)
  *
- * The ticket lives wherever the host lets descriptors live, in queues of sockets above all.
- * When the last of it is gone (a message that was never read), the keeper learns
- * it by the other end and the node drops the file; the peer of a connection sees it close
- * then, as it would on Linux.
+ * A ticket lives as long as the host keeps the descriptor, mostly in the queue of a socket. When its last reference
+ * is gone (a message that was never read), the other end hangs up. The keeper sees that, and has the node drop the
+ * file. The peer of a connection sees it close then, as on Linux.
  *
- * A process outside the node that receives a ticket has a unix socket: reading says
- * end of file, and after a write the keeper cuts it off. It may pass the ticket on to
- * a process of the node, once.
+ * A process outside of the node that receives a ticket has a unix socket: a read returns end of file, and after a
+ * write the keeper cuts it off. It may pass the ticket on to a process of the node, once.
  *
- * An epoll has two halves (epoll.c). Its twin lies in the ticket's own queue, where the
- * receiver looks without taking it out.
+ * An epoll has two halves (epoll.c). Its twin is in the ticket's own queue; the receiver duplicates it from there
+ * without removing it.
  *
- * Tickets that are open while another thread forks are closed in the child: list and lock
- * are for that.
+ * If another thread forks while tickets are open, the child closes its copies of them. List and lock are for that.
  */
 #include "policy.h"
 #include "ring3.h"
@@ -48,7 +43,7 @@ struct one_fd {			/* control data of one descriptor */
 	s32 pad;
 };
 
-/* A packet with one descriptor. */
+/* Sends a packet with one descriptor. */
 static long send_fd(s32 sock, const void *data, u64 len, s32 fd)
 {
 	struct one_fd control = {
@@ -81,7 +76,7 @@ static long pair_of_sockets(s32 pair[2])
 	return host_syscall4(__NR_socketpair, AF_UNIX, SOCK_SEQPACKET | O_CLOEXEC, 0, (long)pair);
 }
 
-/* On Linux sending takes no number, so it works at the limit of open files. */
+/* On Linux sending a descriptor needs no number, so it works at the limit of open files. */
 static long pair_beyond_limit(s32 pair[2])
 {
 	struct rlimit64 lim = fds_raise(0);
@@ -91,7 +86,7 @@ static long pair_beyond_limit(s32 pair[2])
 	return ret;
 }
 
-/* The pair, with its ticket on the list. */
+/* Makes the pair, and puts its ticket on the list. */
 static long pair_make(struct ticket *t, s32 *end)
 {
 	s32 pair[2];
@@ -140,7 +135,7 @@ long ticket_make(u32 fd, struct ticket *t)
 	ret = cookie_of(t->fd, &t->key);
 	if (!ret && ep_is(fd)) {
 		ret = ep_share(fd);
-		/* Our member in it would make it look ready to those that poll it there. */
+		/* The gate's member of the node's epoll would make it look ready to threads that poll it there. */
 		ep_polled(fd);
 		if (!ret)
 			ret = send_fd(end, "", 1, fd);
@@ -156,7 +151,7 @@ long ticket_make(u32 fd, struct ticket *t)
 		}
 	}
 	host_syscall1(__NR_close, end);
-	/* Only now: should we be killed in between, the keeper sees the ticket go. */
+	/* Only now: if this process is killed before that, the keeper sees the ticket go. */
 	if (!ret)
 		ret = image_call2(RING3_NR_PARK, fd, t->key);
 	if (ret)
@@ -164,7 +159,7 @@ long ticket_make(u32 fd, struct ticket *t)
 	return ret;
 }
 
-/* The message is on its way, or was not sent: then nobody will come. */
+/* The message has been sent, or not: then no process will take the ticket. */
 void ticket_end(struct ticket *t, bool sent)
 {
 	if (!sent)
@@ -172,7 +167,7 @@ void ticket_end(struct ticket *t, bool sent)
 	ticket_close(t);
 }
 
-/* A duplicate of the twin in an epoll's ticket, or -errno. */
+/* A duplicate of the twin in the ticket of an epoll, or -errno. */
 static long twin_of(s32 fd)
 {
 	struct one_fd control = {};
@@ -194,8 +189,8 @@ static long twin_of(s32 fd)
 }
 
 /*
- * A descriptor has come to this process: if it is a ticket, the node's takes its place. The
- * program does not know the number yet, so the order of steps is free.
+ * This process has received a descriptor. If it is a ticket, the node's descriptor replaces it. The program does
+ * not know the number yet, so the order of steps does not matter.
  */
 long ticket_take(s32 fd, u32 flags)
 {
@@ -203,10 +198,10 @@ long ticket_take(s32 fd, u32 flags)
 	u64 key;
 
 	if (cookie_of(fd, &key))
-		return 0;	/* no socket */
+		return 0;	/* not a socket */
 	ret = image_call3(RING3_NR_UNPARK, key, fd, flags);
 	if (ret == -ENOENT)
-		return 0;	/* a socket of the host's */
+		return 0;	/* a socket of the host */
 	if (ret == -ESTALE)
 		gate_warn("SCM_RIGHTS: this descriptor of the node was received before; a process "
 			  "outside the node can pass it on only once");
@@ -232,7 +227,7 @@ void ticket_forked(void)
 	struct ticket *t;
 
 	for (t = open_tickets; t; t = t->next) {
-		/* Unless it is the parent's own table. */
+		/* A process that shares the parent's table must not close them. */
 		if (t->fdmap != gate_thread()->fdmap)
 			host_syscall1(__NR_close, t->fd);
 	}

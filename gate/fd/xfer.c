@@ -2,10 +2,9 @@
 /*
  * xfer.c - sendfile and splice between a file of the host and one of the node
  *
- * The two kernels share no pages, so data takes one detour through a buffer of
- * ours. Bytes are taken from the source only as far as the sink has
- * accepted them: a file's offset is advanced afterwards, a socket is peeked at
- * and a pipe is copied by tee() before it is read.
+ * The two kernels share no pages, so data passes through a buffer of the gate. Bytes are consumed from the source
+ * only after the sink has accepted them: a file's offset is advanced afterwards, a socket is peeked at, and a pipe
+ * is copied by tee() before it is read.
  */
 #include "policy.h"
 
@@ -17,14 +16,14 @@
 
 #define BOUNCE		RING3_SENDFILE_MAX
 #define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
-#define PIPE_SLOT	4096u			/* a pipe that polls writable has room for it */
+#define PIPE_SLOT	4096u			/* a pipe that polls writable has room for so much */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
 #define SPLICE_F_NONBLOCK	0x02
 #define SPLICE_F_MORE		0x04
 #define SPLICE_F_ALL		0x0f
 
-/* Bytes go into a node descriptor: send() says MORE, other files have write(). */
+/* Writes to a node descriptor: send() for sockets, which can say MSG_MORE, write() for others. */
 static long node_put(u32 fd, const void *buf, u64 len, u32 msg)
 {
 	long ret = image_call(__NR_sendto, fd, (long)buf, len, msg, 0, 0);
@@ -37,7 +36,7 @@ static bool interrupted(long ret)
 	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
-/* The descriptor's position or the program's variable: where to read from. */
+/* The position to read from: the descriptor's own, or the program's variable. */
 static long get_offset(bool in_node, u32 in, u64 user, s64 *pos)
 {
 	if (user)
@@ -63,8 +62,9 @@ static long put_offset(bool in_node, u32 in, u64 user, s64 pos)
 }
 
 /*
- * What is said to be followed by more waits for it (tcp_push(), UDP_CORK). Linux takes that back when
- * it comes to the file's end before all is sent (->splice_eof); so here nothing is said to be, at the end.
+ * A sender holds back data that is marked as followed by more (tcp_push(), UDP_CORK). Linux cancels that if it
+ * reaches the end of the file before all is sent (->splice_eof). So the gate does not mark the last bytes before
+ * the end.
  */
 static bool has_more(u32 in, s64 pos)
 {
@@ -74,8 +74,8 @@ static bool has_more(u32 in, s64 pos)
 }
 
 /*
- * The next bytes of a host file, at most n of them, into a node descriptor: *got were read, how many were sent is
- * returned. *direct: the host reads them into the socket's own pages, where that can be.
+ * Sends the next bytes of a host file, at most n, to a node descriptor. *got: bytes read; returns the bytes sent.
+ * *direct: the host reads them into the socket's own pages, if that is possible.
  */
 static long send_some(u32 out, u32 in, char *buf, s64 pos, u64 n, bool last, s64 *got, bool *direct)
 {
@@ -154,9 +154,8 @@ static u32 host_type(u32 fd)
 }
 
 /*
- * The buffer that bytes pass through between host and node. One is kept, since mapping it,
- * faulting its pages in and unmapping it costs more than a small file's whole way. Threads
- * that transfer at once have one each for as long as that takes.
+ * The buffer between host and node. One is kept: mapping it, faulting its pages in and unmapping it costs more than
+ * sending a small file. Of threads that transfer at the same time, all but one allocate their own.
  */
 static char *spare_bounce;
 
@@ -186,7 +185,7 @@ static bool host_appends(u32 fd)
 	return host_syscall3(__NR_fcntl, fd, F_GETFL, 0) & O_APPEND;
 }
 
-/* 0 or -EBADF: may this descriptor of the host be read from, or written to, as `mode` (O_RDONLY, O_WRONLY) says? */
+/* 0 or -EBADF: may this descriptor of the host be read or written, as `mode` (O_RDONLY, O_WRONLY) says? */
 static long host_allows(u32 fd, u32 mode)
 {
 	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
@@ -195,7 +194,7 @@ static long host_allows(u32 fd, u32 mode)
 	return flags < 0 || (flags & O_PATH) || (has != mode && has != O_RDWR) ? -EBADF : 0;
 }
 
-/* Returns what the descriptor has of these events, and of POLLERR and POLLHUP. */
+/* Waits; returns which of these events the descriptor has, and POLLERR and POLLHUP. */
 static long host_wait(u32 fd, u32 events, bool nonblock)
 {
 	struct pollfd p = { .fd = fd, .events = events };
@@ -208,7 +207,7 @@ static long host_wait(u32 fd, u32 events, bool nonblock)
 	return ret < 0 ? ret : p.revents;
 }
 
-/* As Linux where nobody reads a pipe. */
+/* A pipe without readers: as on Linux. */
 static long broken_pipe(void)
 {
 	siginfo_t info;
@@ -223,8 +222,8 @@ static long broken_pipe(void)
 }
 
 /*
- * What a socket of the node holds, without taking it out. Linux's splice stops before an urgent byte, and returns 0 where
- * that is the next one, also where it comes while it waits; recvfrom() would skip it and wait on.
+ * Reads from a socket of the node without consuming. Linux's splice stops before an urgent byte, and returns 0 if
+ * that is the next byte, even if it arrives during the wait; recvfrom() would skip it and wait on.
  */
 static long socket_peek(u32 in, char *buf, u64 len)
 {
@@ -235,7 +234,7 @@ static long socket_peek(u32 in, char *buf, u64 len)
 	long ret;
 
 	for (;;) {
-		if (image_call3(__NR_ioctl, in, SIOCATMARK, &mark))	/* no TCP */
+		if (image_call3(__NR_ioctl, in, SIOCATMARK, &mark))	/* not TCP */
 			return image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
 		if (mark)
 			return 0;
@@ -265,14 +264,14 @@ static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 		return got;
 	if (got & POLLERR)
 		return broken_pipe();
-	/* As much as the pipe takes without a wait, so that nothing has to be put back. */
+	/* Only as much as the pipe accepts without waiting, so that nothing has to be put back. */
 	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
 	room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
 	if (room > BOUNCE)
 		room = BOUNCE;
 	if (len > room)
 		len = room;
-	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag says for itself. */
+	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag decides for the socket. */
 	got = socket_peek(in, buf, len);
 	socket = got != -ENOTSOCK;
 	if (!socket)
@@ -312,7 +311,10 @@ long do_sendfile(struct gate_regs *r)
 		ret = host_allows(out, O_WRONLY);
 		if (ret)
 			return ret;
-		/* From what has no position Linux takes into pipes only, and appends nothing. */
+		/*
+		 * If the source has no position, Linux splices only into pipes, and never to a file opened for
+		 * appending.
+		 */
 		if ((socket || host_appends(out)) && host_type(out) != S_IFIFO)
 			return -EINVAL;
 	}
@@ -331,7 +333,7 @@ long do_sendfile(struct gate_regs *r)
 	else
 		ret = send_host_file(out, in, buf, &pos, count);
 	bounce_put(buf);
-	/* What pread() can't read, Linux can't splice. */
+	/* Linux can't splice from a file that pread() can't read. */
 	if (!in_node && (ret == -EISDIR || (ret == -ESPIPE && !user)))
 		ret = -EINVAL;
 	if (pos != start && put_offset(in_node, in, user, pos))
@@ -339,7 +341,7 @@ long do_sendfile(struct gate_regs *r)
 	return ret;
 }
 
-/* A pipe that is empty between calls; lock it. Never shared with another process. */
+/* A pipe of the gate's, empty between calls and protected by `lock'. No other process has it. */
 static struct {
 	struct gate_mutex lock;
 	bool made;
@@ -370,7 +372,7 @@ void xfer_forked(void)
 	own_pipe.made = false;
 }
 
-/* What the pipe holds, without taking it out. */
+/* Reads from a pipe without consuming. */
 static long pipe_peek(u32 pipe, char *buf, u64 len)
 {
 	long got;
@@ -393,7 +395,7 @@ static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32
 	if (got < 0)
 		return got;
 	got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
-	if (got == -EAGAIN)	/* readable, but with nothing to tee: hung up */
+	if (got == -EAGAIN)	/* readable, but tee() finds nothing: the writers have hung up */
 		return 0;
 	if (got <= 0)
 		return got;
@@ -432,7 +434,9 @@ long do_splice(struct gate_regs *r)
 		return -EBADF;
 	if (!pipe || (in_node ? r->a[1] : r->a[3]))
 		return -EINVAL;
-	/* Those of the node's that can't be spliced into (epoll, eventfd, TUN) say so before the pipe has anything. */
+	/*
+	 * Descriptors of the node that splice() can't write to (epoll, eventfd, TUN) fail before the pipe has data.
+	 */
 	if (out_node && node_type(out) != S_IFSOCK && node_type(out) != S_IFREG)
 		return -EINVAL;
 	buf = bounce_get();
@@ -441,7 +445,7 @@ long do_splice(struct gate_regs *r)
 	if (in_node) {
 		ret = splice_in(in, out, buf, len, nonblock);
 	} else {
-		/* Out of a pipe Linux moves all that is there, up to len. */
+		/* From a pipe, Linux moves all that is there, up to len. */
 		while ((u64)total < len) {
 			ret = splice_out(in, out, buf, len - total, nonblock || total,
 					 flags & SPLICE_F_MORE ? MSG_MORE : 0);
@@ -456,7 +460,7 @@ long do_splice(struct gate_regs *r)
 	return total ? total : ret;
 }
 
-/* Both ends have to be pipes, which a node has in virtual time only. */
+/* Both ends have to be pipes, which are the node's in virtual time only. */
 long do_tee(struct gate_regs *r)
 {
 	if (fd_is_node(r->a[0]) && fd_is_node(r->a[1]))
@@ -464,7 +468,7 @@ long do_tee(struct gate_regs *r)
 	return fd_is_node(r->a[0]) || fd_is_node(r->a[1]) ? -EINVAL : gate_host_regs(r);
 }
 
-/* Between the two there is none; which error Linux has for that is generic_copy_file_checks()'s. */
+/* Never between the two kernels. The error is that of generic_copy_file_checks(). */
 long do_copy_file_range(struct gate_regs *r)
 {
 	bool in_node = fd_is_node(r->a[0]), out_node = fd_is_node(r->a[2]);

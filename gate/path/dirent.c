@@ -11,7 +11,7 @@ struct dirent64 {		/* struct linux_dirent64 */
 	s64 off;
 	u16 reclen;
 	u8 type;
-	char name[13];		/* as much as a number needs */
+	char name[13];		/* enough for a number */
 };
 #define DIRENT_HEAD	offsetof(struct dirent64, name)
 
@@ -33,7 +33,7 @@ static bool name_is_reserved(const char *name)
 	return !*end && fd < 0x80000000u && reserved_fd(fd);
 }
 
-/* Drops the entries in place; what is left is never 0 bytes, which would mean the end. */
+/* Removes the entries in place. The result is never 0 bytes, which would mean the end of the directory. */
 static long drop_reserved(u64 user, long n)
 {
 	struct dirent64 d;

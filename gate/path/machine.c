@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * machine.c - settings of the whole machine can be read on a node, and not be written
+ * machine.c - settings of the whole machine are read-only on a node
  *
- * A node is a host of its own: a program that sets something there means the node. What is not the network's
- * is served by the host, though, so that root on a node would change the machine under it, for all. So these
- * files fail with EROFS when they are opened for writing, as they do in containers:
+ * A program on a node that changes a setting means the node. But all settings other than the network's are the
+ * host's, so root on a node would change them for the whole machine. So these files fail with EROFS if they are
+ * opened for writing, as they do in containers:
  *
  *   /proc/sys, /proc/sysrq-trigger, /proc/irq and the like	but net (path.c), and what a namespace has of its own
  *   sysfs							but /sys/class/net and the like (path.c)
  *   binfmt_misc
  *
- * Not these: /proc/PID, whose processes are the host's; /proc/pressure, where writing means waiting; other file systems
- * that are mounted below (cgroups, BPF, tracing); calls of the system's administrator (sethostname(),
- * clock_settime(), mount(), swapon()), for which the host asks for its own root.
+ * Not covered: /proc/PID, whose processes are the host's; /proc/pressure, where writing means waiting; other file
+ * systems mounted below (cgroups, BPF, tracing); and system calls of the administrator (sethostname(),
+ * clock_settime(), mount(), swapon()), for which the host requires its own root.
  *
- * What was opened decides, not by which path; the path says whether that is worth a look.
+ * The opened file decides, not the path that led to it. The path only says whether the file has to be checked.
  */
 #include "policy.h"
 
@@ -23,7 +23,7 @@
 #define BINFMT_MAGIC	0x42494e4d
 #define NAME_BYTES	128
 
-/* Below /proc: to be written. Those of /proc/sys are a namespace's, which may be the program's own. */
+/* Files below /proc that may be written. Those in /proc/sys belong to a namespace, which may be the program's own. */
 static const char *const open_to_write[] = {
 	"pressure/",
 	"sys/kernel/hostname", "sys/kernel/domainname",				/* UTS */

@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * ns.c - namespaces and BPF: calls that concern the network as a whole
+ * ns.c - namespaces and BPF: calls about the network as a whole
  *
  * Theory of operation
  * -------------------
- * Network namespaces are the node's, user namespaces both's (cred.c), all other kinds the
- * host's. Names of networks, which are bind mounts of nsfs files below /run/netns, are therefore
- * mounts on the node: /run/netns is a path of the node's (path.c), and nothing of it is seen on
- * the host or another node.
+ * Network namespaces are the node's, user namespaces exist on both sides (cred.c), all other kinds are the host's.
+ * The name of a network namespace is a bind mount of an nsfs file below /run/netns. So it is a mount of the node:
+ * /run/netns is a path of the node (path.c), and neither the host nor another node sees any of it.
  *
- * Names and /sys come from mount namespaces, and `ip netns exec` takes a new one to mount
- * a /sys that shows the new network. So the node's tasks have mount namespaces, too, and
- * what concerns both sides (a new namespace, how mounts of / propagate, /sys
- * mounted and unmounted) is done on both, on the host first: what it refuses is refused.
+ * `ip netns exec` takes a new mount namespace and mounts a /sys in it that shows the new network. So the node's
+ * tasks have mount namespaces, too. Calls that concern both sides (a new namespace, the propagation of mounts of /,
+ * mounting and unmounting /sys) are made on both, on the host first. If the host refuses, the call is refused.
  *
- * One refusal does not count, that a program without privilege hears: who owns a node is root on it,
- * and the host's side of such a call is there for what the program mounts on the host, which is
- * refused anyway.
+ * With one exception: an unprivileged owner of a node is root on it. If the host refuses such a program for lack of
+ * privilege, the call goes on to the node. The host's side of the call would matter only for mounts on the host,
+ * which the host refuses that program anyway.
  */
 #include "policy.h"
 #include "ring3.h"
@@ -25,7 +23,7 @@
 #include <linux/mount.h>
 #include <linux/nsfs.h>
 
-/* What Linux lets programs with one thread only do. */
+/* Linux allows these only for programs with one thread. */
 #define UNSHARE_ALONE	(CLONE_NEWUSER | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD)
 #define UNSHARE_KNOWN	(CLONE_THREAD | CLONE_FS | CLONE_NEWNS | CLONE_SIGHAND | CLONE_VM | CLONE_FILES | CLONE_SYSVSEM | \
 			 CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWCGROUP | \
@@ -41,8 +39,8 @@
 			 (1ull << 36))
 
 /*
- * Threads, processes and the owner of the vCPU are told apart by the host's numbers, which would be
- * others in there: the first wait of such a process would find its node's keeper gone.
+ * The gate and the image know threads, processes and the vCPU's owner by the host's pids. In a new PID namespace
+ * they would be others: at its first wait, such a process would find the node's keeper gone.
  */
 bool ns_refuses(u64 flags)
 {
@@ -61,13 +59,13 @@ long do_bpf(struct gate_regs *r)
 	return image_pass(r);
 }
 
-/* Does a call that concerns both sides go on to the node after what the host said? */
+/* True if a call that concerns both sides goes on to the node after this result of the host. */
 static bool host_lets(long ret)
 {
 	return !ret || (ret == -EPERM && host_syscall0(__NR_geteuid));
 }
 
-/* A thread that unshares its table would need a feeder of its own; the gate has one for each process. */
+/* A thread with a descriptor table of its own would need a feeder of its own; the gate has one for each process. */
 static bool files_refused(void)
 {
 	if (!helper_others() && !feed_others())
@@ -76,7 +74,7 @@ static bool files_refused(void)
 	return true;
 }
 
-/* By a call that closes nothing, since filters that know of containers let few make unshare(). */
+/* Done by a call that closes nothing: the seccomp filters of containers often refuse unshare(). */
 static long host_unshare_files(void)
 {
 	long ret = host_syscall3(__NR_close_range, ~0U, ~0U, CLOSE_RANGE_UNSHARE);
@@ -85,8 +83,9 @@ static long host_unshare_files(void)
 }
 
 /*
- * A table of the process's own, on both sides, where it shares one with another process. The host's first, which may refuse. Then
- * what others have made or given up in between is dropped, and the feeder begins anew.
+ * Gives the process a descriptor table of its own on both sides, if it shares one with another process. The host's
+ * comes first, since the host may refuse. Then numbers that others made or gave up in between are dropped, and the
+ * feeder starts anew.
  */
 long ns_unshare_files(void)
 {
@@ -112,7 +111,10 @@ long ns_unshare_files(void)
 	return ret;
 }
 
-/* A new network namespace is the node's business. Linux does all of it or nothing: what we refuse comes first. */
+/*
+ * A new network namespace is made by the node. Linux makes all namespaces or none, so the gate's own refusals come
+ * first.
+ */
 static long unshare_both(u64 flags)
 {
 	u64 node = flags & (CLONE_NEWNET | CLONE_NEWNS), host;
@@ -147,7 +149,7 @@ long do_unshare(struct gate_regs *r)
 	return ret;
 }
 
-/* setns(pidfd, CLONE_NEWNET | ...): the network on the node, the rest on the host. */
+/* setns(pidfd, CLONE_NEWNET | ...): the network namespace on the node, the others on the host. */
 static long setns_process(struct gate_regs *r, s32 pid)
 {
 	u32 others = (u32)r->a[1] & ~(u32)CLONE_NEWNET;
@@ -168,7 +170,10 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	return ret;
 }
 
-/* A pidfd without a number here: its process is gone, or another pid namespace's. Or it is no pidfd. */
+/*
+ * A pidfd without a pid here: its process has ended or is in another PID namespace. Or the descriptor is not a
+ * pidfd.
+ */
 static long setns_nobody(u32 fd)
 {
 	long ret;
@@ -225,7 +230,7 @@ long do_setns(struct gate_regs *r)
 	return ret;
 }
 
-/* /sys, or what all of it lies below. */
+/* /sys, or the root directory, below which /sys is. */
 static bool is_both(const char *target)
 {
 	return !strcmp(target, "/sys") || !strcmp(target, "/sys/") || !strcmp(target, "/");

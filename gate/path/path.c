@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * path.c - which paths are the network's
+ * path.c - decides which paths are the node's
  *
  * Theory of operation
  * -------------------
- * These belong to the node, with everything below them:
+ * These paths belong to the node, with everything below them:
  *
  *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
  *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
@@ -12,24 +12,22 @@
  *   /run/netns  /var/run/netns  /sys/fs/cgroup/.../vrf  /run/cgroup2/.../vrf
  *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
  *
- * PID also stands for self and thread-self. The node's tasks have their processes'
- * numbers (kernel/task.c); a process that is not the node's is answered for by pid 1,
- * whose network is the one that the node came up with. What follows such a prefix
- * goes to the node untouched, so that its symbolic links and ".." mean what they mean there.
+ * PID also stands for self and thread-self. The node's tasks have the pids of their processes (kernel/task.c). For
+ * a process outside of the node, pid 1 of the node answers: its network is the node's first one. The rest of the
+ * path goes to the node unchanged, so that symbolic links and ".." are resolved there.
  *
- * A path is made absolute and its "." and ".." are resolved by name, as if no
- * symbolic link came before the prefix. A relative path is looked at when the
- * working directory (or the directory descriptor) lies in /proc, /sys, /dev, /etc, /run or /var;
- * that is looked up once for each change of the working directory. Other
- * links into these places (say /tmp/x -> /proc/net/tcp) are the host's.
+ * A path is made absolute, and its "." and ".." are resolved by name, as if no symbolic link preceded the prefix. A
+ * relative path is examined only if the working directory (or the directory descriptor) is in /proc, /sys, /dev,
+ * /etc, /run or /var; the gate checks that once for each change of the working directory. Other links that lead
+ * into these places (say /tmp/x -> /proc/net/tcp) are the host's.
  */
 #include "policy.h"
 
 #define PARTS	12	/* of a prefix */
 
 static struct {
-	u64 proc;		/* whose working directory */
-	u32 known;		/* 1: nothing of ours below it; 2: there may be */
+	u64 proc;		/* the process whose working directory this describes */
+	u32 known;		/* 1: nothing of the node is below it; 2: something may be */
 } cwd;
 
 struct part {
@@ -62,8 +60,8 @@ static s32 number(const struct part *p)
 #define WHO_BYTES	40
 
 /*
- * 0: no process; 1: another one; 2: this one. In `who` its directory on the node. The
- * caller itself is named by self: it may not have got its own number there.
+ * 0: not a process; 1: another one; 2: the caller's. `who` gets its directory on the node. The caller itself is
+ * named by "self", since its task may not have its pid yet.
  */
 static u32 whose_pid(const struct part *p, char *who)
 {
@@ -104,7 +102,7 @@ static bool whose_tid(const struct part *part, u32 own, char *who)
 	return true;
 }
 
-/* Is part[n] a descriptor of the node? */
+/* Is part[n] the number of a node descriptor? */
 static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
 {
 	s32 fd = n < count ? number(&part[n]) : -1;
@@ -113,9 +111,9 @@ static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
 }
 
 /*
- * The groups of processes whose sockets belong to a VRF (ip-vrf(8)) are the node's, since the
- * program attached to them is about its interfaces. They lie below folders named vrf; which ones is
- * told apart on the node by what precedes them.
+ * The cgroups whose sockets belong to a VRF (ip-vrf(8)) are the node's, since the BPF program attached to them is
+ * about its interfaces. They are directories below one named vrf. On the node, the part of the path before that
+ * tells them apart.
  */
 static u32 match_vrf(const struct part *part, u32 count, u32 from, char *as, u32 size)
 {
@@ -135,7 +133,7 @@ static u32 match_vrf(const struct part *part, u32 count, u32 from, char *as, u32
 	return count;
 }
 
-/* Names of hosts and servers of names, which a node may have of its own. */
+/* /etc/hosts and /etc/resolv.conf, of which a node may have its own. */
 static u32 match_etc(const struct part *part, u32 count, char *as, u32 size)
 {
 	if (count != 2 || (!is(&part[1], "hosts") && !is(&part[1], "resolv.conf")))
@@ -144,7 +142,7 @@ static u32 match_etc(const struct part *part, u32 count, char *as, u32 size)
 	return image_call3(__NR_faccessat, AT_FDCWD, as, 0) ? 0 : 2;
 }
 
-/* What /proc says of the machine, where time is the node's. */
+/* Files of /proc about the machine, in virtual time. */
 static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
 {
 	static const char *const files[] = { "uptime", "stat", "loadavg", "meminfo", "vmstat", "interrupts", "softirqs" };
@@ -168,7 +166,7 @@ static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
-/* What /proc/PID says of time and memory, which the host would say as of this run. */
+/* Files of /proc/PID about time and memory: the host's values would differ between two runs. */
 static const char *measure(const struct part *p)
 {
 	return is(p, "stat") ? "stat" : is(p, "status") ? "status" : is(p, "statm") ? "statm" : NULL;
@@ -197,7 +195,10 @@ static u32 match_process(const struct part *part, u32 count, char *as, u32 size)
 		return n + 2;
 	}
 	if (unlikely(sim_on()) && measure(&part[n])) {
-		/* By its own number, whatever the process: the node knows of those that have ended, and nothing of those outside. */
+		/*
+		 * By its own number, whatever process it is: the node knows which processes have ended, and knows
+		 * none outside.
+		 */
 		if (own == 1 && n == 4)
 			gate_format(who, sizeof(who), "/proc/%d/task/%d", number(&part[1]), number(&part[3]));
 		else if (own == 1)
@@ -242,7 +243,7 @@ static u32 match_proc(const struct part *part, u32 count, char *as, u32 size)
 	return match_process(part, count, as, size);
 }
 
-/* How many CPUs there are, as C libraries ask. */
+/* The number of CPUs, in the files that C libraries read. */
 static u32 match_cpus(const struct part *part, u32 count, char *as, u32 size)
 {
 	static const char *const lists[] = { "online", "possible", "present" };
@@ -278,7 +279,7 @@ static u32 match_sys(const struct part *part, u32 count, char *as, u32 size)
 
 static u32 match_dev(const struct part *part, u32 count, char *as, u32 size)
 {
-	static const char *const links[] = { "stdin", "stdout", "stderr" };	/* of the host's /dev, to /proc/self/fd/0, 1, 2 */
+	static const char *const links[] = { "stdin", "stdout", "stderr" };	/* links of the host's /dev to /proc/self/fd/0, 1 and 2 */
 	u32 i;
 
 	if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
@@ -302,13 +303,10 @@ static u32 match_dev(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
-/*
- * How many of these parts are a prefix of ours (0: none), and in `as` what the
- * node calls it.
- */
+/* The number of parts that form a prefix of the node's (0: none). `as` gets the prefix's name on the node. */
 static u32 match(const struct part *part, u32 count, char *as, u32 size)
 {
-	u32 n = 0;		/* parts before what is in /run */
+	u32 n = 0;		/* parts before those in /run */
 
 	if (count < 2)
 		return 0;
@@ -336,7 +334,7 @@ static u32 match(const struct part *part, u32 count, char *as, u32 size)
 	return 0;
 }
 
-/* Quick no for most paths: ours start with /proc, /sys, /dev, /etc, /run or /var/run. */
+/* Rejects most paths quickly: the node's start with /proc, /sys, /dev, /etc, /run or /var/run. */
 static bool worth_a_look(const char *s)
 {
 	const char *p;
@@ -356,8 +354,8 @@ static bool worth_a_look(const char *s)
 }
 
 /*
- * Looks at absolute path `s`; true: it is the node's, and buf (PATH_BUF) has
- * its name there. s and buf must not overlap.
+ * Examines the absolute path `s`. True: it is the node's, and buf (PATH_BUF) has its name there. s and buf must not
+ * overlap.
  */
 static bool absolute_is_node(const char *s, char *buf)
 {
@@ -386,7 +384,10 @@ static bool absolute_is_node(const char *s, char *buf)
 		}
 		count++;
 		n = match(part, count, as, sizeof(as));
-		/* /proc/1/task/net would match before its time; only a full match counts. */
+		/*
+		 * match() is asked after each component. A match counts only if it covers all components so far:
+		 * /proc/1/task/net would match too early otherwise.
+		 */
 		if (n != count)
 			continue;
 		len = strlen(as);
@@ -412,7 +413,7 @@ static bool dir_is_near(const char *dir)
 	       !strncmp(dir, "/dev", 4) || !strncmp(dir, "/etc", 4) || !strncmp(dir, "/run", 4) || !strncmp(dir, "/var", 4);
 }
 
-/* Without a look at the directory: could this relative path lead to us? */
+/* Could this relative path lead to a path of the node? Does not look at the directory. */
 static bool relative_is_possible(const char *s)
 {
 	static const char * const first[] = {
@@ -474,7 +475,7 @@ enum path_owner path_owner(s32 dirfd, u64 user_path, char *buf)
 	long len;
 
 	len = gate_strncpy_in(s, user_ptr(user_path), sizeof(s));
-	if (len < 0)		/* the host finds the same, or the path is too long for ours */
+	if (len < 0)		/* the host fails as well, or the path is too long to be the node's */
 		return PATH_HOST;
 	if (s[0] == '/')
 		return absolute_is_node(s, buf) ? PATH_NODE : PATH_HOST;

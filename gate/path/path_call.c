@@ -7,7 +7,9 @@
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
-/* readlink() of what the host calls by its own name; /proc/self/exe is asked for so often that it is known here. */
+/*
+ * readlink() of a path that the host knows by another name. /proc/self/exe is read so often that the gate knows it.
+ */
 static long read_link(struct gate_regs *r, u32 at)
 {
 	s32 dirfd = at ? (s32)r->a[0] : AT_FDCWD, size = r->a[at + 2];
@@ -120,8 +122,8 @@ long do_openat2(struct gate_regs *r)
 	if (gate_copy_in(&how, user_ptr(r->a[2]), sizeof(how)))
 		return -EFAULT;
 	/*
-	 * What is the node's and lies below that directory of the host's is beneath it, and on no other
-	 * file system than on Linux.
+	 * A path of the node below a directory of the host is beneath that directory, and crosses no file system
+	 * boundary that it would not cross on Linux.
 	 */
 	if (dirfd != r->a[0] && r->a[3] == sizeof(how) && (how.resolve & WITHIN) &&
 	    !gate_copy_in(&first, user_ptr(r->a[1]), 1) && first != '/') {
@@ -141,8 +143,8 @@ long do_chdir(struct gate_regs *r)
 }
 
 /*
- * The working directory is the host's. Its /proc and /sys have the same
- * directories, and names below it are looked up on the node (see above).
+ * The working directory is a directory of the host. Its /proc and /sys have the same directories as the node's, and
+ * names below them are looked up on the node (see path.c).
  */
 long do_fchdir(struct gate_regs *r)
 {

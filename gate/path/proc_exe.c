@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * proc_exe.c - /proc/PID/exe is the program that a process of a node runs
+ * proc_exe.c - /proc/PID/exe names the program that a process of a node runs
  *
  * Theory of operation
  * -------------------
- * The host runs the gate in all processes of a node, and shows it as their /proc/PID/exe. A privileged process could
- * change what the host shows (PR_SET_MM_EXE_FILE), an ordinary user's can't. So each call that may follow
- * such a link is listed below (calls[]), and given the program's file in the link's place.
+ * On the host all processes of a node run the gate, and that is what their /proc/PID/exe shows. A privileged
+ * process could change that (PR_SET_MM_EXE_FILE), an ordinary user's process can't. So calls[] below lists each
+ * call that may follow such a link, and the gate replaces the link by the program's file in these calls.
  *
- * A path can lead to the link by many ways: through self, a thread's folder, a descriptor of a folder, the working
- * directory. Only its last part is fixed: exe. Where a path ends in that, the link itself is opened, and the host
- * says what it is called: /proc/PID/exe or /proc/PID/task/TID/exe. A symbolic link of another name that leads to
- * the link is not seen.
+ * Many paths lead to the link: through self, a thread's directory, a directory descriptor, the working directory.
+ * Only its last component is fixed: exe. If a path ends in that, the gate opens the link itself, and the host says
+ * what it is called: /proc/PID/exe or /proc/PID/task/TID/exe. A symbolic link with another name that leads to the
+ * link is not noticed.
  *
- * What a gate runs stands at the same address in all processes of the same gate: ours is where to look. Where it has not
- * asked that itself yet, its program is open at GATE_FD_PROGRAM.
+ * The path of the program (gate_exe) has the same address in all processes that run the same gate file, so the gate
+ * reads it from the memory of the other process. If that process has not looked it up yet, its program is open at
+ * GATE_FD_PROGRAM.
  */
 #include "policy.h"
 #include "internal.h"
@@ -25,11 +26,11 @@
 #include <linux/openat2.h>
 
 #define LINK_BYTES	64	/* /proc/PID/task/TID/exe, /proc/self/fd/N */
-#define NO_DIR		-1	/* struct call: a path alone */
+#define NO_DIR		-1	/* struct call: the path has no directory descriptor */
 #define NO_FLAGS	-1
-#define HOW		-2	/* struct open_how, in argument 2 */
+#define HOW		-2	/* the flags are in struct open_how, in argument 2 */
 
-static char gate_file[256];	/* what the host shows in place of a program */
+static char gate_file[256];	/* the path of the gate, which the host shows in place of the program's */
 static u32 gate_file_len;	/* 0: not looked up yet */
 
 static u32 gate_file_length(void)
@@ -44,7 +45,7 @@ static u32 gate_file_length(void)
 	return n > 0 ? n : 0;
 }
 
-/* The path of what is open at fd. */
+/* The path of the file that is open at fd. */
 static bool name_of(s32 fd, char name[LINK_BYTES])
 {
 	long n = fd_link(fd, name, LINK_BYTES);
@@ -66,7 +67,10 @@ static s32 pid_of(const char *name)
 	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
 }
 
-/* Whose exe is the link at (dirfd, path), or that is open at dirfd if the path is empty? 0: it is none, or not of a gate. */
+/*
+ * The process whose exe link is at (dirfd, path), or is open at dirfd if the path is empty. 0: it is no such link,
+ * or the process runs no gate.
+ */
 static s32 process_of(s32 dirfd, const char *path)
 {
 	char name[LINK_BYTES], shows[sizeof(gate_file)];
@@ -96,7 +100,7 @@ static u64 program_open_in(s32 pid, char *exe)
 	return n > 0 ? n : 0;
 }
 
-/* The program of a process that runs our gate, of PROC_EXE_BYTES; its length or 0. */
+/* Reads the program's path of a process that runs the same gate, PROC_EXE_BYTES; its length or 0. */
 static u64 program_of(s32 pid, char *exe)
 {
 	u64 len;
@@ -109,7 +113,7 @@ static u64 program_of(s32 pid, char *exe)
 	return exe[0] == '/' && len < sizeof(gate_exe) ? len : 0;
 }
 
-/* How the host finds the program of process pid, by links; NULL: it runs none that we know of. */
+/* A path by which the host finds the program of process pid. NULL: it runs no program that the gate knows. */
 static const char *file_of(s32 pid, char exe[PROC_EXE_BYTES])
 {
 	if (pid == host_syscall0(__NR_getpid))
@@ -135,9 +139,9 @@ const char *proc_exe(s32 dirfd, const char *path, char exe[PROC_EXE_BYTES])
 
 struct call {
 	u16 nr;
-	s8 dir, path;		/* which argument */
-	s8 flags;		/* ... or NO_FLAGS, HOW */
-	bool asked;		/* links are followed if bit is set, else unless */
+	s8 dir, path;		/* argument numbers */
+	s8 flags;		/* argument number, or NO_FLAGS, HOW */
+	bool asked;		/* links are followed if the bit is set, else unless it is set */
 	u32 bit;
 };
 
@@ -188,7 +192,7 @@ static const struct call *call_of(u64 nr)
 	return NULL;
 }
 
-/* What openat2() has to say against such links fails at the gate's as it would at the program's. */
+/* openat2() may forbid such links (resolve flags): then the open of the gate fails as the program's would. */
 static bool how_follows(const struct gate_regs *r, u32 bit)
 {
 	struct open_how how;
@@ -206,7 +210,7 @@ static bool follows(const struct call *c, const struct gate_regs *r)
 	return !!(r->a[c->flags] & c->bit) == c->asked;
 }
 
-/* A frame of its own: it is large, and few calls come here. */
+/* A separate frame: it is large, and few calls get here. */
 static bool __attribute__((noinline)) follow(const struct gate_regs *r, const struct call *c, const char *path, long *ret)
 {
 	struct gate_regs host = *r;
@@ -235,7 +239,7 @@ bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret)
 	return c && follows(c, r) && follow(r, c, path, ret);
 }
 
-/* Calls that have no other reason to come to the gate. */
+/* Calls that go to the gate for this reason only. */
 long do_proc_exe(struct gate_regs *r)
 {
 	const struct call *c = call_of(r->nr);
@@ -265,7 +269,7 @@ static long __attribute__((noinline)) link_text(s32 dirfd, const char *path, u64
 	return pid && program_of(pid, exe) ? proc_exe_give(user, size, exe) : ret;
 }
 
-/* The host's readlink has put ret bytes into user: mends them where they name the gate. */
+/* The host's readlink has written ret bytes to user: replaces them if they name the gate. */
 long proc_exe_link(s32 dirfd, u64 user_path, u64 user, u64 size, long ret)
 {
 	char path[LINK_BYTES], text[sizeof(gate_file)];

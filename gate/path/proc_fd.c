@@ -2,11 +2,10 @@
 /*
  * proc_fd.c - descriptors of other processes, in /proc/PID/fd
  *
- * ss, lsof, fuser and netstat learn who owns a socket by reading the links of all processes. For a
- * descriptor of the node the host has a placeholder there, under the same number. The node knows what
- * it is: its tasks have the numbers of the host's processes, so /proc/PID/fd/N names the same
- * descriptor on both sides. A number that only the host uses is free in the node's table or
- * held by a proxy.
+ * ss, lsof, fuser and netstat find the process that owns a socket by reading the links of all processes. For a
+ * descriptor of the node, the host has a placeholder under the same number. The node knows the file: its tasks have
+ * the pids of the host's processes, so /proc/PID/fd/N names the same descriptor on both sides. A number that only
+ * the host uses is free in the node's table, or holds a proxy.
  */
 #include "policy.h"
 

@@ -2,9 +2,8 @@
 /*
  * host.h - the host's system call ABI, raw
  *
- * host_syscallN() never looks at pending signals: it is for calls that do not
- * block. A call that may wait on the program's behalf goes through
- * gate_host() (gate.h), so that a signal can interrupt it.
+ * host_syscallN() never checks for pending signals: it is for calls that do not block. A call that may wait on the
+ * program's behalf uses gate_host() (gate.h), so that a signal can interrupt it.
  */
 #ifndef GATE_HOST_H
 #define GATE_HOST_H
@@ -31,7 +30,7 @@
 #include <linux/time.h>
 #include <linux/uio.h>
 
-/* All that is linked into the gate lies within reach of RIP: no GOT. Never popped. */
+/* Everything that is linked into the gate is within reach of RIP: no GOT. Never popped. */
 #pragma GCC visibility push(hidden)
 
 typedef uint8_t u8;
@@ -42,7 +41,7 @@ typedef int8_t s8;
 typedef int32_t s32;
 typedef int64_t s64;
 
-/* Not in the uapi headers: what interrupted calls return inside a kernel. */
+/* Not in the uapi headers: results of interrupted calls inside a kernel. */
 #define ERESTARTSYS		512
 #define ERESTARTNOINTR		513
 #define ERESTARTNOHAND		514

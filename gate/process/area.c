@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * area.c - what the gate keeps for each thread, and where
+ * area.c - the gate's memory of each thread
  *
- * Each thread has an area of gate memory: its struct gate_tcb, the alternate stack for the
- * host's handlers, the gate stack for rewritten sites. Areas are pooled; the last
- * thing a thread does is to mark its own as free.
+ * Each thread has an area of gate memory: its struct gate_tcb, the alternate stack for the host's handlers, and the
+ * gate stack for rewritten sites. Areas are pooled: the last action of a thread is to mark its area as free.
  */
 #include "internal.h"
 #include <linux/futex.h>
@@ -17,7 +16,7 @@
 _Static_assert(sizeof(struct gate_tcb) <= TCB_BYTES, "area layout");
 _Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
 
-/* Areas ever made; each is in use while its busy word is set. That of the first thread is here already. */
+/* All areas that were ever made. An area is in use while its busy word is set. The first thread's is static. */
 static struct gate_tcb first_tcb;
 static struct gate_tcb *areas[AREAS_MAX] GATE_TABLE;
 static u32 areas_used = 1;
@@ -46,7 +45,7 @@ static struct gate_tcb *area_map(void)
 	return tcb;
 }
 
-/* All but where its stacks are, and what seccomp_inherit() drops. */
+/* Clears all but the addresses of the stacks and the filters, which seccomp_inherit() drops. */
 static void tcb_clear(struct gate_tcb *tcb)
 {
 	char *altstack = tcb->altstack, *stack_top = tcb->stack_top;
@@ -59,8 +58,8 @@ static void tcb_clear(struct gate_tcb *tcb)
 }
 
 /*
- * A process that has our memory can't give its areas back when it is killed, executes a program, or ends
- * with threads. They are looked at when another area would have to be made; a vfork child's is its parent's business.
+ * A process that shares this memory can't free its areas if it is killed, executes a program, or ends with threads.
+ * They are collected when another area would have to be made. A vfork child's area is freed by its parent.
  */
 static bool area_left(const struct gate_tcb *tcb)
 {
@@ -112,7 +111,7 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 	return tcb;
 }
 
-/* The gate runs on this thread's stack since its first instruction. */
+/* The gate has run on this thread's stack since its first instruction. */
 struct gate_tcb *tcb_first(struct ring3_thread *t)
 {
 	first_tcb.altstack = gate_first_altstack;
@@ -134,7 +133,7 @@ void tcb_free(struct gate_tcb *tcb)
 	__atomic_store_n(&tcb->busy, 0, __ATOMIC_RELEASE);
 }
 
-/* In a fork child every other thread's area is garbage. */
+/* In a fork child, the areas of all other threads are unused. */
 void areas_forget(struct gate_tcb *own)
 {
 	u32 i;

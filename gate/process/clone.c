@@ -2,11 +2,11 @@
 /*
  * clone.c - new threads and processes
  *
- * A new thread or vfork child shares our memory, so it starts on its own area, with a copy of
- * the program's context made beforehand. A fork child (fork.c) has a copy of everything and
- * simply returns from the same call. In both, the image is asked for the task first,
- * and GS, the backstop and the thread block's tid are set before a signal can come. Those that
- * the host never blocks (SIG_FORCED) are put off where one comes before GS (signal_newborn()).
+ * A new thread or vfork child shares this memory, so it starts on an area of its own, with a copy of the program's
+ * context that its creator makes. A fork child (fork.c) has a copy of the memory, and returns from the same call.
+ * For both, the image makes the task first; then the thread sets GS, the backstop and the tid in its thread block
+ * before it can get a signal. A signal that the host never blocks (SIG_FORCED) and that arrives before GS is set is
+ * raised again (signal_newborn()).
  */
 #include "process/clone.h"
 #include <linux/prctl.h>
@@ -20,7 +20,7 @@ struct child {
 	struct ucontext *uc;
 	u64 flags;
 	u64 numbers;		/* gate_life.numbers() before the image made its task */
-	u64 wanted;		/* where the program wants its number, or 0: see own_parent_tid() */
+	u64 wanted;		/* where the program wants the child's tid, or 0: see own_parent_tid() */
 };
 
 /* A copy of the program's context, with its FP state, at the top of the child's altstack. */
@@ -47,14 +47,14 @@ static struct ucontext *context_copy(const struct ucontext *from, struct gate_tc
 	return uc;
 }
 
-/* CLONE_PARENT_SETTID's word. As Linux: what can't be written is not. */
+/* Writes CLONE_PARENT_SETTID's word. As on Linux, a bad address is ignored. */
 static void put_tid(u64 wanted, s32 tid)
 {
 	if (unlikely(wanted))
 		gate_copy_out((void *)wanted, &tid, sizeof(tid));
 }
 
-/* A child that shares our memory starts here, on its gate stack, all signals blocked. */
+/* A child that shares this memory starts here, on its gate stack, with all signals blocked. */
 void gate_child_start(void *arg)
 {
 	struct child *child = arg;
@@ -63,8 +63,11 @@ void gate_child_start(void *arg)
 
 	thread_adopt(t, child->tcb, tcb_call_altstack(child->tcb));
 	sim_turn();
-	signal_block_all();		/* those that have been put off come now: signal_newborn() */
-	/* A thread that ends the process signals each tid that it sees. Where it has not seen this thread's, this thread sees its mark. */
+	signal_block_all();		/* deferred signals arrive now: signal_newborn() */
+	/*
+	 * A thread that ends the process signals each tid that it sees. If it has not seen this thread's tid, this
+	 * thread sees gate_stopper.
+	 */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	stop_park();
 	if (!(child->flags & CLONE_THREAD)) {
@@ -77,13 +80,13 @@ void gate_child_start(void *arg)
 	if (!(child->flags & (CLONE_FILES | CLONE_THREAD)))
 		gate_life.inherit(child->numbers);
 	if (!(child->flags & CLONE_VFORK))
-		proc_number();	/* a thread's too: F_SETOWN_EX may name it */
+		proc_number();	/* threads need it too: F_SETOWN_EX may name one */
 	sud_arm();
 	stop_park();
 	gate_resume(uc);
 }
 
-/* The child's handlers: its creator's, or a copy, which *copy is then. False: no memory. */
+/* The child's handlers: its creator's, or a copy, which is then returned in *copy, too. False: no memory. */
 static bool sighand_for(const struct clone *c, struct gate_tcb *ctcb, struct gate_sighand **copy)
 {
 	struct gate_sighand *ours = gate_tcb()->sighand, *sh;
@@ -100,7 +103,10 @@ static bool sighand_for(const struct clone *c, struct gate_tcb *ctcb, struct gat
 	return true;
 }
 
-/* Fills in the child's area; returns what gate_child_start() gets. That lies on the child's gate stack, since ours moves on. */
+/*
+ * Fills in the child's area; returns the argument of gate_child_start(). That is on the child's gate stack, since
+ * the creator's is used further.
+ */
 static struct child *child_prepare(struct clone *c, struct gate_tcb *ctcb)
 {
 	struct child *there = (struct child *)((u64)(ctcb->stack_top - sizeof(*there)) & ~15UL);
@@ -155,7 +161,7 @@ static long clone_shared(struct clone *c)
 	there = child_prepare(c, ctcb);
 	stop_park();
 	if (c->flags & CLONE_VFORK)
-		WRITE_ONCE(tcb->parked, 1);	/* until then we are in the host */
+		WRITE_ONCE(tcb->parked, 1);	/* from here on this thread is in the host */
 	patch_threads();
 	__atomic_fetch_add(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	mask = signal_block_all();
@@ -172,7 +178,7 @@ static long clone_shared(struct clone *c)
 		gate_free(sh);
 		__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
 	} else if (c->flags & CLONE_VFORK) {
-		/* The child has gone its own way: exec or exit. */
+		/* The child has executed a program or ended. */
 		if (ctcb->scratch)
 			gate_pages_free(ctcb->scratch, ctcb->scratch_size);
 		if (__atomic_exchange_n(&ctcb->busy, 0, __ATOMIC_SEQ_CST))
@@ -184,9 +190,9 @@ static long clone_shared(struct clone *c)
 }
 
 /*
- * A new process's pid has to be in its ring3_proc before it runs (and may die): by then
- * the host has stored CLONE_PARENT_SETTID's word, so that is pointed there. Returns where
- * the program wanted it, to be filled in later (put_tid()), or 0.
+ * The pid of a new process must be in its ring3_proc before the process runs (it may die). The host stores
+ * CLONE_PARENT_SETTID's word before that, so the gate points it there. Returns the address where the program wants
+ * it, to be filled in later (put_tid()), or 0.
  */
 static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, bool legacy)
 {
@@ -195,7 +201,10 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 	if (*flags & CLONE_THREAD)
 		return 0;
 	if (legacy && (*flags & CLONE_PIDFD)) {
-		/* The same argument is the pidfd's address, and there is no clone3() here: the child says it. */
+		/*
+		 * The same argument is the pidfd's address, and there is no clone3() here: the child writes its
+		 * pid.
+		 */
 		WRITE_ONCE(proc_of(t)->creator, 0);
 		return 0;
 	}
@@ -205,9 +214,10 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 }
 
 /*
- * clone() has one argument for the pidfd's address and for CLONE_PARENT_SETTID's, which we need (own_parent_tid()): so it
- * becomes a clone3(). Not where that would make something work that Linux refuses, nor where the host's is out of
- * reach (a container's filter). In virtual time each is one: it has the number, see sim_clone_number().
+ * clone() has one argument for the address of the pidfd and that of CLONE_PARENT_SETTID, which the gate needs
+ * (own_parent_tid()): so the call becomes a clone3(). Not if clone3() would allow something that clone() refuses,
+ * nor if the host refuses clone3() (a container's filter). In virtual time every clone becomes a clone3(), which
+ * can set the tid: sim_clone_number().
  */
 static bool clone_anew(struct clone *c)
 {
@@ -225,19 +235,22 @@ static bool clone_anew(struct clone *c)
 	else
 		args->parent_tid = c->a[2];
 	args->child_tid = c->a[3];
-	/* A child of CLONE_PARENT ends with the signal that its creator ends with. */
+	/* A child with CLONE_PARENT ends with the exit signal of its creator. */
 	args->exit_signal = flags & CLONE_PARENT ? 0 : flags & CSIGNAL;
 	args->tls = c->a[4];
 	return true;
 }
 
-/* Processes have handlers in common among their gates only, see disposition.c. What Linux refuses is left to it. */
+/*
+ * Processes share handlers in their gates only, see disposition.c. Flags that Linux refuses are left for it to
+ * refuse.
+ */
 static u64 host_flags(u64 flags)
 {
 	u64 those;
 
 	if (gate.sim)
-		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* its parent waits, and is told of its end, in the node */
+		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* the parent waits, and is told of the child's end, in the node */
 	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)
 		flags &= ~(u64)CLONE_VFORK;	/* see vfork_wait() */
 	those = flags & (CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_CLEAR_SIGHAND);
@@ -248,7 +261,7 @@ static u64 host_flags(u64 flags)
 	return flags & ~(u64)CLONE_SIGHAND;
 }
 
-/* What the program asks for; 0 or an error. */
+/* Reads the request of the program; 0 or an error. */
 static long clone_read(struct clone *c, struct gate_regs *r)
 {
 	*c = (struct clone){
@@ -288,12 +301,12 @@ static long clone_read(struct clone *c, struct gate_regs *r)
 	return (c->flags & CLONE_THREAD) && !(c->flags & CLONE_VM) ? -EINVAL : 0;
 }
 
-/* Fork and vfork are clone with flags that we add to. */
+/* fork() and vfork() are clones with fixed flags; some flags are added. */
 static void clone_for_host(struct clone *c)
 {
 	bool asked_anew = c->r->nr == __NR_clone3;
 
-	c->flags &= ~(u64)CLONE_NEWNET;		/* a network is the node's business alone (ns.c) */
+	c->flags &= ~(u64)CLONE_NEWNET;		/* network namespaces are the node's (ns.c) */
 	c->flags = sim_clone(gate_tcb(), c->flags, asked_anew ? c->req.args.child_tid : (u64)c->a[3]);
 	if (c->nr == __NR_clone3) {
 		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->req.args.parent_tid, false);
@@ -320,7 +333,7 @@ long gate_clone(struct gate_regs *r)
 	if (gate_life.refuses_ns(c.flags))
 		return -EPERM;
 	if ((c.flags & CLONE_FILES) && !(c.flags & CLONE_THREAD))
-		gate_exe_path();	/* the child's exec may take our GATE_FD_PROGRAM for its program */
+		gate_exe_path();	/* the child's exec may replace the GATE_FD_PROGRAM of this process */
 	if (!(c.flags & CLONE_THREAD))
 		gate_life.shared();
 	c.stamp = gate_life.stamp();
@@ -330,13 +343,16 @@ long gate_clone(struct gate_regs *r)
 		return ret;
 	c.thread = (struct ring3_thread *)ret;
 	if ((c.flags & (CLONE_VM | CLONE_THREAD)) == CLONE_VM)
-		limits_fork(proc_of(c.thread));	/* one with memory of its own: clone_fork() */
+		limits_fork(proc_of(c.thread));	/* for a child with memory of its own: clone_fork() */
 	clone_for_host(&c);
 	ret = c.flags & CLONE_VM ? clone_shared(&c) : clone_fork(&c);
-	/* A child that has our memory has done so; what one that we waited for has put there since stays. */
+	/*
+	 * A child that shares this memory has written it. If this thread has waited for the child, the program may
+	 * have changed the word since.
+	 */
 	if (ret > 0 && (c.flags & (CLONE_VM | CLONE_VFORK)) != (CLONE_VM | CLONE_VFORK))
 		put_tid(c.wanted, ret);
-	/* If we are killed before we get here, the keeper looks because of that. */
+	/* If this thread is killed before this, the keeper looks because of its death. */
 	if (ret > 0 && !(c.flags & CLONE_THREAD))
 		procs_changed();
 	return ret;

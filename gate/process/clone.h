@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * clone.h - what clone.c, fork.c and thread.c share
+ * clone.h - shared by clone.c, fork.c and thread.c
  */
 #ifndef GATE_CLONE_H
 #define GATE_CLONE_H
@@ -12,29 +12,29 @@
 #define CLONE_CLEAR_SIGHAND	0x100000000ULL
 #endif
 
-/* struct clone_args with room for what later kernels add. */
+/* struct clone_args, with room for fields of later kernels. */
 struct clone_request {
 	struct clone_args args;
 	u64 more[4];
 };
 
-/* A call that makes a thread or process, on its way. */
+/* A call that makes a thread or process. */
 struct clone {
-	struct gate_regs *r;		/* as the program made it */
+	struct gate_regs *r;		/* as the program made the call */
 	u64 flags;
-	u64 stack;			/* the child's, or 0: that of its parent */
-	struct ring3_thread *thread;	/* the child's block, which the image has made */
-	long nr;			/* as the host gets it: clone or clone3 ... */
+	u64 stack;			/* the child's stack, or 0: its parent's */
+	struct ring3_thread *thread;	/* the child's thread block, made by the image */
+	long nr;			/* the host's call: clone or clone3 ... */
 	long a[5];
-	struct clone_request req;	/* ... whose argument this is, */
-	size_t size;			/* so long */
-	s32 number;			/* in virtual time: the child's, see sim_clone_number() */
-	u64 wanted;			/* where the program wants the child's number, or 0: see own_parent_tid() */
+	struct clone_request req;	/* ... and its argument, */
+	size_t size;			/* with this size */
+	s32 number;			/* in virtual time: the child's tid, see sim_clone_number() */
+	u64 wanted;			/* where the program wants the child's tid, or 0: see own_parent_tid() */
 	u64 numbers;			/* gate_life.numbers() and .stamp() before the image made the task */
 	u32 stamp;
 };
 
-/* To the host: the child starts at gate_child_start(child), or returns 0 from here where that is NULL. */
+/* Makes the host's call. The child starts at gate_child_start(child); if that is NULL, it returns 0 from here. */
 static inline long clone_raw(struct clone *c, void *child)
 {
 	long ret;

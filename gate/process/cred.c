@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cred.c - who the program is: set*id(), capabilities and user namespaces, on both sides
+ * cred.c - credentials on both sides: set*id(), capabilities and user namespaces
  *
  * Theory of operation
  * -------------------
- * A program that joins a node is root there, whoever it is on the host. From then on the
- * node follows what the host grants: a call that changed something there is
- * repeated on the node's task, so that Linux's own rules work on both sides, for threads (of which
- * libc's setuid() has each make the call by itself), children and after exec (kernel/cred.c).
+ * A program that joins a node is root there, whatever its uid on the host. From then on the node follows the host:
+ * a call that changed credentials on the host is repeated by the node's task. So Linux's own rules apply on both
+ * sides, also to threads (libc's setuid() has each of them make the call), children and after exec (kernel/cred.c).
  *
- * A call that changed nothing is not repeated. An ordinary user's daemon may set its own
- * uid, or drop capabilities that it does not have: it stays root on its node.
+ * A call that changed nothing on the host is not repeated. An ordinary user's daemon may set its own uid, or drop
+ * capabilities that it does not have: it stays root on its node.
  *
- * User namespaces: a new one on the host is a new one on the node, owning the networks that are made
- * in it. Its mapping is a matter of the host's: the node's is one to one, and the task is
- * given the ids that the program sees whenever that matters (cred_align()).
+ * User namespaces: a new one on the host is a new one on the node, which owns the network namespaces that are made
+ * in it. Its mapping of ids is the host's: on the node the mapping is one to one, and the task gets the ids that
+ * the program sees whenever they matter (cred_align()).
  */
 #include "policy.h"
 #include "internal.h"
@@ -24,7 +23,7 @@
 #include <linux/prctl.h>
 
 struct ids {
-	u32 uid[4], gid[4];	/* real, effective, saved, of the file system */
+	u32 uid[4], gid[4];	/* real, effective, saved, file system */
 };
 
 static void ids_read(struct ids *ids)
@@ -69,7 +68,7 @@ void cred_align(const u64 *auxv)
 	ids_tell(&ids);
 }
 
-/* The host has done it. A node that can't follow has a program with more rights than it thinks. */
+/* The host has made the call. If the node can't follow, its task has more rights than the program expects. */
 static void repeat(const struct gate_regs *r)
 {
 	long ret = image_pass(r);
@@ -108,7 +107,10 @@ static long caps_read(struct caps *caps)
 	return host_syscall2(__NR_capget, (long)&head, (long)caps->word);
 }
 
-/* The node may know more capabilities than the host has granted: a program that gives some up keeps those it names. */
+/*
+ * The node's task may have more capabilities than the host has granted: a program that drops some keeps those that
+ * it names.
+ */
 long do_capset(struct gate_regs *r)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -161,8 +163,8 @@ long cred_prctl(struct gate_regs *r)
 }
 
 /*
- * Set-id bits mean something only if both ids of the file are mapped in the caller's user namespace. One that is not looks
- * like the overflow id, which the map then does not have either.
+ * Set-id bits count only if both ids of the file are mapped in the caller's user namespace. An unmapped id looks
+ * like the overflow id, which the mapping does not contain either.
  */
 static bool is_mapped(const char *map, u32 id)
 {
@@ -178,7 +180,7 @@ static bool is_mapped(const char *map, u32 id)
 	if (n < 0)
 		return true;
 	text[n] = 0;
-	for (line = text; *line; line += *line == '\n') {	/* inside, outside, how many */
+	for (line = text; *line; line += *line == '\n') {	/* inside, outside, count */
 		u64 word[3];
 		u32 i;
 
@@ -192,7 +194,7 @@ static bool is_mapped(const char *map, u32 id)
 		if (*line && *line != '\n')
 			return true;
 	}
-	return n == sizeof(text) - 1;	/* there may be more */
+	return n == sizeof(text) - 1;	/* the file may be longer */
 }
 
 bool cred_host_ignores_set_id(const struct stat *st)
@@ -202,8 +204,8 @@ bool cred_host_ignores_set_id(const struct stat *st)
 }
 
 /*
- * The host has given nothing to a program for its file's capabilities, since it executes the gate's. On the node they
- * count, as they do on Linux.
+ * The host has ignored the file capabilities of the program, since it executed the gate's file. On the node they
+ * count, as on Linux.
  */
 void cred_of_file(int fd)
 {
@@ -212,7 +214,10 @@ void cred_of_file(int fd)
 	u64 permitted, inheritable;
 	long n = host_syscall4(__NR_fgetxattr, fd, (long)"security.capability", (long)&data, sizeof(data));
 
-	/* One of another namespace's (revision 3, with its root) is not ours; ours come as revision 2. */
+	/*
+	 * Capabilities of another user namespace (revision 3, with its root) do not apply; those of this one are
+	 * shown as revision 2.
+	 */
 	if (likely(n != XATTR_CAPS_SZ_2) || (data.magic_etc & VFS_CAP_REVISION_MASK) != VFS_CAP_REVISION_2)
 		return;
 	if (host_syscall2(__NR_fstatfs, fd, (long)&fs) || (fs.flags & HOST_NOSUID))
@@ -220,7 +225,7 @@ void cred_of_file(int fd)
 	permitted = data.data[0].permitted | (u64)data.data[1].permitted << 32;
 	inheritable = data.data[0].inheritable | (u64)data.data[1].inheritable << 32;
 	n = image_call3(RING3_NR_FILE_CAPS, permitted, inheritable, data.magic_etc & VFS_CAP_FLAGS_EFFECTIVE);
-	if (n < 0)	/* Linux does not execute what may not have all that it has to; here it has begun */
+	if (n < 0)	/* Linux refuses to execute a file that can't get all its capabilities; here the program has already begun */
 		gate_warn("the program runs without its file's capabilities (error %ld)", -n);
 }
 
@@ -233,8 +238,8 @@ static long user_ns_name(s32 pid, char *name, u32 size)
 }
 
 /*
- * The host has moved us into a user namespace. Another process of the node that is in it
- * has its like there; where there is none it is a stranger's, in which one has no rights over the node.
+ * The host has moved this process into another user namespace. If another process of the node is in it, the node
+ * has a matching one. If not, it is unknown to the node, and the task has no rights over the node in it.
  */
 long cred_follow_user_ns(void)
 {

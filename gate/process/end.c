@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * end.c - the node has ended: so does this program
+ * end.c - ends the program after its node has failed
  *
- * Every call fails from now on, and a server that goes on without its network tries again for ever. The node's keeper sends
- * SIGTERM and later SIGKILL to all programs, or its undertaker does where the keeper was killed. Both may be gone, or not
- * be allowed to. So a thread that finds the node failed does it for its process: one line that says why, SIGTERM unless that was
- * sent already, and a timer of the host's for the SIGKILL.
+ * Every call of a failed node fails, and a server without its network would retry for ever. The node's keeper sends
+ * SIGTERM and later SIGKILL to all programs; if the keeper was killed, its undertaker does. Both may be gone, or
+ * lack the permission. So a thread that finds the node failed does it for its process: one line with the reason,
+ * SIGTERM unless that was already sent, and a timer of the host for the SIGKILL.
  */
 #include "internal.h"
 
 #define SIG_KILL	9
 #define NSEC_PER_MSEC	1000000UL
 
-/* False: the host has no timer to spare. */
+/* False: the host refuses the timer. */
 static bool kill_in(u64 ms)
 {
 	long timer = gate_timer(CLOCK_MONOTONIC, SIG_KILL, 0);
@@ -20,7 +20,7 @@ static bool kill_in(u64 ms)
 	return timer >= 0 && !gate_timer_set(timer, false, ms ? ms * NSEC_PER_MSEC : 1, 0);
 }
 
-/* A call has failed with EIO, or a signal has come: is it that? */
+/* A call has failed with EIO, or a signal has come: has the node failed? */
 void end_look(void)
 {
 	struct ring3_thread *t = gate_thread();
@@ -37,7 +37,7 @@ void end_look(void)
 	if (__atomic_fetch_or(word, RING3_END_SAID, __ATOMIC_SEQ_CST) & RING3_END_SAID)
 		return;
 	ms = READ_ONCE(gate.region->grace_ms);
-	/* Before anything that may wait: nobody may read what goes to stderr. */
+	/* Before anything that may wait: a write to stderr waits if no process reads it. */
 	if (!kill_in(ms))
 		gate_log("no timer for the end of this program");
 	if (state == RING3_POISONED)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * exe.c - which file this program is: /proc/self/exe
+ * exe.c - the file of the running program: /proc/self/exe
  */
 #include "internal.h"
 #include <linux/openat2.h>
@@ -8,8 +8,8 @@
 char gate_exe[PROC_EXE_BYTES] GATE_TABLE;
 
 /*
- * Would the host call the program by the path that was asked for? It would if that is absolute, has
- * nothing in it that could be left out, goes through no symbolic link and still leads to the file.
+ * Would the host show the program under the path that it was started by? It does if the path is absolute, has no
+ * redundant components, follows no symbolic link, and still leads to the file.
  */
 static bool asked_is_exe(void)
 {
@@ -35,10 +35,10 @@ static bool asked_is_exe(void)
 }
 
 /*
- * Absolute path of what runs, for /proc/self/exe. To ask the host takes 20 to 50 us in a new process,
- * whose entries in /proc have to be made for that, and few programs want to know: so the
- * file stays open at GATE_FD_PROGRAM, and the host is asked when somebody does; what programs that are
- * linked statically all want to know, mostly without /proc.
+ * The absolute path of the running program, for /proc/self/exe. To ask the host takes 20 to 50 us in a new process,
+ * since its entries in /proc have to be made first, and few programs read the link. So the file stays open at
+ * GATE_FD_PROGRAM, and the host is asked at the first use. Statically linked programs all ask at their start,
+ * mostly without needing /proc: asked_is_exe().
  */
 const char *gate_exe_path(void)
 {
@@ -51,14 +51,14 @@ const char *gate_exe_path(void)
 }
 
 /*
- * A path by which the host finds what runs, for calls that follow links: its file may have another
- * name by now, or none, and its name another file.
+ * A path by which the host finds the running program's file, for calls that follow links: the file may have been
+ * renamed or removed, and its old name may lead to another file.
  */
 const char *gate_exe_file(char *buf, size_t size)
 {
 	struct stat st;
 
-	/* Another process may have our descriptors (CLONE_FILES), and put its program there. */
+	/* Another process may share our descriptors (CLONE_FILES), and have put its own program there. */
 	if (host_syscall2(__NR_fstat, gate_fd(GATE_FD_PROGRAM), (long)&st) ||
 	    st.st_dev != gate.exe_dev || st.st_ino != gate.exe_ino)
 		return gate_exe_path();

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * exec.c - execve goes through the gate again
+ * exec.c - execve() starts the gate again
  *
- * The host executes the gate's own file, with the program's argv as it is and one more
- * environment variable (start.c) that says whose thread block to go on with. The
- * program is opened and checked here, so that what can fail fails while there
- * is someone to return to.
+ * The host executes the gate's own file, with the program's unchanged argv and one more environment variable
+ * (start.c), which names the thread block to continue with. The gate opens and checks the program before that, so
+ * that most errors can still be returned to the caller.
  */
 #include "internal.h"
 #include <linux/openat2.h>
@@ -15,15 +14,15 @@
 #define AT_EXECVE_CHECK	0x10000
 #endif
 #define ENV_MAX		(1u << 20)	/* pointers */
-#define ENV_FEW		96		/* so many need no memory of their own */
+#define ENV_FEW		96		/* up to so many need no allocation */
 #define VARIABLE	"RING3_EXEC="
-#define BEFORE_PATH	80		/* it has 79 before the path at most */
+#define BEFORE_PATH	80		/* room for the part before the path: 79 at most */
 #define OPEN_PROGRAM	(O_RDONLY | O_CLOEXEC | O_NONBLOCK)	/* a FIFO is refused, not waited for */
 #define PATH_FEW	256		/* bytes of a path that need no larger frame: see gate_execve() */
 
 /*
- * Another program takes GATE_FD_PROGRAM for its exec. Returns a copy of ours, which the exec
- * closes, or -errno where none is to be had: then the path is known.
+ * Another program takes GATE_FD_PROGRAM for its exec. Returns a duplicate of the current one, which the exec
+ * closes, or -errno if there is none: then the path is known.
  */
 static long program_set_aside(void)
 {
@@ -35,7 +34,7 @@ static long program_set_aside(void)
 	return fd;
 }
 
-#define NOT_TAKEN	(-4096)		/* no errno: GATE_FD_PROGRAM is as it was */
+#define NOT_TAKEN	(-4096)		/* not an errno: GATE_FD_PROGRAM is unchanged */
 
 /* The exec failed. */
 static void program_put_back(long aside)
@@ -52,7 +51,10 @@ static void program_end(u32 lent, long aside)
 		program_put_back(aside);
 }
 
-/* A path that ends in exe may be a process's of a node, which is the gate on the host. A frame of its own: see gate_execve(). */
+/*
+ * A path whose last component is exe may be that of a process of the node, which is the gate on the host. A
+ * separate frame: see gate_execve().
+ */
 static long __attribute__((noinline)) open_exe(int dir, const char *path)
 {
 	char exe[PROC_EXE_BYTES];
@@ -61,7 +63,7 @@ static long __attribute__((noinline)) open_exe(int dir, const char *path)
 	return file ? gate_open_for_exec(AT_FDCWD, file, OPEN_PROGRAM) : gate_open_for_exec(dir, path, OPEN_PROGRAM);
 }
 
-/* Opens what execve(at) names; fills in the path that the new program is told. */
+/* Opens the file that execve(at) names; fills in the path for the new program. */
 static long open_target(struct gate_regs *r, char *path, size_t size)
 {
 	bool at = r->nr == __NR_execveat;
@@ -77,11 +79,11 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 	if (!n && !(flags & AT_EMPTY_PATH))
 		return -ENOENT;
 	if (!n && (dir == AT_FDCWD || gate_fd_is_node(dir)))
-		return -EACCES;		/* a folder, a socket */
+		return -EACCES;		/* a directory, a socket */
 	if (!n && host_syscall2(__NR_fcntl, dir, F_GETFD) < 0)
 		return -EBADF;
 	if (!n) {
-		/* fexecve: the descriptor may be O_PATH or about to close */
+		/* fexecve: the descriptor may be O_PATH, or close-on-exec */
 		gate_format(link, sizeof(link), "/proc/self/fd/%d", dir);
 		fd = gate_open_for_exec(AT_FDCWD, link, OPEN_PROGRAM);
 		gate_format(path, size, "/dev/fd/%d", dir);
@@ -109,8 +111,8 @@ static long open_target(struct gate_regs *r, char *path, size_t size)
 }
 
 /*
- * The program's environment and one variable more: in `few', or where that is too small in memory
- * that is freed by the caller on failure. *size: how much that is.
+ * The program's environment plus one variable: in `few', or if that is too small in allocated memory, which the
+ * caller frees on failure. *size: the size of that memory.
  */
 static long build_env(struct gate_regs *r, const char *variable, u64 few[ENV_FEW], u64 **env,
 		      size_t *size)
@@ -152,8 +154,9 @@ static bool path_closes(const struct gate_regs *r)
 }
 
 /*
- * A file that somebody writes is not executed (ETXTBSY). The gate maps programs, so the host does not look; but it answers if
- * asked. Linux before 6.14 does not know the question: there such a file is executed.
+ * A file that is open for writing must not be executed (ETXTBSY). The gate maps the program itself, so the host
+ * does not check; but it answers an explicit question. Linux before 6.14 does not know the question: there such a
+ * file is executed.
  */
 static bool is_being_written(long fd)
 {
@@ -168,7 +171,7 @@ static bool is_being_written(long fd)
 	return ret == -ETXTBSY;
 }
 
-/* `variable' has BEFORE_PATH bytes and then room for a path. */
+/* `variable' has BEFORE_PATH bytes, followed by room for a path. */
 static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -195,7 +198,10 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	aside = program_set_aside();
 	ret = gate_fd_keep(fd, GATE_FD_PROGRAM);
 	if (ret == -EMFILE) {
-		/* Our row is beyond a hard limit that was lowered since: it goes by the number that it has. */
+		/*
+		 * The row is above a hard limit that was lowered since: the program is passed by its ordinary
+		 * number.
+		 */
 		if (aside >= 0)
 			host_syscall1(__NR_close, aside);
 		aside = NOT_TAKEN;
@@ -213,18 +219,18 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 	start = memmove(path - n, variable, n);
 	ret = build_env(r, start, few, &env, &size);
 	if (!ret) {
-		/* In a vfork child this memory is the parent's, who frees it. */
+		/* In a vfork child this memory is the parent's, which frees it. */
 		tcb->scratch = size ? env : NULL;
 		tcb->scratch_size = size;
 		if (gate_debug)
 			counts_print();
 		stat_flush();
 		stop_others();
-		if (tcb->traceme)	/* now it can't keep us from getting to the exec */
+		if (tcb->traceme)	/* from here on the tracer's stops can't keep this thread from the exec */
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
 		signal_exec(true);
 		gate_life.exec(true);
-		/* A signal that has been noted is delivered first: it would be lost, with all others blocked. */
+		/* A noted signal is delivered first: after the exec it would be lost, with all others blocked. */
 		ret = gate_host(__NR_execveat, gate_fd(GATE_FD_SELF), (long)"",
 				argv ? argv : (u64)empty, (long)env, AT_EMPTY_PATH, 0);
 		gate_life.exec(false);
@@ -252,7 +258,7 @@ static long __attribute__((noinline)) execve_many(struct gate_regs *r)
 	return execve_in(r, variable, 4096);
 }
 
-/* In a child that was forked to exec each page of stack is a fault. */
+/* In a child that was forked to exec, each page of stack costs a fault. */
 long gate_execve(struct gate_regs *r)
 {
 	long ret = execve_few(r);

@@ -2,8 +2,8 @@
 /*
  * fork.c - a child with memory of its own
  *
- * It has a copy of everything and returns from the same call. All locks are held meanwhile, so that the copy is
- * consistent; the image has made the child's task before.
+ * The child has a copy of everything, and returns from the same call. The parent holds all locks meanwhile, so that
+ * the copy is consistent. The image has made the child's task before.
  */
 #include "process/clone.h"
 #include "tuning.h"
@@ -17,10 +17,10 @@ static void locks_take(void)
 	for (f = gate_life.forks; f->lock || f->child; f++)
 		if (f->lock)
 			gate_lock(f->lock);
-	gate_lock(&gate_tcb()->sighand->lock);	/* others deliver signals by it */
+	gate_lock(&gate_tcb()->sighand->lock);	/* other threads deliver signals with it */
 }
 
-/* By the parent, and by the child in its copy. */
+/* Called by the parent, and by the child on its copy. */
 static void locks_give(bool child)
 {
 	const struct gate_fork *f = gate_life.forks;
@@ -37,10 +37,10 @@ static void locks_give(bool child)
 }
 
 /*
- * CLONE_VFORK of a child with memory of its own. The host would hold this thread, with all the locks that a fork takes,
- * for as long as the child neither executes a program nor ends; so it is not asked to. The child's gate takes our number
- * out of its thread block instead, in the program that it executes (vfork_done()) and as it ends. A child that is killed
- * can't, so the parent looks from time to time whether it is gone.
+ * CLONE_VFORK of a child with memory of its own. The host would block this thread, with all the locks that a fork
+ * takes, until the child executes a program or ends. So the gate removes the flag, and waits itself. The child's
+ * gate removes the parent's tid from its thread block: in the program that it executes (vfork_done()), or as it
+ * ends. A child that is killed can't do that, so the parent checks from time to time whether it still exists.
  */
 
 static bool child_gone(s32 pid)
@@ -49,7 +49,7 @@ static bool child_gone(s32 pid)
 	long ret;
 
 	ret = host_syscall5(__NR_waitid, 1 /* P_PID */, pid, (long)&info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0);
-	if (ret == -ECHILD)	/* another's (CLONE_PARENT), or nobody is asked for it */
+	if (ret == -ECHILD)	/* a child of another process (CLONE_PARENT), or one whose parent ignores SIGCHLD */
 		return host_syscall2(__NR_kill, pid, 0) == -ESRCH;
 	return !ret && info.si_pid;
 }
@@ -59,7 +59,7 @@ static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
 	const struct timespec look = { .tv_nsec = VFORK_LOOK_NS };
 	u64 *word = &t->gate[WORD_VFORK];
 
-	/* All signals that can be are blocked, as Linux does not look at them here. */
+	/* All signals but the forced ones are blocked: Linux does not deliver signals in this wait, either. */
 	while (READ_ONCE(*word) == own) {
 		if (host_syscall4(__NR_futex, (long)word, FUTEX_WAIT, own, (long)&look) == -ETIMEDOUT &&
 		    child_gone(pid))
@@ -67,18 +67,18 @@ static void vfork_wait(s32 pid, struct ring3_thread *t, u64 own)
 	}
 }
 
-/* The child, which has the parent's words still. */
+/* The child, which still has copies of the parent's words. */
 static void child_begins(struct clone *c)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
 
 	tcb->thread = c->thread;
-	tcb->forced_pending = 0;	/* its parent's; none is noted, see gate_clone_raw() */
+	tcb->forced_pending = 0;	/* they are the parent's; none is noted, see gate_clone_raw() */
 	stop_forked();
 	thread_adopt(c->thread, tcb, tcb_call_altstack(tcb));
 	sim_turn();
-	signal_block_all();		/* those that have been put off come now: signal_newborn() */
+	signal_block_all();		/* deferred signals arrive now: signal_newborn() */
 	late = proc_started(c->thread);
 	limits_forked();
 	areas_forget(tcb);
@@ -108,12 +108,12 @@ long clone_fork(struct clone *c)
 	WRITE_ONCE(t->gate[WORD_VFORK], waits);
 	locks_take();
 	if (unlikely(gate_life.stamp() != c->stamp)) {
-		/* Another thread has mapped something since the image made the child's task: once more. */
+		/* Another thread has mapped something since the image made the child's task: start again. */
 		locks_give(false);
 		task_undo(t);
 		return -ERESTARTNOINTR;
 	}
-	limits_fork(proc_of(t));	/* as the limits are that the host copies */
+	limits_fork(proc_of(t));	/* with the limits that the host copies */
 	mask = signal_block_all();
 	ret = clone_raw(c, NULL);
 	if (ret) {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * helper.c - a thread of the process that the program does not know
+ * helper.c - a hidden thread of the process, unknown to the program
  *
- * It starts as any thread does (gate_clone), from a context made up for it: all
- * signals blocked, a stack of its own, no TLS. Its task shares the program's
- * descriptors. The program must not be kept alive by it: the last thread of the
- * program's own ends the process.
+ * It is started like any thread (gate_clone), from an artificial context: all signals blocked, a stack of its own,
+ * no TLS. Its task shares the program's descriptors. It must not keep the program alive: the last thread of the
+ * program ends the process.
  */
 #include "policy.h"
 #include "tuning.h"
@@ -18,19 +17,19 @@
 #define FLAGS_IF	0x202
 
 static struct gate_mutex helper_exits;
-static u64 helper_proc;		/* the process that has one: not a vfork child of it */
+static u64 helper_proc;		/* the process that has the helper: not a vfork child of it */
 static char *helper_stack;
 static s32 helper_tid;
 
 static void __attribute__((noreturn)) helper_main(void (*fn)(void))
 {
 	u64 all = ~0ull;
-	struct gate_regs forced = {	/* what the host never blocks, too */
+	struct gate_regs forced = {	/* signals that the host never blocks, too */
 		.nr = __NR_rt_sigprocmask, .a = { SIG_SETMASK, (u64)&all, 0, sizeof(all) },
 	};
 
 	gate_sigprocmask(&forced);
-	/* Nor may the node choose this thread for a signal to the process. */
+	/* The node must not choose this thread for a signal to the process, either. */
 	image_call4(__NR_rt_sigprocmask, SIG_SETMASK, &all, 0, sizeof(all));
 	fn();
 	__builtin_unreachable();
@@ -47,7 +46,7 @@ long gate_helper(void (*fn)(void))
 	stack = gate_pages(HELPER_STACK);
 	if (!stack)
 		return -ENOMEM;
-	/* Used up before gate_clone() returns: the child gets a copy. */
+	/* The context is copied before gate_clone() returns. */
 	uc = (struct ucontext *)stack;
 	uc->uc_flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
 	uc->uc_sigmask = ~0ul;
@@ -71,7 +70,7 @@ long gate_helper(void (*fn)(void))
 	return 0;
 }
 
-/* The helper ends itself. */
+/* Called by the helper. */
 void helper_exit(void)
 {
 	struct gate_regs r = { .nr = __NR_exit };
@@ -81,8 +80,8 @@ void helper_exit(void)
 }
 
 /*
- * Waits until the helper, which has been told to end, is gone on the host. A tracer may keep it there
- * after it is gone on the node; its stack is left to it then.
+ * Waits until the helper, which has been told to end, has ended on the host. A tracer may keep it there after its
+ * task has ended in the node; then its stack is not freed.
  */
 void helper_gone(void)
 {
@@ -97,7 +96,7 @@ void helper_gone(void)
 		}
 		host_nap(HELPER_NAP_NS);
 	}
-	/* The number goes a little before the thread is off the host's lists. */
+	/* The tid disappears a little before the thread is removed from the host's lists. */
 	host_nap(HELPER_NAP_NS);
 	helper_proc = 0;
 }
@@ -116,8 +115,8 @@ u32 helper_others(void)
 }
 
 /*
- * exit(2): ends the process when only the helper would be left. Of two that exit at once, the
- * second finds the first gone, whose task is, or is about to be, when gate_exit_task() comes back.
+ * exit(2): ends the process if only the helper would be left. If two threads exit at once, the second one finds
+ * that the first is gone: its task has ended, or is about to, when gate_exit_task() returns.
  */
 long do_exit(struct gate_regs *r)
 {

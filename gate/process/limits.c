@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * limits.c - a program's own limits, carried out where they do no harm
+ * limits.c - the program's own limits, enforced at points where they do no harm
  *
  * Theory of operation
  * -------------------
- * The host carries out three of a program's wishes at any instruction, inside kernel code as well, where a death
- * loses the node and a refused mapping can't be undone. The gate asks the host for something softer instead, and
- * tells the program what it asked for.
+ * The host enforces three of a program's settings at any instruction, also inside kernel code, where a death loses
+ * the node and a refused mapping can't be undone. The gate asks the host for something weaker instead, and tells
+ * the program what it asked for.
  *
- * Hard limit of RLIMIT_CPU: the host sends SIGKILL. So a timer of the process's CPU time sends it DEATH_SIGNAL a
- * little before (CPU_EARLY). The limit itself stays the host's: what getrlimit() says is true, and a process whose
- * gate has no timer (RLIMIT_SIGPENDING) ends as ever. A timer belongs to a process and ends at exec: each new process and
- * each new program makes its own.
+ * Hard limit of RLIMIT_CPU: the host sends SIGKILL. So a timer of the process's CPU time sends DEATH_SIGNAL a
+ * little earlier (CPU_EARLY). The limit itself is set on the host: getrlimit() shows the truth, and a process whose
+ * gate gets no timer (RLIMIT_SIGPENDING) is killed by the host. A timer belongs to one process and ends at exec:
+ * each new process and each new program makes its own.
  *
  * PR_SET_PDEATHSIG with SIGKILL: the host is asked for DEATH_SIGNAL.
  *
- * DEATH_SIGNAL is one that nobody sends (SIGSTKFLT), and of those that the host never blocks (SIG_FORCED). Its handler
- * notes a SIGKILL, as if that had come: threads in the image or the gate come out first, then the process ends
- * by SIGKILL (fatal() in sigframe.c).
+ * DEATH_SIGNAL is a signal that nothing else sends (SIGSTKFLT), and that the host never blocks (SIG_FORCED). Its
+ * handler notes a SIGKILL, as if that had arrived: threads in the image or the gate leave it first, then the
+ * process ends by SIGKILL (fatal() in sigframe.c).
  *
- * RLIMIT_AS, RLIMIT_DATA: what node and gate have mapped is not the program's. The host's limit is the program's and as
- * much more as the process has mapped of theirs (AS_PAGES); what it is told and asks is that much less. Root's RLIMIT_AS
- * grows with the gate's memory. A process that joins under a hard limit which it may not raise keeps the host's limit, and
- * that memory counts.
+ * RLIMIT_AS, RLIMIT_DATA: mappings of the node and the gate are not the program's. The host's limit is the
+ * program's plus the size of these mappings (AS_PAGES); values that the program sets and reads are converted.
+ * Root's RLIMIT_AS grows with the gate's memory. A process that joins under a hard limit that it may not raise
+ * keeps the host's limit, and the mappings count.
  *
- * What has to be known of a process lies in its ring3_proc, where exec leaves it and other processes of the node find it.
+ * The state of a process is in its ring3_proc: it survives exec there, and other processes of the node find it.
  */
 #include "internal.h"
 #include "tuning.h"
@@ -32,19 +32,22 @@
 #include <linux/prctl.h>
 
 #define DEATH_SIGNAL	SIGSTKFLT
-#define MARK_OVER	0x72696e67330074ULL	/* of a timer: the CPU time is used up */
-#define MARK_LIMITS	0x72696e67330075ULL	/* of another process: look at the limits again */
+#define MARK_OVER	0x72696e67330074ULL	/* value of a timer: the CPU time is used up */
+#define MARK_LIMITS	0x72696e67330075ULL	/* value of a signal from another process: read the limits again */
 #define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
 #define NS		1000000000ULL
 #define SI_TIMER_CODE	(-2)
 #define CPU_TIMER_WANTED	(~0u)
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
-#define GATE_GROW_BYTES	(1ULL << 20)		/* of further threads: some 250 KiB each */
-#define GATE_DATA_BYTES	(16ULL << 20)		/* of that what RLIMIT_DATA counts, with some 50 threads */
+#define GATE_GROW_BYTES	(1ULL << 20)		/* further threads: some 250 KiB each */
+#define GATE_DATA_BYTES	(16ULL << 20)		/* the part that RLIMIT_DATA counts, with some 50 threads */
 #define LIMIT_TRIES		16		/* other processes that change a limit at the same time, one after another */
-#define DATA_RAISED	(1U << 31)		/* in AS_PAGES: the host's RLIMIT_DATA is above the program's */
+#define DATA_RAISED	(1U << 31)		/* flag in AS_PAGES: the host's RLIMIT_DATA is above the program's */
 
-/* Held while the host's limit and AS_PAGES change together. Innermost: limits_grow() is called with other locks held. */
+/*
+ * Held while the host's limit and AS_PAGES change together. Innermost lock: limits_grow() is called with other
+ * locks held.
+ */
 struct gate_mutex gate_limits_lock;
 
 static struct ring3_proc *own_proc(void)
@@ -57,9 +60,12 @@ static struct ring3_proc *proc_by_pid(s32 pid)
 	return !pid || pid == host_syscall0(__NR_getpid) ? own_proc() : proc_find(pid);
 }
 
-/* ---- the CPU's time ---- */
+/* ---- CPU time ---- */
 
-/* An eighth of a second before the first one, a second before what is longer: others of many threads run meanwhile. */
+/*
+ * An eighth of a second before a limit of one second, a second before longer ones: of many threads, others run
+ * meanwhile.
+ */
 static u64 cpu_end(u64 seconds)
 {
 	u64 early = seconds < 8 ? seconds * NS / 8 : NS;
@@ -72,7 +78,7 @@ static bool cpu_is_used_up(u64 seconds)
 	return gate_clock_ns(CPU_CLOCK) >= cpu_end(seconds);
 }
 
-/* This process's timer, after its limit has changed, or in a process or program that has none yet. */
+/* Makes or sets the timer of this process: its limit has changed, or the process or program is new. */
 static void cpu_watch(void)
 {
 	u32 *timer = &own_proc()->cpu_timer;
@@ -100,7 +106,7 @@ static void cpu_watch(void)
 	gate_timer_set(*timer - 1, true, cpu_end(lim.rlim_max) ?: 1, CPU_AGAIN_NS);
 }
 
-/* ---- the end ---- */
+/* ---- the end of the process ---- */
 
 /* Does this signal stand for the program's SIGKILL? */
 bool limits_is_death(const siginfo_t *info)
@@ -112,7 +118,7 @@ bool limits_is_death(const siginfo_t *info)
 	return info->si_code == SI_USER && READ_ONCE(own_proc()->pdeath_kill);
 }
 
-/* Another process of the node has changed our limits. */
+/* Another process of the node has changed the limits of this one. */
 bool limits_is_mark(const siginfo_t *info)
 {
 	if (info->si_signo != DEATH_SIGNAL || info->si_code != SI_QUEUE ||
@@ -155,7 +161,7 @@ long limits_pdeath(const struct gate_regs *r)
 	return host_syscall2(__NR_prctl, PR_SET_PDEATHSIG, DEATH_SIGNAL);
 }
 
-/* ---- the space of addresses ---- */
+/* ---- address space ---- */
 
 static u64 plus(u64 limit, u64 more)
 {
@@ -167,7 +173,7 @@ static u64 minus(u64 limit, u64 less)
 	return limit == ~0ULL ? limit : limit > less ? limit - less : 0;
 }
 
-/* By how much the host's limit is above the program's. */
+/* By how much the host's limit exceeds the program's. */
 static u64 extra_of(struct ring3_proc *proc, u32 what)
 {
 	u32 pages = proc ? READ_ONCE(proc->as_pages) : 0;
@@ -196,9 +202,9 @@ static bool as_wants(u64 size, u64 text, u32 windows, u64 *more)
 }
 
 /*
- * Whether the host's limit of this process could be raised; without a limit there is nothing to raise. The host exchanges
- * limits and adds nothing to them: what another process has written meanwhile (prlimit) is undone by then, and we write ours
- * above it. Threads of this process hold gate_limits_lock.
+ * Raises the host's limit of this process; true: it is raised, or there is no limit. The host replaces limits and
+ * can't add to them: if another process has changed the limit meanwhile (prlimit), its value has been overwritten,
+ * and this one is computed from it again. Threads of this process hold gate_limits_lock.
  */
 static bool raise(u32 what, u64 more)
 {
@@ -210,7 +216,7 @@ static bool raise(u32 what, u64 more)
 	expect = lim;
 	for (i = 0; i < LIMIT_TRIES; i++) {
 		wide = (struct rlimit64){ plus(lim.rlim_cur, more), plus(lim.rlim_max, more) };
-		/* Only root raises the hard one. */
+		/* Only root may raise the hard limit. */
 		if (host_syscall4(__NR_prlimit64, 0, what, (long)&wide, (long)&seen))
 			return false;
 		if (seen.rlim_cur == expect.rlim_cur && seen.rlim_max == expect.rlim_max)
@@ -218,10 +224,10 @@ static bool raise(u32 what, u64 more)
 		lim = seen;
 		expect = wide;
 	}
-	return true;	/* what we wrote last has ours in it */
+	return true;	/* the last value written includes ours */
 }
 
-/* Before the node is mapped. */
+/* Called before the node is mapped. */
 void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room)
 {
 	u64 more;
@@ -230,7 +236,7 @@ void limits_room(u64 size, u64 text, u32 windows, struct limits_room *room)
 	room->data = raise(RLIMIT_DATA, GATE_DATA_BYTES) ? GATE_DATA_BYTES : 0;
 }
 
-/* The block is known of the process whose limits these were. */
+/* The thread block of the process whose limits were raised is known now. */
 void limits_joined(struct ring3_proc *proc, const struct limits_room *room)
 {
 	proc->as_pages = 0;
@@ -239,8 +245,8 @@ void limits_joined(struct ring3_proc *proc, const struct limits_room *room)
 }
 
 /*
- * The host refuses memory of the gate's own: may it be asked again? Each thread takes some, and what the program was
- * given is used up by its own.
+ * The host refuses memory to the gate: may the gate ask again? Each thread needs some, and the limit that the
+ * program was given is used up by its own.
  */
 bool limits_grow(u64 size)
 {
@@ -258,8 +264,8 @@ bool limits_grow(u64 size)
 }
 
 /*
- * Not where there is a limit of the host's that the node counts for; nor in a process that has none, whose first one
- * this is, and which has mapped as much as this one.
+ * 0 if the host's limit includes the node's memory. Also for a process without a limit, which is about to get its
+ * first one: it has mapped as much as this process.
  */
 static u64 extra_for(struct ring3_proc *proc, s32 pid, u32 what, bool sets)
 {
@@ -276,7 +282,10 @@ static u64 extra_for(struct ring3_proc *proc, s32 pid, u32 what, bool sets)
 	return more;
 }
 
-/* Sets the host's limit to what the program asks and what is not the program's; again where that has grown meanwhile, in another process. */
+/*
+ * Sets the host's limit to the program's value plus the size of the other mappings. Repeats that if another process
+ * has raised it meanwhile.
+ */
 static long space_exchange(s32 pid, u32 what, const struct rlimit64 *set, struct rlimit64 *old)
 {
 	struct ring3_proc *proc = proc_by_pid(pid);
@@ -320,7 +329,7 @@ static long space_limit(s32 pid, u32 what, u64 set, u64 get)
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
 }
 
-/* ---- calls ---- */
+/* ---- system calls ---- */
 
 static long cpu_limit(struct gate_regs *r, s32 pid, u64 set)
 {
@@ -360,7 +369,7 @@ long do_rlimit(struct gate_regs *r)
 	return gate_host_regs(r);
 }
 
-/* A child's own block, before it runs: limits are inherited, its parent's wish for a death signal is not. */
+/* A child's own block, before it runs: limits are inherited, the request for a death signal is not. */
 void limits_fork(struct ring3_proc *child)
 {
 	child->as_pages = own_proc()->as_pages;
@@ -375,13 +384,13 @@ void limits_forked(void)
 		cpu_watch();
 }
 
-/* A new program, or one that has just joined with what it had before. */
+/* A new program, or one that has just joined with limits that it had before. */
 void limits_start(bool fresh)
 {
 	u32 *kill = &own_proc()->pdeath_kill;
 	s32 sig = 0;
 
-	own_proc()->cpu_timer = 0;	/* exec took it */
+	own_proc()->cpu_timer = 0;	/* exec has deleted it */
 	cpu_watch();
 	if (!fresh || host_syscall2(__NR_prctl, PR_GET_PDEATHSIG, (long)&sig) || sig != SIGKILL)
 		return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * prctl.c - prctl() and arch_prctl(): what would take from the gate what it needs is refused
+ * prctl.c - prctl() and arch_prctl(): requests that would break the gate are refused
  */
 #include "internal.h"
 #include <linux/prctl.h>
@@ -9,7 +9,7 @@
 #define ARCH_SHSTK_ENABLE	0x5001
 #endif
 
-/* The host's name of this thread is that of its task too, which the node's kernel tells others (`nft monitor`). */
+/* Gives the task the thread's name on the host: the node's kernel shows it to programs (`nft monitor`). */
 void thread_named(const char *name)
 {
 	image_call2(__NR_prctl, PR_SET_NAME, name);
@@ -59,7 +59,10 @@ long gate_arch_prctl(struct gate_regs *r)
 
 		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
 	}
-	/* The image changes stacks as it likes, which a shadow stack is there to forbid. As on a processor without. */
+	/*
+	 * The image switches stacks freely, which a shadow stack forbids. Answers as a processor without shadow
+	 * stacks.
+	 */
 	if (r->a[0] == ARCH_SHSTK_ENABLE)
 		return -EOPNOTSUPP;
 	if (r->a[0] == ARCH_SET_CPUID && sim_cpu_hidden())

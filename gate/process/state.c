@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * state.c - other processes: those of the node, and what the host's /proc says about any, and about descriptors
+ * state.c - processes of the node, and what the host's /proc says about processes and descriptors
  */
 #include "internal.h"
 
@@ -101,8 +101,8 @@ struct ring3_proc *proc_find(s32 pid)
 }
 
 /*
- * The letter of a process's state; 0: it is gone; '?': the host does not say, as in a sandbox,
- * so that all the time is waited that it may take.
+ * The letter of a process's state; 0: it has ended; '?': the host does not tell (in a sandbox), so that the caller
+ * waits as long as a stop may take.
  */
 char process_state(s32 pid)
 {

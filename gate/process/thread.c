@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * thread.c - the first and the last steps of threads and processes. clone.c makes them, area.c has what the gate keeps for each
+ * thread.c - the first and the last steps of threads and processes. clone.c makes them, area.c has their memory
  */
 #include "process/clone.h"
 #include <linux/futex.h>
 
-/* entry.S looks at both at once. */
+/* entry.S reads both words at once. */
 _Static_assert(THREAD_NSIG == THREAD_SIGPENDING + 4, "ring3.abi");
 _Static_assert(offsetof(struct gate_regs, stub) == REGS_STUB, "asm_defs.h");
 _Static_assert(offsetof(struct gate_regs, uctx) == REGS_BYTES, "asm_defs.h");
 
-/* What a handler looks for by GS. */
+/* The words that a signal handler finds by GS. */
 void thread_words(struct ring3_thread *t, struct gate_tcb *tcb)
 {
 	t->gate[WORD_STACK] = (u64)tcb->stack_top;
@@ -19,9 +19,9 @@ void thread_words(struct ring3_thread *t, struct gate_tcb *tcb)
 }
 
 /*
- * Makes this host thread the one that t and tcb belong to. The tid comes last: a thread that ends the process
- * sends a signal to each tid that it sees (stop.c), for which all else has to be there. Until the program's
- * context is loaded, a fault in the image must not come to the stack that has it: alt.
+ * Makes this host thread the thread of t and tcb. The tid is set last: a thread that ends the process sends a
+ * signal to each tid that it sees (stop.c), and the handler needs all the rest. Until the program's context is
+ * loaded, a fault in the image must not be delivered on the stack that holds it: alt.
  */
 void thread_adopt(struct ring3_thread *t, struct gate_tcb *tcb, stack_t alt)
 {
@@ -42,7 +42,7 @@ struct ring3_thread *null_thread_new(void)
 	return t;
 }
 
-/* The keeper looks at procs[] when procs_gen moves. */
+/* The keeper scans procs[] when procs_gen changes. */
 void procs_changed(void)
 {
 	if (!gate.region)
@@ -52,9 +52,8 @@ void procs_changed(void)
 }
 
 /*
- * A new process. In all but odd cases the host has written its pid, see own_parent_tid(), and
- * its parent says so: to wake the keeper takes a while, which is better not the child's. True:
- * its parent did not know it.
+ * A new process. Mostly the host has written its pid, see own_parent_tid(), and its parent announces it: to wake
+ * the keeper takes a while, which is better not spent in the child. True: the parent did not know the pid.
  */
 bool proc_started(struct ring3_thread *t)
 {
@@ -66,16 +65,17 @@ bool proc_started(struct ring3_thread *t)
 }
 
 /*
- * ... and its first call, any: with that its task gets the number of the process or thread (kernel/task.c),
- * so that others can name it to the node. A vfork child has exec's for that; of one with memory of
- * its own, which would have to fault in the node's for that, its parent says it (number_child()).
+ * ... and its first call, which may be any: in it the task gets the pid or tid of the process or thread
+ * (kernel/task.c), so that other programs can name it to the node. A vfork child gets it in exec. A child with
+ * memory of its own would have to fault in pages of the node for this call, so its parent makes it
+ * (number_child()).
  */
 void proc_number(void)
 {
 	image_call0(__NR_getpid);
 }
 
-/* CLONE_CLEAR_SIGHAND took the gate's handlers as well. */
+/* CLONE_CLEAR_SIGHAND has reset the gate's handlers as well: installs them again. */
 void clear_sighand(struct gate_sighand *sh)
 {
 	int sig;
@@ -86,15 +86,15 @@ void clear_sighand(struct gate_sighand *sh)
 	signal_install(sh);
 }
 
-/* The host refused: the task that the image made has to go again. */
+/* The host refused the clone: ends the task that the image has made. */
 void task_undo(struct ring3_thread *t)
 {
 	t->tid = gate_thread()->tid;
 	image_call_as(t, RING3_NR_EXIT, 0);
-	WRITE_ONCE(t->tid, 0);		/* nobody's: the block can be used again */
+	WRITE_ONCE(t->tid, 0);		/* no thread's: the block can be reused */
 }
 
-/* Before anybody can have it from us. */
+/* Called before any other process can learn the number from this one. */
 void number_child(struct ring3_thread *t)
 {
 	if (gate.region)
@@ -103,7 +103,7 @@ void number_child(struct ring3_thread *t)
 
 /* ---- exit ---- */
 
-/* The thread's task ends; after that only gate_exit(). */
+/* The thread's task ends; after that only gate_exit() is allowed. */
 void gate_exit_task(struct gate_regs *r)
 {
 	signal_block_all();
@@ -120,7 +120,7 @@ long gate_exit(struct gate_regs *r)
 	struct gate_tcb *tcb = gate_tcb();
 
 	sim_exit();
-	/* A vfork child's area is taken back by its parent (clone_shared). */
+	/* A vfork child's area is freed by its parent (clone_shared). */
 	if (tcb->lent)
 		gate_exit_raw(r->a[0], &tcb->parked);
 	if (__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST) == 1 && gate_debug)
@@ -129,10 +129,10 @@ long gate_exit(struct gate_regs *r)
 }
 
 /*
- * Nothing of this process is left in the node. To give its entry of procs[] back takes the keeper
- * a call of the node, after it has been told that we are dead. If we are killed before this, or where
- * there are other threads, it does so as ever. The thread block is anybody's as soon as it names
- * no thread, so that comes last; a tid that stayed in it could be taken for another's.
+ * Nothing of this process is left in the node: gives its entry of procs[] back. Otherwise the keeper needs a call
+ * of the node for that, after it has been told of the death; it still does if this process is killed before this
+ * point, or has other threads. The thread block can be reused as soon as its tid is 0, so that comes last. A tid
+ * that stayed in it could be taken for that of another thread.
  */
 static void proc_give_back(struct ring3_thread *t, struct ring3_proc *proc)
 {
@@ -158,7 +158,7 @@ long gate_exit_group(struct gate_regs *r)
 	vfork_done(t);
 	if (unlikely(gate.sim))
 		gate_life.sim_ends(true);
-	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0] & 0xff);	/* above are marks like RING3_BY_SIGNAL */
+	ret = image_call1(RING3_NR_EXIT_GROUP, r->a[0] & 0xff);	/* higher bits are flags like RING3_BY_SIGNAL */
 	if (unlikely(gate.sim))
 		sim_jitter();
 	if (!ret && gate.region)

@@ -1,29 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trace.c - debuggers and tracers on a node, of programs on a node
+ * trace.c - debuggers and tracers on a node, for programs on a node
  *
  * Theory of operation
  * -------------------
- * The gate makes signals of its own in a program: SIGSYS for each call that is not
- * rewritten yet, SIGSEGV for a bad pointer, SIGBUS to stop a thread. A tracer is told of each before the program
- * is; gdb would stop there and ask. A tracer that runs on a node itself has a gate as
- * well, which sees its wait4(), and goes on for it where the stop is our own business
- * (trace_hides): with the request that the tracer made last, and with the signal.
+ * The gate makes signals of its own in a program: SIGSYS for each call that is not rewritten yet, SIGSEGV for a bad
+ * pointer, SIGBUS to stop a thread. The host tells the tracer of each before the program sees it; gdb would stop
+ * there and ask. A tracer on a node has a gate as well, which sees its wait4(). If the stop concerns only the gate,
+ * the tracer's gate continues the tracee (trace_hides), with the tracer's last request, and with the signal.
  *
- * - A single step into the gate goes on to its end: a call is one step, as on Linux.
- * - exec is announced late. The host announces it when nothing but the gate is in memory; a
- *   debugger looks for the program there. So the new gate is told by a poke into its memory
- *   (gate_debugged), traps before it jumps to the program, and that trap is shown as the exec.
- *   Not to those who trace calls: they would miss the exec's end.
- * - PTRACE_TRACEME in a vfork child waits until its exec: the child's first SIGSYS would stop
- *   it, while its parent, the tracer, can't wait for it since vfork has not returned.
+ * - A single step into the gate continues to the end of the call: a call is one step, as on Linux.
+ * - exec is announced late. The host announces it when only the gate is in memory, while a debugger looks for the
+ *   program. So the tracer's gate sets a variable in the new gate's memory (gate_debugged). The new gate traps
+ *   before it jumps to the program, and that trap is shown as the exec. Tracers of system calls see the exec at
+ *   once: they would miss its end otherwise.
+ * - PTRACE_TRACEME in a vfork child takes effect at its exec. Otherwise the child's first SIGSYS would stop it,
+ *   while its parent, the tracer, can't wait for it, since vfork has not returned.
  *
- * - Registers of a thread that is in a call are shown as the program has them (trace_view.c). For
- *   that a program that was started by a debugger gets no rewritten sites.
+ * - Registers of a thread that is in a call are shown as the program has them (trace_view.c). For that, sites of a
+ *   program that was started by a debugger are not rewritten.
  *
- * All of that holds for children that share our gate's file, which is how exec works (exec.c).
- * A tracer outside the node sees everything, gates included. One on a node that does not wait for
- * its child holds that up.
+ * All of this applies to tracees that run the same gate file, which exec keeps (exec.c). A tracer outside of the
+ * node sees everything, gates included. A tracer on a node that does not wait for its tracee delays it.
  */
 #include "policy.h"
 #include "signal/signals.h"
@@ -39,10 +37,10 @@
 
 static struct tracee {
 	s32 tid;		/* 0: free */
-	u32 request;		/* that made it go on */
-	s32 exec;		/* it is between exec and the program: the status to tell, or 0 */
+	u32 request;		/* the tracer's last request */
+	s32 exec;		/* between exec and the program: the status to report, or 0 */
 } tracees[TRACEES] GATE_TABLE;
-static u32 used;		/* entries behind have never been */
+static u32 used;		/* number of entries ever used */
 struct gate_mutex trace_lock;
 
 extern const char _start[], gate_jump_stop[];
@@ -52,7 +50,7 @@ static long ptrace(u32 request, s32 tid, u64 addr, u64 data)
 	return host_syscall4(__NR_ptrace, request, tid, addr, data);
 }
 
-/* NULL only where the table is full: then nothing is remembered. */
+/* NULL only if the table is full: then the tracee is not tracked. */
 static struct tracee *tracee_of(s32 tid)
 {
 	struct tracee *free = NULL, *t;
@@ -96,7 +94,7 @@ static void forget(s32 tid)
 
 /* ---- exec ---- */
 
-/* The tracee is at the first instruction of a gate: have it trap again at its end. */
+/* The tracee is at the first instruction of a gate: makes it trap again before the program. */
 static bool exec_begins(struct tracee *t, s32 status, const struct trace_regs *regs)
 {
 	u64 at = (u64)&gate_debugged, word;
@@ -112,7 +110,7 @@ static bool exec_begins(struct tracee *t, s32 status, const struct trace_regs *r
 	return true;
 }
 
-/* It is about to jump to the program: make it look as if the host had started that. */
+/* The tracee is about to jump to the program: makes it look as if the host had started the program. */
 static void exec_ends(struct tracee *t, s32 *status, struct trace_regs *regs)
 {
 	siginfo_t info;
@@ -130,7 +128,7 @@ static void exec_ends(struct tracee *t, s32 *status, struct trace_regs *regs)
 
 /* ---- stops ---- */
 
-/* The hexadecimal number behind `name` in /proc/TID/status; ~0: none. */
+/* The hexadecimal number after `name` in /proc/TID/status; ~0: none. */
 static u64 status_word(s32 tid, const char *name)
 {
 	char path[32], text[2048];
@@ -143,8 +141,8 @@ static u64 status_word(s32 tid, const char *name)
 }
 
 /*
- * A gate catches every signal that may kill or stop, until it lets the default happen:
- * then it raises it once more (sigframe.c), which the tracer has been told of already.
+ * A gate catches every signal that may kill or stop. To let the default action happen, it raises the signal once
+ * more (sigframe.c), after the tracer was told of it before.
  */
 static bool raised_again(s32 tid, u32 sig, const struct trace_regs *regs)
 {
@@ -153,7 +151,7 @@ static bool raised_again(s32 tid, u32 sig, const struct trace_regs *regs)
 	       !(status_word(tid, "SigIgn:\t") & SIGBIT(sig));
 }
 
-/* A stop by a signal that only the gate is concerned with. */
+/* A stop by a signal that concerns only the gate. */
 static bool signal_is_ours(const siginfo_t *info, const struct trace_regs *regs)
 {
 	switch (info->si_signo) {
@@ -170,13 +168,13 @@ static bool step_is_ours(const struct tracee *t, const siginfo_t *info, const st
 {
 	if (t->request != PTRACE_SINGLESTEP || info->si_signo != SIGTRAP || !in_ring3(regs->rip))
 		return false;
-	/* An int3 and a breakpoint of the processor's were put there on purpose. */
+	/* A software or hardware breakpoint was set on purpose. */
 	return info->si_code != SI_KERNEL && info->si_code != TRAP_HWBKPT;
 }
 
 /*
- * tid has stopped with *status. True: it goes on already. Else *status is what to
- * tell the program.
+ * tid has stopped with *status. True: the stop was hidden, and tid runs again. Otherwise *status is what to report
+ * to the program.
  */
 static bool stop_hides(struct tracee *t, s32 *status)
 {
@@ -188,7 +186,7 @@ static bool stop_hides(struct tracee *t, s32 *status)
 		return false;
 	if (ptrace(PTRACE_GETSIGINFO, t->tid, 0, (u64)&info) ||
 	    ptrace(PTRACE_GETREGS, t->tid, 0, (u64)&regs))
-		return false;		/* not ours to trace, or a stop of the group */
+		return false;		/* not our tracee, or a group stop */
 	if (t->exec && sig == SIGTRAP && regs.rip == (u64)gate_jump_stop) {
 		exec_ends(t, status, &regs);
 		return false;
@@ -208,7 +206,7 @@ static bool trace_hides(s32 tid, s32 *status)
 	bool hidden = false;
 
 	if ((*status & 0xff) != 0x7f) {
-		forget(tid);		/* if it was one */
+		forget(tid);		/* no-op if it was not a tracee */
 		return false;
 	}
 	gate_lock(&trace_lock);
@@ -221,7 +219,7 @@ static bool trace_hides(s32 tid, s32 *status)
 
 /* ---- registers ---- */
 
-/* Calls are traced: then the host's are what the tracer wants to see. */
+/* System calls are traced: then the tracer wants the host's registers. */
 static bool traces_calls(s32 tid)
 {
 	struct tracee *t;
@@ -246,7 +244,7 @@ static long get_regs(struct gate_regs *r)
 	return gate_copy_out(user_ptr(r->a[3]), &regs, sizeof(regs));
 }
 
-/* What is only a view can't be changed. Writing back what was read is fine. */
+/* A view can't be changed. Writing back the values that were read is allowed. */
 static long set_regs(struct gate_regs *r)
 {
 	struct trace_regs regs, wanted;
@@ -287,7 +285,7 @@ long do_waitid(struct gate_regs *r)
 		ret = gate_host(r->nr, r->a[0], r->a[1], (long)&info, r->a[3], r->a[4], 0);
 		if (ret || !info.si_pid)
 			break;
-		/* As wait4() has it; an end only has to be no stop. */
+		/* As in wait4(); for the end of a process any status that is not a stop will do. */
 		status = info.si_code == CODE_TRAPPED ? info.si_status << 8 | 0x7f : 0;
 		if (info.si_code == CODE_TRAPPED || info.si_code < CODE_TRAPPED) {
 			if (trace_hides(info.si_pid, &status))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * trace.h - what trace.c and trace_view.c share
+ * trace.h - shared by trace.c and trace_view.c
  */
 #ifndef GATE_TRACE_H
 #define GATE_TRACE_H
@@ -18,8 +18,8 @@ static inline bool in_ring3(u64 rip)
 }
 
 /*
- * The registers of a stopped thread that is in a call become those that the program
- * has there. False: it is not, they are as they were.
+ * If the stopped thread is in a call, replaces its registers by those that the program has at that point. False: it
+ * is not in a call, and the registers are unchanged.
  */
 bool trace_view(s32 tid, struct trace_regs *regs);
 

@@ -2,8 +2,8 @@
 /*
  * trace_view.c - a thread inside the gate or the node's kernel, as its debugger should see it
  *
- * Such a thread is in a call of the program's. It is shown at the program's own instruction, with
- * the program's stack, so that backtraces lead to it.
+ * Such a thread executes a call of the program. It is shown at the program's own instruction, with the program's
+ * stack, so that backtraces work.
  */
 #include "policy.h"
 #include "process/trace.h"
@@ -12,7 +12,7 @@ static void show(struct trace_regs *regs, const struct gate_regs *call, u64 ip, 
 {
 	regs->rip = regs->rcx = ip;
 	regs->rsp = sp;
-	regs->rax = -ERESTARTSYS;	/* as a call that is cut short by the stop */
+	regs->rax = -ERESTARTSYS;	/* as for a call that the stop has interrupted */
 	regs->orig_rax = call->nr;
 	regs->rdi = call->a[0];
 	regs->rsi = call->a[1];
@@ -22,7 +22,7 @@ static void show(struct trace_regs *regs, const struct gate_regs *call, u64 ip, 
 	regs->r9 = call->a[5];
 }
 
-/* By the SIGSYS handler: the whole context is there. */
+/* In the SIGSYS handler: the whole context is available. */
 static bool view_trapped(s32 tid, const struct ucontext *uctx, struct trace_regs *regs)
 {
 	struct sigcontext sc;
@@ -45,7 +45,7 @@ static bool view_trapped(s32 tid, const struct ucontext *uctx, struct trace_regs
 	return true;
 }
 
-/* By a rewritten site. Registers that a call preserves are somewhere on our stacks: not shown. */
+/* From a rewritten site. Callee-saved registers are somewhere on the gate's stacks: not shown. */
 static bool view_stub(s32 tid, const struct ring3_thread *t, const struct gate_tcb *tcb,
 		      struct trace_regs *regs)
 {
@@ -64,7 +64,7 @@ static bool view_stub(s32 tid, const struct ring3_thread *t, const struct gate_t
 	return true;
 }
 
-/* A stub that makes the host's call itself has the program's registers but for rip. */
+/* A stub that makes the host's call itself has the program's registers except rip. */
 static bool view_direct(s32 tid, const struct gate_tcb *tcb, struct trace_regs *regs)
 {
 	u64 back;

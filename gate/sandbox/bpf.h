@@ -11,8 +11,8 @@
 #include <linux/seccomp.h>
 
 /*
- * The program's result for this call. It is one that the host's kernel has accepted, so that
- * every jump and load is good. *args: set if the result depends on more than number and architecture.
+ * The result of the program for this call. The host's kernel has accepted the program, so each jump and load is
+ * valid. *args is set if the result depends on more than number and architecture.
  */
 u32 bpf_run(const struct sock_filter *code, const struct seccomp_data *data, bool *args);
 

@@ -2,10 +2,10 @@
 /*
  * landlock.c - sandboxes that a program puts itself into (Documentation/userspace-api/landlock.rst)
  *
- * The host enforces them. Its rules for TCP ports never meet a socket of the node, and a rule that is
- * accepted and not enforced is worse than none: to programs this is a kernel from before those rules, which
- * those that can do without them ask for first. What a sandboxed program executes begins with the gate, so each
- * ruleset gets a rule that lets it.
+ * The host enforces them. Its rules for TCP ports would never see a socket of the node, and a rule that is accepted
+ * but not enforced is worse than none. So the gate behaves like a kernel from before these rules, for which
+ * programs check first if they can do without. A program that a sandboxed program executes begins with the gate's
+ * file, so the gate adds a rule to each ruleset that allows it.
  */
 #include "policy.h"
 

@@ -2,9 +2,9 @@
 /*
  * own.c - files of this process's own folder in /proc
  *
- * In a sandbox /proc cannot be seen: Landlock has no rule for folders that are not there yet. There the warden opens the
- * file, and the call that asks it has the number of epoll_wait_old(), which x86-64 has never had a use for, and which filters of
- * containers let through (ring3/sandbox/src/notify.rs). Anywhere else the host says ENOSYS.
+ * In a sandbox, programs can't see /proc: Landlock has no rule for directories that do not exist yet. There the
+ * warden opens the file. The gate asks it by a call with the number of epoll_wait_old(), which is unused on x86-64
+ * and passes containers' filters (ring3/sandbox/src/notify.rs). Elsewhere the host answers ENOSYS.
  */
 #include "internal.h"
 
@@ -25,7 +25,7 @@ long own_open(enum own_file file)
 	return asked == -ENOSYS ? fd : asked;
 }
 
-#define LINE_MAX	512		/* of a mapping, without the file's name */
+#define LINE_MAX	512		/* of a mapping, without the file name */
 
 bool own_maps_open(struct own_maps *m)
 {
@@ -34,7 +34,7 @@ bool own_maps_open(struct own_maps *m)
 	return m->fd >= 0;
 }
 
-/* The next line; what it has beyond LINE_MAX is left out. NULL: there is no more. */
+/* The next line; bytes beyond LINE_MAX are dropped. NULL: there is no more. */
 static char *next_line(struct own_maps *m)
 {
 	char *eol;

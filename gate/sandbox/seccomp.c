@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * seccomp.c - a program's own sandbox
+ * seccomp.c - seccomp filters that a program sets
  *
  * Theory of operation
  * -------------------
- * A filter says which calls the program may make. On a node those are not the calls
- * that the host sees: the gate makes others on the program's behalf, which the
- * filter knows nothing of and would kill for, and the node's calls never get there. So:
+ * A filter says which calls the program may make. On a node these are not the calls that the host sees: the gate
+ * makes other calls on the program's behalf, for which the filter would kill the process, and calls of the node
+ * never reach the host. So:
  *
- * - The host gets the filter with a few instructions before it, which allow whatever
- *   comes from the gate's range of addresses. The host thus checks the filter and the right to set it,
- *   shows it in /proc, and holds it against any call that does not come through the gate.
- * - The gate keeps a copy and asks it about each call of the program's, before anything is
- *   done about that (seccomp_judge()). For that there is no short cut past gate_syscall() any more.
+ * - The host gets the filter with a few instructions before it, which allow all calls from the gate's range of
+ *   addresses. So the host checks the filter and the right to set it, shows it in /proc, and applies it to any call
+ *   that bypasses the gate.
+ * - The gate keeps a copy and applies it to each call of the program before anything else (seccomp_judge()). From
+ *   then on no call takes a short cut past gate_syscall().
  *
- * Filters are never changed, only added to: each thread has a list, newest first, of which
- * threads and children share the tail. An exec hands the list over in a memfd.
+ * Filters are never changed, only added: each thread has a list, newest first, whose tail it shares with other
+ * threads and children. An exec passes the list in a memfd.
  *
- * Looser than Linux: a program that jumps into the gate's code (at a known address) makes
- * any call. No user notification. A tracer is not asked (SECCOMP_RET_TRACE).
+ * Weaker than Linux: a program that jumps into the gate's code (at a known address) can make any call. Not
+ * supported: user notification, and SECCOMP_RET_TRACE (no tracer is asked).
  */
 #include "signal/signals.h"
 #include "sandbox/bpf.h"
@@ -26,13 +26,13 @@
 #include <linux/audit.h>
 #include <linux/prctl.h>
 
-#define NUMBERS		512	/* calls whose verdict is remembered */
+#define NUMBERS		512	/* calls whose verdict is cached */
 
 struct gate_filter {
 	struct gate_filter *prev;	/* set before this one */
 	u32 refs;
 	u32 len;
-	u64 always[NUMBERS / 64];	/* allowed whatever the arguments, by all up to here */
+	u64 always[NUMBERS / 64];	/* calls allowed with any arguments, by this filter and all before it */
 	struct sock_filter code[];
 };
 
@@ -43,8 +43,8 @@ struct fprog {			/* struct sock_fprog, with its padding */
 };
 
 /*
- * Allows what comes from [RING3_GATE_BASE, RING3_SPACE_END); both are whole multiples of
- * 4 GiB. A filter starts with A and X zero.
+ * Allows calls from [RING3_GATE_BASE, RING3_SPACE_END); both are multiples of 4 GiB. A filter starts with A and X
+ * zero.
  */
 static const struct sock_filter from_gate[] = {
 	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, instruction_pointer) + 4),
@@ -56,7 +56,7 @@ static const struct sock_filter from_gate[] = {
 };
 _Static_assert(!(RING3_GATE_BASE & 0xffffffff) && !(RING3_SPACE_END & 0xffffffff), "from_gate");
 
-struct gate_mutex gate_filter_lock;	/* tcb->filters of all threads */
+struct gate_mutex gate_filter_lock;	/* protects tcb->filters of all threads */
 
 /* ---- lists ---- */
 
@@ -97,7 +97,7 @@ static void filter_put(struct gate_filter *f)
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent)
 {
 	gate_lock(&gate_filter_lock);
-	filter_put(child->filters);	/* of the last thread that had this area */
+	filter_put(child->filters);	/* of the last thread that used this area */
 	child->filters = filter_get(parent->filters);
 	child->strict = parent->strict;
 	gate_unlock(&gate_filter_lock);
@@ -110,7 +110,7 @@ static s32 action_of(u32 result)
 	return result & SECCOMP_RET_ACTION_FULL;
 }
 
-/* What the whole list says: the most severe, of equals the newest. */
+/* The verdict of the whole list: the most severe; among equals, the newest filter's. */
 static u32 verdict(const struct gate_filter *f, const struct seccomp_data *data, bool *args)
 {
 	u32 result = SECCOMP_RET_ALLOW, one;
@@ -139,7 +139,7 @@ static void remember(struct gate_filter *f)
 	}
 }
 
-/* The whole process if this is its last thread, else the thread alone. */
+/* Kills the whole process if this is its last thread, else the thread. */
 static void __attribute__((noreturn)) kill_thread(struct gate_regs *r, int sig, bool all)
 {
 	struct gate_regs exit = { .nr = __NR_exit, .a = { sig }, .uctx = r->uctx };
@@ -191,7 +191,7 @@ enum seccomp_does seccomp_judge(struct gate_regs *r, u64 ip, long *ret, siginfo_
 		return SECCOMP_DOES_RETURN;
 	case SECCOMP_RET_TRACE:
 	case SECCOMP_RET_USER_NOTIF:
-		*ret = -ENOSYS;		/* as where nobody listens */
+		*ret = -ENOSYS;		/* as on Linux without a listener */
 		return SECCOMP_DOES_RETURN;
 	case SECCOMP_RET_TRAP:
 		memset(info, 0, sizeof(*info));
@@ -211,7 +211,7 @@ enum seccomp_does seccomp_judge(struct gate_regs *r, u64 ip, long *ret, siginfo_
 
 /* ---- setting ---- */
 
-/* The filter with from_gate before it, for the host. */
+/* Installs the filter on the host, with from_gate before it. */
 static long host_install(u32 flags, const struct gate_filter *f)
 {
 	u32 len = f->len + ARRAY_SIZE(from_gate);
@@ -242,7 +242,7 @@ static void filters_active(void)
 	patch_look_closer();
 }
 
-/* f, which the host has taken, for this thread or (TSYNC) for all of the process. */
+/* Adds f, which the host has accepted, for this thread or (TSYNC) for all threads of the process. */
 static void attach(struct gate_filter *f, bool all)
 {
 	struct ring3_thread *t = gate_thread();
@@ -257,7 +257,10 @@ static void attach(struct gate_filter *f, bool all)
 		if (other == tcb || !READ_ONCE(other->busy) || !other->thread ||
 		    other->thread->proc != t->proc)
 			continue;
-		/* Its list was the tail of ours (the host has checked), so nothing that it reads goes. */
+		/*
+		 * Its list was the tail of ours (the host has checked that), so nothing that it still reads is
+		 * freed.
+		 */
 		filter_put(other->filters);
 		WRITE_ONCE(other->filters, filter_get(f));
 	}
@@ -294,7 +297,7 @@ static long set_filter(u64 flags, u64 user)
 	return ret;
 }
 
-/* Not the host's: it would kill for the gate's own calls. */
+/* Strict mode is not set on the host: it would kill the process for the gate's own calls. */
 static long set_strict(void)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -337,7 +340,7 @@ static long write_filter(long fd, const struct gate_filter *f)
 	return 0;
 }
 
-/* The oldest first. */
+/* The oldest filter first. */
 static long write_list(long fd, const struct gate_filter *newest)
 {
 	const struct gate_filter *f, *written = NULL;
@@ -354,7 +357,7 @@ static long write_list(long fd, const struct gate_filter *newest)
 	return 0;
 }
 
-/* Before an exec: what the gate after it has to know; 0 nothing, < 0 -errno. */
+/* Before an exec: saves the filters for the next gate; 0: none, < 0: -errno. */
 long seccomp_save(void)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -373,7 +376,7 @@ long seccomp_save(void)
 	return ret < 0 ? ret : 1;
 }
 
-/* After it. A sandbox that can't be set up again must not be left out. */
+/* After it. A sandbox that can't be restored must not be left out: the process ends. */
 void seccomp_restore(void)
 {
 	struct gate_tcb *tcb = gate_tcb();

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * disposition.c - what the host is told to do about each signal
+ * disposition.c - the host's disposition of each signal
  *
- * SIGSYS and those that instructions raise are never blocked on the host (SIG_FORCED); what
- * the program thinks of them is kept in forced_mask.
+ * SIGSYS and the signals that instructions raise are never blocked on the host (SIG_FORCED); forced_mask has the
+ * program's mask of them.
  *
- * Processes that have their handlers in common (CLONE_SIGHAND without CLONE_THREAD) have them in common in here only,
- * for the default of one must not be set on the host while another may be in kernel code. Which of them is told what
- * on the host is not known when one asks for something: so each catches all signals there, and finds here what to do.
+ * Processes that share handlers (CLONE_SIGHAND without CLONE_THREAD) share them in the gate only: if one sets a
+ * signal to its default, the host must not apply that while another one may be in kernel code. When one process
+ * changes a handler, its gate cannot set the host's dispositions of the others. So each process catches all signals
+ * on the host, and looks up here what to do.
  */
 #include "signal/signals.h"
 
@@ -15,7 +16,7 @@
 
 static struct gate_sighand first_sighand;
 
-/* Is it ignored? Not if it is blocked, which those that the host never blocks may be here. */
+/* Is the signal ignored? Not while it is blocked, which in the gate even the forced signals may be. */
 bool signal_ignored(struct gate_sighand *sh, int sig)
 {
 	u64 handler = sh->action[sig].handler;
@@ -24,13 +25,13 @@ bool signal_ignored(struct gate_sighand *sh, int sig)
 	       (handler == (u64)SIG_DFL && !default_is_death(sig) && !default_is_stop(sig));
 }
 
-/* The gate has a handler for it though the program has none. */
+/* True if the gate has a handler for it although the program has none. */
 static bool caught_by_default(int sig)
 {
 	return default_is_death(sig) || default_is_stop(sig) || sig == SIGCONT;
 }
 
-/* What the host is told where the program wants *want, which processes may have in common. */
+/* The host's disposition if the program's is *want, and other processes may share it. */
 static struct host_sigaction host_action(const struct host_sigaction *want, int sig, bool shared)
 {
 	struct host_sigaction act = {
@@ -50,7 +51,7 @@ static struct host_sigaction host_action(const struct host_sigaction *want, int 
 	} else if (want->handler == (u64)SIG_IGN ||
 		   (want->handler == (u64)SIG_DFL && !caught_by_default(sig))) {
 		if (shared) {
-			/* The next one may be wanted by a process that does not tell the host so. */
+			/* Another process that shares the handlers may want it, and has not told the host. */
 			act.flags |= SA_RESTART;
 			if (sig == SIGCHLD && want->handler == (u64)SIG_IGN)
 				act.flags |= SA_NOCLDWAIT;
@@ -78,8 +79,8 @@ u64 signal_host_install(struct gate_sighand *sh, int sig)
 }
 
 /*
- * Is the host to be told the same for both? Not of signals that it ignores: to be told once more
- * makes it forget those that are pending.
+ * Do both need the same disposition on the host? Never true for a signal that the host ignores: setting that again
+ * makes the host drop pending ones.
  */
 bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig)
 {
@@ -111,7 +112,7 @@ void signal_share(struct gate_sighand *sh)
 	gate_unlock(&sh->lock);
 }
 
-/* Forced signals that are blocked and pending on the host become what they are in here: that of tcb->forced_pending. */
+/* Takes forced signals that are blocked and pending on the host over into tcb->forced_pending. */
 static void take_forced(struct gate_tcb *tcb, u64 set)
 {
 	struct timespec none = { 0 };
@@ -125,9 +126,9 @@ static void take_forced(struct gate_tcb *tcb, u64 set)
 }
 
 /*
- * Before exec the host is told which of the forced signals the program ignores and has blocked, for the new program to
- * inherit, and of all signals where it does not know that from before; it gets those that are pending, too. After one
- * that failed, that the gate wants them.
+ * Before exec: tells the host which of the forced signals the program ignores and has blocked, for the new program
+ * to inherit, and for other signals which are ignored if the host does not know; raises the pending ones on the
+ * host. After a failed exec: restores the gate's handlers.
  */
 void signal_exec(bool begins)
 {
@@ -158,7 +159,7 @@ void signal_exec(bool begins)
 	}
 }
 
-/* After the host's exec: dispositions are default or ignored. */
+/* After the host's exec: each disposition is default or ignored. */
 void signal_start(void)
 {
 	struct gate_sighand *sh = &first_sighand;
@@ -173,7 +174,7 @@ void signal_start(void)
 		if (sig == SIGKILL || sig == SIGSTOP)
 			continue;
 		if (signal_ignored(sh, sig) && !caught_by_default(sig)) {
-			/* Is as it has to be, and to be told so would make the host forget those that are pending. */
+			/* Already right. To set it again would make the host drop pending ones. */
 			host_syscall4(__NR_rt_sigaction, sig, 0, (long)&old, 8);
 			sh->action[sig].handler = old.handler;
 			continue;

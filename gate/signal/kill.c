@@ -2,26 +2,25 @@
 /*
  * kill.c - SIGKILL and SIGSTOP to processes of the same node
  *
- * A process that dies inside kernel code poisons its node, unless that is adopted, and one that stops there holds it up. The host's SIGKILL
- * and SIGSTOP can't be put off, but one that comes from within the node can be
- * sent when its targets are surely not inside: while the sender has the vCPU (all of them, where
- * there are several). The sender
- * takes the word, does not drive, and keeps it until the targets are gone, or have stopped. If the vCPU does
- * not get free in time, the signal goes all the same.
+ * A process that dies inside kernel code poisons its node, unless an adopter continues the code; one that stops
+ * there holds the node up. The host's SIGKILL and SIGSTOP can't be deferred. But if a process of the node sends
+ * one, the gate can send it when no target is in kernel code: while the sender owns the vCPU (or all vCPUs). The
+ * sender takes the owner word, does not drive, and keeps the word until the targets have died or stopped. If the
+ * vCPU does not become free in time, the signal is sent anyway.
  *
- * Not covered: a thread that is stopped while it waits awake may be handed the vCPU later, and holds the node up then.
+ * Not covered: a thread that is stopped while it waits awake may be handed the vCPU later, and holds the node up
+ * then.
  *
- * A process that stops itself must not have the vCPU. It stops the others first, one by one, then brings its own threads out of the
- * node (stop.c), and then sends what was to be sent.
+ * A process that stops itself must not own the vCPU. It stops the other targets first, one by one, then brings its
+ * own threads out of the image (stop.c), and then makes the original call.
  *
- * The sender may be killed meanwhile (it may be its own target, as one of its process group),
- * and must not poison the node by that. So it looks, from before it takes the word until
- * after it gave it back, like a thread that was handed the vCPU and has not taken it up yet:
- * BATON is set in its word. A thread that finds such an owner dead knows by it that no kernel code was
- * running there, and frees the vCPU.
+ * The sender may be killed meanwhile (it may be in the target group itself), and must not poison the node by that.
+ * So from before it takes the word until after it has given it back, it looks like a thread that was handed the
+ * vCPU and has not taken it up yet: BATON is set in its word. If a thread finds such an owner dead, it knows that
+ * no kernel code was running, and frees the vCPU.
  *
- * All ways of sending them come here: kill() of a process or a group, tgkill() and its like
- * (to any thread: it is the process that dies), rt_sigqueueinfo(), pidfd_send_signal().
+ * All ways to send these signals lead here: kill() of a process or a group, tgkill() and its like (for any thread:
+ * the process dies), rt_sigqueueinfo(), pidfd_send_signal().
  */
 #include "policy.h"
 #include "internal.h"
@@ -30,7 +29,7 @@
 #include <linux/futex.h>
 #include <linux/poll.h>
 
-#define TARGETS_MAX	16	/* that are waited for */
+#define TARGETS_MAX	16	/* targets whose end or stop is awaited */
 #define SIG_KILL	9
 #define SIG_STOP	19
 #define PIDFD_GROUP	4	/* PIDFD_SIGNAL_PROCESS_GROUP, of Linux 6.9 */
@@ -39,7 +38,7 @@ struct targets {
 	struct pollfd fds[TARGETS_MAX];
 	s32 pids[TARGETS_MAX];
 	u32 count;
-	bool any;		/* of the node; or ourselves */
+	bool any;		/* some target is of the node, or is this process */
 	bool self;
 };
 
@@ -56,12 +55,12 @@ static void targets_add(struct targets *t, s32 pid)
 		return;
 	fd = host_syscall2(__NR_pidfd_open, pid, 0);
 	if (fd < 0)
-		return;		/* gone, or the host has no more descriptors: not waited for */
+		return;		/* the process has ended, or no descriptor is left: not awaited */
 	t->pids[t->count] = pid;
 	t->fds[t->count++] = (struct pollfd){ .fd = fd, .events = POLLIN };
 }
 
-/* The node's processes that kill(pid) means: one, or those of a process group. */
+/* The processes of the node that kill(pid) means: one, or those of a process group. */
 static void targets_find(struct targets *t, s32 pid)
 {
 	s32 group = pid == 0 ? host_syscall1(__NR_getpgid, 0) : pid < -1 ? -pid : 0;
@@ -89,13 +88,16 @@ static void targets_wait(struct targets *t)
 {
 	u32 i;
 
-	/* One after the other: a dead one costs nothing, and no two have to be waited for long. */
+	/* One after the other: a dead one costs nothing, and a living one is waited for up to a limit. */
 	for (i = 0; i < t->count; i++)
 		if (host_syscall3(__NR_poll, (long)&t->fds[i], 1, KILL_DEATH_MS) != 1)
 			break;
 }
 
-/* Its first thread has stopped: then the host has told the others, and none of them gets to another instruction of its own. */
+/*
+ * Waits until the first thread has stopped: then the host has told the others, and none of them executes another
+ * instruction of its own.
+ */
 static void target_stops(s32 pid)
 {
 	char state;
@@ -134,7 +136,10 @@ static void vcpu_give(struct ring3_vcpu *vcpu)
 
 	if (r3_release(&vcpu->owner))
 		vcpu_wake_one(vcpu);
-	/* What another vCPU or ring3-ports asked of this one was left to us, who do not drive. */
+	/*
+	 * Interrupts that another vCPU or ring3-ports sent to this vCPU have waited for this thread, which does not
+	 * drive.
+	 */
 	if (vcpu == gate.region->vcpu) {
 		kick = &gate.region->kick;
 		pending |= READ_ONCE(gate.region->pending);
@@ -145,7 +150,7 @@ static void vcpu_give(struct ring3_vcpu *vcpu)
 	host_syscall3(__NR_futex, (long)kick, FUTEX_WAKE, 1);
 }
 
-/* Nothing says any more that a thread sleeps on the owner word. */
+/* True if no flag says any more that a thread sleeps on the owner word. */
 static bool vcpu_forgot(struct ring3_vcpu *vcpu)
 {
 	u32 pending = __atomic_load_n(&gate.region->pending, __ATOMIC_SEQ_CST);
@@ -154,8 +159,8 @@ static bool vcpu_forgot(struct ring3_vcpu *vcpu)
 }
 
 /*
- * The owner word is `o`: sleeps until it is let go, as vcpu_announce() in the image does. The fast path's store may take
- * WAITERS away, so SLEEPER says it too, and a store that is on its way is waited for.
+ * The owner word is `o': sleeps until the owner releases it, as vcpu_announce() in the image does. The store of the
+ * fast path may erase WAITERS, so SLEEPER says it too. A store that is under way is waited for.
  */
 static void vcpu_sleep(struct ring3_vcpu *vcpu, u32 o)
 {
@@ -166,7 +171,7 @@ static void vcpu_sleep(struct ring3_vcpu *vcpu, u32 o)
 	if (!r3_owner_waits(o) && !r3_say_waiting(&vcpu->owner, o))
 		return;
 	o |= RING3_OWNER_WAITERS;
-	/* Several vCPUs are let go by a locked instruction, which sees WAITERS. */
+	/* Several vCPUs are released by a locked instruction, which sees WAITERS. */
 	if (!vcpu_next(gate.region->vcpu))
 		__atomic_fetch_or(&gate.region->pending, RING3_IRQ_SLEEPER, __ATOMIC_SEQ_CST);
 	for (i = 0; i < KILL_DRAIN_TURNS; i++) {
@@ -196,7 +201,7 @@ static bool vcpu_take(struct ring3_vcpu *vcpu, struct ring3_thread *me, int turn
 		waiters = RING3_OWNER_WAITERS;
 		vcpu_sleep(vcpu, o);
 	}
-	/* We may have been woken in another's place. */
+	/* This wake-up may have been meant for another waiter. */
 	vcpu_wake_one(vcpu);
 	return false;
 }
@@ -212,8 +217,8 @@ static void vcpus_give(const struct ring3_vcpu *end)
 }
 
 /*
- * All of them, or none. Of several none is waited for long while we have others: its holder
- * may be waiting for one of those to be driven.
+ * Takes all vCPUs, or none. With several, this thread waits only briefly for one while it owns others: the owner of
+ * the one may be waiting for those.
  */
 static bool vcpus_take(struct ring3_thread *me)
 {
@@ -236,11 +241,11 @@ static bool vcpus_take(struct ring3_thread *me)
 	return false;
 }
 
-/* Sends what r says to t, which is SIGKILL or, if it `stops', SIGSTOP, while no target is in kernel code. */
+/* Sends to t what r says, which is SIGKILL or, if `stops', SIGSTOP, while no target is in kernel code. */
 static long send_outside_kernel(struct gate_regs *r, struct targets *t, bool stops)
 {
 	struct ring3_thread *me = gate_thread();
-	u64 mask = signal_block_all();	/* no handler may enter the node now */
+	u64 mask = signal_block_all();	/* no signal handler may enter the node now */
 	bool taken = vcpus_take(me);
 	long ret = host_syscall6(r->nr, r->a[0], r->a[1], r->a[2], r->a[3], r->a[4], r->a[5]);
 
@@ -256,13 +261,13 @@ static long send_outside_kernel(struct gate_regs *r, struct targets *t, bool sto
 	return ret;
 }
 
-/* It names one process, or one thread, rather than a group. */
+/* True if the call names one process or one thread, not a group. */
 static bool is_for_one(const struct gate_regs *r)
 {
 	return r->nr == __NR_tkill || r->nr == __NR_tgkill || (r->nr == __NR_kill && (s32)r->a[0] > 0);
 }
 
-/* The sender is among those that stop. Processes that it may not signal are left out, as by the host. */
+/* The sender is among the targets of a stop. As on the host, processes that it may not signal are left out. */
 static long stop_self(struct gate_regs *r, struct targets *t)
 {
 	struct targets one = { .any = true, .count = 1 };
@@ -276,7 +281,7 @@ static long stop_self(struct gate_regs *r, struct targets *t)
 	}
 	while (!stop_others_for_now())
 		stop_undo();
-	/* Where the host gives it to another thread of ours to take, this one would go on, into the node. */
+	/* If the host lets another thread of this process take the signal, this thread would go on, into the node. */
 	if (is_for_one(r))
 		ret = host_syscall3(__NR_tgkill, host_syscall0(__NR_getpid), host_syscall0(__NR_gettid), SIG_STOP);
 	else
@@ -319,7 +324,7 @@ long do_kill(struct gate_regs *r)
 	return kill_pid(r, r->a[1], (s32)r->a[0]);
 }
 
-/* Those that no program can put off. */
+/* True for the signals that no program can block or catch. */
 static bool is_hard(u64 sig)
 {
 	return sig == SIG_KILL || sig == SIG_STOP;

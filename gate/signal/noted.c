@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * noted.c - signals that have come while the thread was in the gate or the image, until it is on its way out
+ * noted.c - signals that arrived while the thread was in the gate or the image, until its way out
  */
 #include "signal/signals.h"
 #include "ring3_lock.h"
@@ -19,7 +19,7 @@ void signal_set_mask(u64 mask)
 	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask));
 }
 
-/* What the node raised for this thread (SIGPIPE, SIGIO) becomes a signal of the host. */
+/* Sends the signals that the node has raised for this thread (SIGPIPE, SIGIO) to it on the host. */
 void signal_drain_node(void)
 {
 	struct ring3_thread *t = gate_thread();
@@ -37,7 +37,7 @@ void signal_drain_node(void)
 			continue;
 		if (info.si_signo == SIGKILL)
 			sim_killed();
-		/* POLL_IN and so on; in virtual time each has come from the node. */
+		/* POLL_IN and its like; in virtual time every signal comes from the node. */
 		if (info.si_code > 0 || gate.sim) {
 			memcpy(&info._sifields, t->sigq[i].data, sizeof(t->sigq[i].data));
 		} else {
@@ -47,8 +47,9 @@ void signal_drain_node(void)
 		if (gate.sim && info.si_signo == SIGCHLD)
 			info.si_errno = OF_NODE;
 		/*
-		 * Another thread may be the one that waits for it. Of a process only the first thread may say POLL_*. In virtual
-		 * time the node knows the threads' masks and has chosen: one that the host chose would come at the host's time.
+		 * A signal to the process may be awaited by another thread. Only the first thread may send a
+		 * process a siginfo with POLL_*. In virtual time the node knows the threads' masks and has chosen
+		 * the thread: a choice of the host's would depend on real time.
 		 */
 		if ((t->sigq[i].signo & RING3_SIG_PROCESS) && !gate.sim &&
 		    !host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid), info.si_signo,
@@ -59,7 +60,7 @@ void signal_drain_node(void)
 	WRITE_ONCE(t->nsig, 0);
 }
 
-/* uc is inside the gate: keep the signal for the way out, and all others off. */
+/* uc is inside the gate: keeps the signal for the way out, and blocks all others. */
 void signal_note(const siginfo_t *info, struct ucontext *uc)
 {
 	struct gate_tcb *tcb = gate_tcb();
@@ -70,8 +71,11 @@ void signal_note(const siginfo_t *info, struct ucontext *uc)
 		if (tcb->pending[i].si_signo == info->si_signo)
 			return;
 	if (tcb->npending == PENDING_MAX)
-		return;		/* can't happen */
-	/* Behind one that came where the gate had all blocked, this may be the first that knows the program's mask. */
+		return;		/* can't happen: noted signals are blocked */
+	/*
+	 * If the first signal came while the gate had all blocked, this may be the first that knows the program's
+	 * mask.
+	 */
 	if (!tcb->npending || tcb->saved_mask == ALL_BLOCKED)
 		tcb->saved_mask = tcb->temp_active ? tcb->temp_orig : uc->uc_sigmask;
 	if (!tcb->npending)
@@ -91,8 +95,8 @@ void signal_quiet(struct gate_tcb *tcb)
 }
 
 /*
- * Are there noted signals that mean something to the program? Drops the others (their
- * disposition has changed since) and gives the mask back.
+ * Is a noted signal to be delivered? Drops those that the program ignores by now, and restores the mask if none is
+ * left.
  */
 bool signal_pending(struct gate_tcb *tcb)
 {
@@ -109,7 +113,7 @@ bool signal_pending(struct gate_tcb *tcb)
 			sigstop_process(sig);
 	}
 	signal_quiet(tcb);
-	/* None was noted when we looked: one that is now came after, and is not to be dropped. */
+	/* None was noted at the check above: one that is now arrived after it, and must not be dropped. */
 	if (n) {
 		tcb->npending = 0;
 		tcb->temp_noted = 0;
@@ -118,11 +122,11 @@ bool signal_pending(struct gate_tcb *tcb)
 	barrier();
 	if (!READ_ONCE(tcb->npending))
 		return false;
-	WRITE_ONCE(t->sigpending, 1);	/* came between */
+	WRITE_ONCE(t->sigpending, 1);	/* one arrived in between */
 	return true;
 }
 
-/* kernel/signal.c's rules for a call that a handler interrupts. */
+/* Does the call restart? By the rules of kernel/signal.c for a call that a handler interrupts. */
 bool signal_wants_restart(struct gate_tcb *tcb, long ret)
 {
 	int sig = tcb->pending[0].si_signo;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sigcall.c - the program's own calls about signals
+ * sigcall.c - the program's system calls about signals
  */
 #include "signal/signals.h"
 
 #define MIN_ALTSTACK	2048	/* MINSIGSTKSZ */
 #define FP_ROOM_BYTES	4096	/* AVX-512's is 2.7 KiB */
 
-/* What Linux knows (UAPI_SA_FLAGS); it drops the others, so that programs can ask. */
+/* The flags that Linux knows (UAPI_SA_FLAGS). It drops others, so that programs can detect support. */
 #define FLAGS_KNOWN	((u64)(u32)(SA_NOCLDSTOP | SA_NOCLDWAIT | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | \
 				    SA_RESETHAND | SA_EXPOSE_TAGBITS | SA_RESTORER))
 
@@ -30,7 +30,7 @@ long gate_sigaction(struct gate_regs *r)
 		act.mask &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
 		act.flags &= FLAGS_KNOWN;
 		sh->action[sig] = act;
-		/* posix_spawn() sets all 64 to what they are. */
+		/* posix_spawn() sets all 64 signals to what they already are. */
 		if (!signal_host_same(&old, &act, sig))
 			signal_host_install(sh, sig);
 	}
@@ -66,7 +66,7 @@ long gate_sigprocmask(struct gate_regs *r)
 		return -EFAULT;
 	set &= ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
 	host_set = set & ~SIG_FORCED;
-	/* Through gate_host: with a noted signal the host's mask is not the program's. */
+	/* By gate_host(): while a signal is noted, the host's mask is not the program's. */
 	ret = gate_host(__NR_rt_sigprocmask, how, r->a[1] ? (long)&host_set : 0, (long)&old,
 			sizeof(u64), 0, 0);
 	if (ret)
@@ -123,15 +123,15 @@ long gate_sigaltstack(struct gate_regs *r)
 }
 
 /*
- * The end of a handler of the program's. Does not return: the host loads the
- * frame, which names our stack instead of the program's and no forced signal.
+ * rt_sigreturn, at the end of a handler of the program. Does not return: the host loads the frame. The frame's
+ * stack becomes the gate's alternate stack, and its mask gets no forced signal.
  */
 /*
- * The program's frame is read and not written, as Linux does: its stack may be read-only by now. And a signal that is
- * delivered from here on builds its frame where this one lies. So the host resumes a copy, the FP state's included.
+ * The program's frame is read and not written, as on Linux: its stack may be read-only by now. And a signal that is
+ * delivered from here on builds its frame over this one. So the host resumes a copy, including the FP state.
  */
 struct resumed {
-	struct ucontext uc;	/* first: what lies below may be overwritten while the host is called */
+	struct ucontext uc;	/* first member: memory below it may be overwritten during the host's call */
 	char fp[FP_ROOM_BYTES] __attribute__((aligned(64)));
 };
 
@@ -150,7 +150,7 @@ static bool sigreturn_copy(struct resumed *copy, const struct ucontext *at)
 		return false;
 	size = fp_bytes(fp);
 	if (size > sizeof(copy->fp))
-		return true;		/* of a processor with more registers, or made up: the host looks at it where it is */
+		return true;		/* of a processor with more registers, or invalid: the host uses it in place */
 	if (size > FP_LEGACY_BYTES && gate_copy_in(fp, (void *)from, size))
 		return false;
 	copy->uc.uc_mcontext.fpstate = (void *)fp;
@@ -165,25 +165,25 @@ long gate_sigreturn(struct gate_regs *r)
 
 	signal_block_all();
 	if (tcb->npending)
-		return -ERESTARTNOINTR;	/* its handler first, then again */
+		return -ERESTARTNOINTR;	/* deliver the signal first, then restart this call */
 	if (!sigreturn_copy(&copy, at))
 		goto bad;
 	tcb->forced_mask = copy.uc.uc_sigmask & SIG_FORCED;
 	release_forced(tcb);
 	if (tcb->npending)
-		return -ERESTARTNOINTR;	/* the frame is still as it was */
+		return -ERESTARTNOINTR;	/* the frame is still unchanged */
 	tcb->alt = copy.uc.uc_stack;
 	copy.uc.uc_sigmask &= ~SIG_FORCED;
 	copy.uc.uc_stack = tcb_altstack(tcb);
 	gate_resume(&copy.uc);
 bad:
-	raise_plain(SIGSEGV);		/* as the kernel for a bad frame */
+	raise_plain(SIGSEGV);		/* as the kernel does for a bad frame */
 	return 0;
 }
 
 /*
- * The host's frame has the mask from before the call, whose own is gone when our handler runs: so it is kept
- * for the program's handler.
+ * The host's own frame has the mask from before the call; the temporary mask is gone when the gate's handler runs.
+ * So it is kept here for the program's handler.
  */
 static void hostmask_begin(u64 set)
 {
@@ -209,7 +209,7 @@ void gate_hostmask_end(long ret)
 
 	barrier();
 	WRITE_ONCE(tcb->temp_host, 0);
-	/* Noted before or after the call: what it was on the host does not matter. */
+	/* Noted before or after the call: the temporary mask did not matter. */
 	if (ret != -EINTR)
 		tcb->temp_noted = 0;
 }
@@ -247,7 +247,7 @@ void gate_sigmask_begin(u64 set)
 
 	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, sizeof(mask));
 	if (READ_ONCE(tcb->npending))
-		return;		/* the call will end at once */
+		return;		/* the call will return at once */
 	tcb->temp_orig = mask;
 	tcb->temp_set = set & ~(SIGBIT(SIGKILL) | SIGBIT(SIGSTOP));
 	barrier();
@@ -258,8 +258,8 @@ void gate_sigmask_begin(u64 set)
 }
 
 /*
- * The call has a result in spite of noted signals: those that the old mask blocks stay pending. All
- * signals are blocked since the first was noted.
+ * The call has returned a result although signals are noted: those that the old mask blocks become pending on the
+ * host again. All signals have been blocked since the first was noted.
  */
 static void put_back(struct gate_tcb *tcb)
 {
@@ -273,7 +273,7 @@ static void put_back(struct gate_tcb *tcb)
 		else if (info->si_code == SI_TKILL || !from_outside(info) ||
 			 host_syscall3(__NR_rt_sigqueueinfo, host_syscall0(__NR_getpid),
 				       info->si_signo, (long)info))
-			/* Nobody but the first thread may say of kill()'s that they are for the process. */
+			/* Only the first thread may send a siginfo as of kill() to the process. */
 			raise_info(info);
 	}
 	tcb->npending = kept;
@@ -290,7 +290,7 @@ void gate_sigmask_end(long ret)
 		return;
 	if (unlikely(READ_ONCE(tcb->npending)) && ret != -EINTR && !is_restart(ret))
 		put_back(tcb);
-	/* With a noted signal, all stay blocked until it is delivered. */
+	/* If a signal is noted, all stay blocked until it is delivered. */
 	gate_host(__NR_rt_sigprocmask, SIG_SETMASK, (long)&tcb->temp_orig, 0, sizeof(u64), 0, 0);
 	barrier();
 	WRITE_ONCE(tcb->temp_active, 0);

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sigframe.c - what a signal does to the program: its handler's frame, or the default
+ * sigframe.c - the effect of a signal on the program: its handler's frame, or the default action
  *
- * All of this works on a context of the program's, made by the host for one of our own
- * handlers. The frame is the one that the kernel would have built, so that handlers may look
- * at it and change it, and unwinders know it.
+ * All functions work on a context of the program, which the host made for a handler of the gate. The frame is the
+ * one that the kernel would have built, so handlers can read and change it, and unwinders know it.
  */
 #include "signal/signals.h"
 
@@ -26,8 +25,8 @@ struct sigframe {
 /* ---- defaults ---- */
 
 /*
- * The program dies of this signal, in context uc so that a core file shows it. The node
- * is told first, while no thread of ours is in kernel code by our doing.
+ * The program dies of this signal, in context uc, so that a core file shows that. Before that, the process ends in
+ * the node, while none of its threads is in kernel code.
  */
 static void fatal(const siginfo_t *info, struct ucontext *uc)
 {
@@ -37,15 +36,15 @@ static void fatal(const siginfo_t *info, struct ucontext *uc)
 
 	stop_others();
 	vfork_done(gate_thread());
-	host_syscall2(__NR_sigaltstack, (long)&alt, 0);		/* a fault in the image leaves uc alone */
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);		/* a fault in the image must not overwrite uc */
 	image_call1(RING3_NR_EXIT_GROUP, RING3_BY_SIGNAL | sig);
 	host_default(sig);
 	uc->uc_sigmask &= ~SIGBIT(sig);
 	if (unlikely(is_init()) && (sig == SIGSYS || sig == SIGTRAP || sig == SIGKILL))
-		host_syscall1(__NR_exit_group, 128 + sig);	/* what it raises itself does nothing */
+		host_syscall1(__NR_exit_group, 128 + sig);	/* the signal, raised again, has had no effect */
 	if (from_outside(info) || sig == SIGSYS || sig == SIGTRAP || !(SIGBIT(sig) & SIG_FORCED))
 		raise_info(&copy);
-	/* A fault of the program's happens again on return. */
+	/* For a fault of the program: it happens again on return. */
 }
 
 /* ---- the program's handlers ---- */
@@ -58,8 +57,9 @@ bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp)
 }
 
 /*
- * The node's SIGIO and SIGURG come by the keeper, as a rule, and the host lets nobody say POLL_* or SI_KERNEL of another
- * process: they say SI_SIGIO, and which they are follows from the band (fs/fcntl.c's band_table), 0 without F_SETSIG.
+ * SIGIO and SIGURG of the node mostly come by the keeper, and the host lets no process send another one POLL_* or
+ * SI_KERNEL. So they carry SI_SIGIO. The original code follows from the band (fs/fcntl.c's band_table), which is 0
+ * without F_SETSIG.
  */
 static void name_band(siginfo_t *info)
 {
@@ -76,7 +76,7 @@ static void name_band(siginfo_t *info)
 			info->si_code = code;
 }
 
-/* A handler starts with initial FP state, but its own protection keys. */
+/* A handler starts with initial FP state, but with the thread's protection keys. */
 static void init_fp(char *fp)
 {
 	*(u32 *)(fp + FP_MXCSR) = 0x1f80;
@@ -105,7 +105,7 @@ static long push_frame(struct ucontext *uc, const siginfo_t *info, const struct 
 	fp_at = (sp - fp_size) & ~63UL;
 	at = ((fp_at - sizeof(frame)) & ~15UL) - 8;
 	if (alt && at <= (u64)tcb->alt.ss_sp)
-		return -EFAULT;		/* the program's altstack is full, or too small at all */
+		return -EFAULT;		/* the program's alternate stack is full, or too small */
 
 	frame.pretcode = act->restorer;
 	frame.uc = *uc;
@@ -175,7 +175,7 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 	if (push_frame(uc, info, &act)) {
 		siginfo_t segv = { .si_signo = SIGSEGV, .si_code = SI_KERNEL };
 
-		/* As force_sigsegv(): its handler may be for another stack. */
+		/* As force_sigsegv(): the handler of SIGSEGV may use another stack. */
 		if (sig != SIGSEGV && sh->action[SIGSEGV].handler > (u64)SIG_IGN &&
 		    !(tcb->forced_mask & SIGBIT(SIGSEGV))) {
 			signal_deliver_one(uc, &segv);
@@ -187,10 +187,13 @@ void signal_deliver_one(struct ucontext *uc, const siginfo_t *info)
 		raise_plain(SIGSEGV);
 		return;
 	}
-	/* The handler has ended the call, if there was one. */
+	/* The handler has ended the interrupted call, if there was one. */
 	tcb->restart_node = 0;
 	tcb->restart.go_on = NULL;
-	/* As Linux: it goes back to the mask before the call that it ends, and has that of the call itself. */
+	/*
+	 * As on Linux: the handler returns to the mask from before the interrupted call, and starts with the call's
+	 * temporary mask.
+	 */
 	if (unlikely(tcb->temp_noted)) {
 		uc->uc_sigmask = tcb->temp_set & ~SIG_FORCED;
 		tcb->forced_mask = tcb->temp_set & SIG_FORCED;
@@ -208,7 +211,7 @@ void signal_deliver(struct ucontext *uc)
 	siginfo_t list[PENDING_MAX];
 	u32 n, i;
 
-	/* Those that are never blocked may still be noted, by this thread's handlers. */
+	/* Forced signals may still be noted, by this thread's handlers. */
 	do {
 		n = READ_ONCE(tcb->npending);
 		memcpy(list, tcb->pending, n * sizeof(list[0]));

@@ -1,38 +1,36 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * signal.c - signals of the host reach the program's handlers
+ * signal.c - receives the host's signals for the program
  *
  * Theory of operation
  * -------------------
- * The host only ever calls the gate's handlers, on a stack of the gate's own.
- * They look where the thread was:
+ * The host only ever calls the gate's handlers, on a stack of the gate. They distinguish where the thread was:
  *
- * in the program: the frame that the kernel would have built is built on the
- *   program's stack (sigframe.c), the interrupted context is pointed at the
- *   program's handler, and returning from the gate's handler starts it. When the
- *   program's handler ends, its rt_sigreturn comes back as any other call does
- *   (sigcall.c). A handler that never returns (siglongjmp) costs nothing.
+ * in the program: the handler builds the frame that the kernel would have built on the program's stack
+ * (sigframe.c), and sets the interrupted context to the program's handler. So returning from the gate's handler
+ * starts the program's. At its end the program's handler calls rt_sigreturn, which comes to the gate as any other
+ * call (sigcall.c). A handler that never returns (siglongjmp) needs nothing else.
  *
- * in the gate or the image: the signal is noted and all others are blocked in the
- *   interrupted context (signal_note()). thread->sigpending makes waits end early with an
- *   -ERESTART* code; on its way out the thread delivers (call.c). Three windows need
- *   care, since a thread in them has looked already: the host call (gate_host), the way out
- *   of entry.S, and the tail of a stub. The handler moves the thread out of them.
+ * in the gate or the image: the handler notes the signal, and blocks all others in the interrupted context
+ * (signal_note()). thread->sigpending makes waits end early with an -ERESTART* code; on its way out the thread
+ * delivers the signal (call.c). In three windows a thread has already checked for noted signals: before the host
+ * call (gate_host), on the way out of entry.S, and in the tail of a stub. The handler moves the thread out of these
+ * windows.
  *
- * Signals whose default is death are caught too: a thread must not die in the
- * middle of kernel code that others share. They kill on the way out (fatal()),
- * after the node has been told. So are those that stop the process (sigstop.c), and SIGCONT.
+ * Signals whose default action is death are caught too: a thread must not die in the middle of kernel code that
+ * others share. They kill on the way out (fatal()), after the process has ended in the node. Signals that stop the
+ * process (sigstop.c) and SIGCONT are caught for the same reason.
  *
- * noted.c has what is noted, disposition.c what the host is told to do about each signal.
+ * noted.c has the noted signals, disposition.c the host's dispositions.
  */
 #include "signal/signals.h"
 #include "ring3.h"
 #include "ring3_lock.h"
 #include <linux/audit.h>
 
-#define GATE_SYSCALL_BYTES	2	/* of the instruction */
+#define GATE_SYSCALL_BYTES	2	/* size of the instruction */
 #define SYS_DISPATCH	2	/* si_code: SYS_USER_DISPATCH */
-#define ALIGNMENT_CHECK	17	/* traps' numbers */
+#define ALIGNMENT_CHECK	17	/* trap number */
 #define GENERAL_PROTECTION	13
 #define EFLAGS_AC	(1UL << 18)
 
@@ -69,8 +67,8 @@ static void __attribute__((noreturn)) crash(const siginfo_t *info, struct uconte
 }
 
 /*
- * A signal that the host never blocks has come to a child that has its parent's GS yet, so that everything here is the
- * parent's: it is raised again, for when the child lets it in. True: that has been done.
+ * A signal that the host never blocks has arrived in a fork child that still has its parent's GS, so that all state
+ * found here is the parent's. It is raised again, for when the child unblocks it. True: that has been done.
  */
 static bool signal_newborn(siginfo_t *info, struct ucontext *uc)
 {
@@ -79,14 +77,14 @@ static bool signal_newborn(siginfo_t *info, struct ucontext *uc)
 	if (likely(rip < (u64)gate_clone_born || rip >= (u64)gate_clone_known))
 		return false;
 	if (rip <= (u64)gate_clone_born + 3 && uc->uc_mcontext.rax)
-		return false;		/* the parent, or nobody was born */
+		return false;		/* the parent, or no child was made */
 	host_syscall4(__NR_rt_sigprocmask, SIG_SETMASK, (long)&all, 0, sizeof(all));
 	raise_info(info);
 	uc->uc_sigmask = all;
 	return true;
 }
 
-/* Moves uc out of the windows in which it would miss what signal_note() leaves. */
+/* Moves uc out of the windows in which the thread would miss a signal that signal_note() notes. */
 static void leave_windows(struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
@@ -103,7 +101,7 @@ static void leave_windows(struct ucontext *uc)
 	}
 }
 
-/* The host cut its call short for something that the program must not see: do it again. */
+/* A signal that the program must not see has interrupted a call of the host: makes uc repeat it. */
 static void hide_eintr(struct sigcontext *sc)
 {
 	if (sc->rip == (u64)gate_host_insn + GATE_SYSCALL_BYTES && (long)sc->rax == -EINTR)
@@ -112,7 +110,7 @@ static void hide_eintr(struct sigcontext *sc)
 		patch_hide_eintr(sc);
 }
 
-/* At once, or as soon as the thread is out of here. */
+/* Delivers the signal at once, or notes it until the thread leaves the gate. */
 static void arrive(const siginfo_t *info, struct ucontext *uc)
 {
 	patch_leave(uc);
@@ -131,7 +129,7 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 
 	end_look();
 	if (unlikely(sh->shared)) {
-		signal_host_install(sh, sig);	/* with the flags that another process has asked for since */
+		signal_host_install(sh, sig);	/* with the flags that another process has set meanwhile */
 		if (!(SIGBIT(sig) & SIG_FORCED) && signal_ignored(sh, sig)) {
 			hide_eintr(&uc->uc_mcontext);
 			return;
@@ -162,12 +160,12 @@ bool signal_late(struct ucontext *uc)
 
 	patch_leave(uc);
 	if (in_gate(uc->uc_mcontext.rip)) {
-		leave_windows(uc);	/* the interrupted code looks itself */
+		leave_windows(uc);	/* the interrupted code checks by itself */
 		return false;
 	}
 	if (READ_ONCE(tcb->stop))
 		stop_park();
-	signal_quiet(tcb);		/* one that is noted behind this is looked for again */
+	signal_quiet(tcb);		/* a signal that is noted after this is looked for again */
 	if (READ_ONCE(tcb->npending))
 		signal_deliver(uc);
 	return true;
@@ -176,8 +174,9 @@ bool signal_late(struct ucontext *uc)
 /* ---- the host's handlers ---- */
 
 /*
- * Killed in a handler, the thread takes with it what that has interrupted. Of kernel code, which others
- * are to go on with (the image's adopt.c), the registers are therefore put where they can be found. True: so they were.
+ * If the thread is killed in a handler, the context that the handler has interrupted is lost with it. Other threads
+ * must continue kernel code (the image's adopt.c), so in that case the registers are stored where the adopter finds
+ * them. True: they were stored.
  */
 static bool lend(const struct ucontext *uc)
 {
@@ -198,8 +197,8 @@ static void take_back(bool lent)
 }
 
 /*
- * In virtual time the node tells of the ends of children. The host does so, too, since exec gives a process back the signal
- * that clone was told not to send; and it does so at its own time.
+ * In virtual time the node announces the ends of children. The host does so too, since exec restores the exit
+ * signal that the gate removed from clone; it does so in real time, so those are dropped.
  */
 static bool of_host(siginfo_t *info)
 {
@@ -241,7 +240,7 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	if (unlikely(info->si_arch != AUDIT_ARCH_X86_64)) {
 		static u32 said;
 
-		/* int $0x80: its numbers and registers are not ours. */
+		/* int $0x80: the numbers and registers of 32-bit calls are not supported. */
 		if (!__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED))
 			gate_warn("a 32-bit system call (int $0x80) from a 64-bit program: not supported");
 		sc->rax = -ENOSYS;
@@ -252,7 +251,7 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 	sud_call(uc);
 }
 
-/* The program dies as by SIGKILL. */
+/* The process ends as if by SIGKILL. */
 static void killed(struct ucontext *uc)
 {
 	const siginfo_t info = { .si_signo = SIGKILL };
@@ -260,7 +259,7 @@ static void killed(struct ucontext *uc)
 	arrive(&info, uc);
 }
 
-/* A signal that the host never blocks, from a process or thread. */
+/* A signal that the host never blocks, sent by a process or thread. */
 static void sent(siginfo_t *info, struct ucontext *uc)
 {
 	if (unlikely(signal_newborn(info, uc)))
@@ -273,7 +272,10 @@ static void sent(siginfo_t *info, struct ucontext *uc)
 		hide_eintr(&uc->uc_mcontext);
 }
 
-/* SIGILL, SIGFPE or SIGTRAP of an instruction. SIGTRAP in here is of a program that steps through itself (EFLAGS.TF). */
+/*
+ * SIGILL, SIGFPE or SIGTRAP of an instruction. A SIGTRAP inside the gate comes from a program that single-steps
+ * itself (EFLAGS.TF).
+ */
 static void exception(siginfo_t *info, struct ucontext *uc)
 {
 	u64 rip = uc->uc_mcontext.rip;
@@ -297,7 +299,7 @@ static void image_fault(siginfo_t *info, struct ucontext *uc)
 	uc->uc_mcontext.rip = to;
 }
 
-/* The end of a call that needs the program's whole context: the program's call is made again, or its signals are delivered. */
+/* The end of a call that needs the program's whole context: repeats the call, or delivers signals. */
 static void exit_trap(struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
@@ -306,7 +308,10 @@ static void exit_trap(struct ucontext *uc)
 	count(COUNT_HLT);
 	sc->rip = gate_thread()->gate[WORD_RESUME];
 	if (redo) {
-		/* One that was noted on the way here keeps the others off till it is delivered; the program's are in uc. */
+		/*
+		 * A signal that was noted on the way here keeps the others blocked until it is delivered; uc has
+		 * the program's mask.
+		 */
 		signal_set_mask(uc->uc_sigmask);
 		sud_call(uc);
 		return;
@@ -316,8 +321,8 @@ static void exit_trap(struct ucontext *uc)
 }
 
 /*
- * A fault in the gate or the image. The program may have set EFLAGS.AC, which the way into Linux would clear: here it is
- * still set in kernel code, which is not aligned. The program has it no more after this call.
+ * A fault in the gate or the image. The program may have set EFLAGS.AC, which Linux clears on entry. Here it is
+ * still set in kernel code, which makes unaligned accesses: clears it. The program has lost it after this call.
  */
 static void own_fault(siginfo_t *info, struct ucontext *uc)
 {
@@ -339,7 +344,7 @@ static void own_fault(siginfo_t *info, struct ucontext *uc)
 	} else if (rip == (u64)gate_trap_deliver || rip == (u64)gate_trap_redo) {
 		exit_trap(uc);
 	} else if (stop_ending()) {
-		stop_park();	/* for good: what it was about has been given back */
+		stop_park();	/* does not return: the process is ending, and its state has been released */
 	} else {
 		crash(info, uc, "the gate", RING3_GATE_BASE);
 	}

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * signalfd.c - descriptors that do not look the same to all threads
+ * signalfd.c - signalfds show each thread something else
  *
- * A signalfd shows a thread that polls it what is pending for the process, and for that thread. So the feeder
- * (feed.c) hears of signals to the process, but never of one that was sent to a thread alone: a thread that waits for
- * a signalfd among the node's descriptors has to look from time to time as well.
+ * A signalfd shows a polling thread the signals that are pending for the process and for that thread. So the feeder
+ * (feed.c) learns of signals to the process, but not of a signal to one thread. A thread that waits for a signalfd
+ * in the node, together with node descriptors, has to check it from time to time.
  *
- * In an epoll of both kinds that is not enough: when the feeder looks into the twin, and nothing is there for
- * it, the host takes the signalfd off the twin's list of what is ready, and a thread that looks later finds
- * none.
+ * In an epoll with members on both sides that is not enough: when the feeder looks at the twin and the signalfd has
+ * nothing for the feeder, the host removes it from the twin's ready list, and a thread that looks later does not
+ * find it.
  *
- * They are told by their name in /proc, for which nobody pays but programs that have made one. One that came
- * over exec or in a message, to a program that makes none itself, is taken for any other descriptor.
+ * They are recognised by their name in /proc. Only programs that have made one pay for that. A program that has
+ * received one over exec or in a message, and makes none itself, treats it like any other descriptor.
  */
 #include "policy.h"
 
 #include <linux/stat.h>
 
-static bool made;		/* this process has, or one that it was forked from */
+static bool made;		/* this process has made one, or the process that it was forked from */
 
 long do_signalfd(struct gate_regs *r)
 {
@@ -41,10 +41,10 @@ bool is_signalfd(u32 fd)
 
 	if (likely(!READ_ONCE(made)))
 		return false;
-	/* Anonymous inodes have no type. */
+	/* Anonymous inodes have no file type. */
 	if (host_syscall2(__NR_fstat, fd, (long)&st) || (st.st_mode & S_IFMT))
 		return false;
 	n = fd_link(fd, text, sizeof(text));
-	/* Without /proc, or where it is somebody else's, we can't tell. */
+	/* Without the process's own /proc there is no way to tell. */
 	return n < 0 || !strcmp(text, name);
 }

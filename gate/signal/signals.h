@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * signals.h - what the files of this folder share
+ * signals.h - shared by the files of this folder
  */
 #ifndef GATE_SIGNALS_H
 #define GATE_SIGNALS_H
@@ -36,8 +36,8 @@ static inline bool from_outside(const siginfo_t *info)
 }
 
 /*
- * The first process of a pid namespace gets no signal that it has no handler for, unless an instruction raises it. The
- * host would see to that if the gate did not have handlers.
+ * The first process of a PID namespace gets no signal without a handler, unless an instruction raises it. The host
+ * would enforce that if the gate had no handlers.
  */
 static inline bool is_init(void)
 {
@@ -49,7 +49,7 @@ static inline u32 forced_index(int sig)
 	return __builtin_popcountl(SIG_FORCED & (SIGBIT(sig) - 1));
 }
 
-/* In si_errno of a SIGCHLD: the node's, and not the host's, which comes at the host's time. */
+/* In si_errno of a SIGCHLD: sent by the node, not by the host, whose SIGCHLD comes in real time. */
 #define OF_NODE		0x52494e47
 
 static inline void raise_info(const siginfo_t *info)
@@ -71,7 +71,7 @@ static inline void host_default(int sig)
 }
 
 /* disposition.c */
-/* Makes the host's disposition what sh says; returns the handler it had before. */
+/* Sets the host's disposition to what sh says; returns the handler from before. */
 u64 signal_host_install(struct gate_sighand *sh, int sig);
 bool signal_host_same(const struct host_sigaction *a, const struct host_sigaction *b, int sig);
 bool signal_ignored(struct gate_sighand *sh, int sig);
@@ -80,28 +80,28 @@ bool signal_ignored(struct gate_sighand *sh, int sig);
 void signal_note(const siginfo_t *info, struct ucontext *uc);
 void signal_quiet(struct gate_tcb *tcb);	/* nothing is noted any more */
 
-/* signal.c: what the host calls */
+/* signal.c: the handlers that the host calls */
 typedef void (*host_handler)(int sig, siginfo_t *info, struct ucontext *uc);
 extern const struct host_handlers {
 	host_handler signal, sigsys, fault;
-	const char *stop, *stop_noted;		/* context.S: a stop signal that the program has no handler for */
+	const char *stop, *stop_noted;		/* context.S: for a stop signal without a handler of the program */
 	void (*restorer)(void);
 } host_handlers;
 
 /* sigframe.c */
-/* Context uc is the program's: runs its handler there, or does what the default is. */
+/* uc is a context of the program: starts the handler there, or does the default action. */
 void signal_deliver_one(struct ucontext *uc, const siginfo_t *info);
 bool signal_on_altstack(const struct gate_tcb *tcb, u64 sp);
 
 /* sigstop.c */
-/* A stop signal has come: it is pending on the host once more, unless SIGCONT came meanwhile. */
+/* Takes a stop signal: it becomes pending on the host again, unless SIGCONT has come meanwhile. */
 void sigstop_raise(int sig);
 void sigstop_taken(void);
-/* All threads stop, none of them inside the node. */
+/* Stops all threads, none of them inside the image. */
 void sigstop_process(int sig);
 /* SIGCONT has come: true if it interrupted gate_on_stop, and nothing is left to do. */
 bool sigstop_continued(const siginfo_t *info, struct ucontext *uc);
-/* ... and it has not. */
+/* ... and it has not interrupted it. */
 void sigstop_pass_on(void);
 
 #endif /* GATE_SIGNALS_H */

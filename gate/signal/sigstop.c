@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sigstop.c - SIGTSTP, SIGTTIN and SIGTTOU with their default: the process stops, none of its threads in the node
+ * sigstop.c - the default action of SIGTSTP, SIGTTIN and SIGTTOU: stops the process with no thread inside the image
  *
  * Theory of operation
  * -------------------
- * The host would stop the threads wherever they are, also in kernel code, which holds up the node. So the
- * gate catches these signals. The thread that gets one raises it again, for itself, while it blocks it: the signal is
- * pending on the host until all threads are out of the image (stop.c). Then the thread lets it in with the default
- * disposition. SIGCONT takes a pending stop signal away, as on Linux.
+ * The host would stop threads anywhere, also in kernel code, which would hold the node up. So the gate catches
+ * these signals. The thread that gets one blocks it and raises it again for itself, so that the signal is pending
+ * on the host until all threads have left the image (stop.c). Then the thread unblocks it with the default
+ * disposition. SIGCONT cancels a pending stop signal, as on Linux.
  *
- * SIGCONT may come before the signal is raised again. The host then has no stop signal to take away, and the one that is
- * raised later would stop the process for good. This is not a short time: a thread that returns from sched_yield() has its
- * signal's frame built, and loses its CPU for milliseconds before it runs the handler's first instruction. Therefore
- * the gate catches SIGCONT where the program does not, and the handler of a stop signal leaves SIGCONT unblocked. The host prefers
- * a process's first thread for both, so the handler of SIGCONT interrupts that of the stop signal, at its first
- * instruction at the earliest, and leaves a note:
+ * SIGCONT may come before the signal is raised again. Then the host has no stop signal to cancel, and the one
+ * raised later would stop the process for good. That is not a short window: a thread that returns from
+ * sched_yield() may have its signal frame built, and then lose its CPU for milliseconds before the first
+ * instruction of the handler. Therefore the gate catches SIGCONT if the program does not, and the handler of a stop
+ * signal leaves SIGCONT unblocked. The host prefers the process's first thread for both. So the handler of SIGCONT
+ * interrupts that of the stop signal, at its first instruction at the earliest, and sets a flag:
  *
  *	WORD_STOPPING	0		no stop signal is being taken
  *			STOP_TAKEN	its handler runs, and has not raised it again
  *			STOP_CONTINUED	the same, and SIGCONT has come since
  *
- * A stop signal that was raised in spite of the note is taken back. Two cases are not covered. The host drops a SIGCONT that is
- * being sent while the thread is in the system call that raises the signal: to raise a stop signal takes SIGCONT
- * away. And another thread than the first may take the stop signal, if the first one blocks it; SIGCONT goes to the first.
+ * A stop signal that was raised in spite of the flag is cancelled. Two cases are not covered. First, the host drops
+ * a SIGCONT that is sent during the system call that raises the stop signal, since raising a stop signal cancels
+ * SIGCONT. Second, another thread than the first may take the stop signal, if the first one blocks it, while
+ * SIGCONT goes to the first.
  */
 #include "signal/signals.h"
 
@@ -42,7 +43,10 @@ static u64 pending_on_host(void)
 	return pending;
 }
 
-/* The one that this thread has raised. SIGCONT may have done that already: then what is there came after it, and counts. */
+/*
+ * Cancels the signal that this thread has raised. SIGCONT may have done that already: then a pending one came after
+ * it, and counts.
+ */
 static void take_back(int sig)
 {
 	struct timespec none = { 0 };
@@ -63,7 +67,7 @@ void sigstop_raise(int sig)
 	if (tcb->stop_again == (u32)sig)
 		return;
 	tcb->stop_again = sig;
-	/* To raise it takes away a SIGCONT that is pending. */
+	/* Raising it would cancel a pending SIGCONT. */
 	if (READ_ONCE(*word) == STOP_CONTINUED || (pending_on_host() & SIGBIT(SIGCONT)))
 		return;
 	raise_plain(sig);
@@ -71,7 +75,7 @@ void sigstop_raise(int sig)
 		take_back(sig);
 }
 
-/* The end of gate_on_stop. Any SIGCONT is now the next handler's. */
+/* The end of gate_on_stop. A later SIGCONT belongs to the next stop. */
 void sigstop_taken(void)
 {
 	if (likely(!READ_ONCE(*stopping())))
@@ -90,7 +94,7 @@ bool sigstop_continued(const siginfo_t *info, struct ucontext *uc)
 	else if (likely(!READ_ONCE(*word)))
 		return false;
 	WRITE_ONCE(*word, STOP_CONTINUED);
-	/* The program's own handler runs when this one's caller has come to its end. */
+	/* The program's own handler runs after the caller has ended. */
 	if (sh->action[SIGCONT].handler > (u64)SIG_IGN) {
 		uc->uc_sigmask |= SIGBIT(SIGCONT);
 		raise_info(info);
@@ -98,7 +102,10 @@ bool sigstop_continued(const siginfo_t *info, struct ucontext *uc)
 	return true;
 }
 
-/* Another thread may get SIGCONT, if it looks for signals first. The first one is told, and the host once more. */
+/*
+ * Another thread may take SIGCONT, if it checks for signals first. Tells the first thread, and raises it on the
+ * host again.
+ */
 void sigstop_pass_on(void)
 {
 	long process = host_syscall0(__NR_getpid);
@@ -107,18 +114,18 @@ void sigstop_pass_on(void)
 		host_syscall3(__NR_tgkill, process, process, SIGCONT);
 }
 
-/* Comes back after SIGCONT, which may have come already. */
+/* Returns after SIGCONT, which may already have come. */
 void sigstop_process(int sig)
 {
 	struct gate_tcb *tcb = gate_tcb();
 	struct gate_sighand *sh = tcb->sighand;
 	u64 set = SIGBIT(sig), old;
 
-	sigstop_raise(sig);		/* with a handler when it came */
+	sigstop_raise(sig);		/* if the program had a handler when the signal came */
 	tcb->stop_again = 0;
 	if (!(pending_on_host() & set))
 		return;
-	/* A long call of another thread: to stop in there would hold up the node. SIGCONT ends the wait. */
+	/* Another thread is in a long call: a stop in there would hold up the node. SIGCONT ends the wait. */
 	while (!stop_others_for_now()) {
 		stop_undo();
 		if (!(pending_on_host() & set))

@@ -1,35 +1,34 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stop.c - brings the process's other threads out of the image before the host ends them
+ * stop.c - brings the process's other threads out of the image before the host ends or stops them
  *
  * Theory of operation
  * -------------------
- * exit_group, execve and death by a signal end all other threads wherever they
- * are (and SIGTSTP stops them). In kernel code that would poison (or hold up) the
- * node. So the thread that does it first says so in gate_stopper, and sends each of the others a SIGBUS
- * with a mark, which no thread can block. A thread that is outside the image parks in the handler; one
- * that is inside (thread->inside) has its wait cut short and parks on its way out.
+ * exit_group, execve and death by a signal end all other threads wherever they are, and SIGTSTP stops them. In
+ * kernel code that would poison the node, or hold it up. So the thread that starts this, the stopper, first stores
+ * its tid in gate_stopper, and sends each other thread a SIGBUS with a mark, which no thread can block. A thread
+ * outside of the image parks in the handler. A thread inside (thread->inside) has its wait interrupted, and parks
+ * on its way out.
  *
- * That is not enough: a thread without a CPU parks only when it has one, and a new thread has no tid yet that
- * a signal could be sent to. So a thread that enters the image sets thread->inside, looks at gate_stopper, and parks
- * instead (image_call(), entry.S). The two steps need no fence: membarrier() puts one into all threads that run,
- * and interrupts them. From then on a thread that is not inside only parks. So no thread of this process is in kernel code
- * any more, and the host may end or stop them.
+ * That is not enough: a thread without a CPU parks only when it gets one, and a new thread has no tid yet to send a
+ * signal to. So a thread that enters the image sets thread->inside, reads gate_stopper, and parks instead of
+ * entering if that is set (image_call(), entry.S). No fence is needed between the two steps: membarrier() executes
+ * one on all threads that run, and interrupts them. After it, a thread that is not inside can only park. When no
+ * thread is inside, the host may end or stop them.
  *
- * Why SIGBUS: of signals with numbers below 32 the host keeps one of a kind, and drops the second. A
- * fault that is dropped for a mark happens again. A dispatched call (SIGSYS) would not; and a thread that
- * has lost its CPU with one of those pending would never get the mark. Marks that are dropped are sent again.
+ * Why SIGBUS: of each signal below 32 the host queues one, and drops further ones. If a fault is dropped because a
+ * mark is pending, the instruction faults again. A dispatched call (SIGSYS) would be lost; and a thread that lost
+ * its CPU with a pending SIGSYS would never get the mark. A dropped mark is sent again.
  *
- * Another process may have this memory too, before or after (CLONE_VM without CLONE_THREAD), so these words
- * say which process they are about, by a number that none has again: its entry in procs[] is the next one's.
- * A process that ends or executes a program, in memory that another has too, can't take gate_stopper back while it has
- * threads there. The host clears the word when the last of them is gone, as the one that set_tid_address() names.
+ * Another process may share this memory, before or after (CLONE_VM without CLONE_THREAD). So these words name the
+ * process they are about, by a number that is never reused; its entry in procs[] is. A process that ends or
+ * executes a program, in memory that another process shares, can't clear gate_stopper while it has threads there.
+ * The host clears the word when the last of them is gone, as the address of set_tid_address().
  *
- * tests/src/bin/models has all this as a model, which is tried in all interleavings.
+ * tests/src/bin/models has a model of all this, which is checked in all interleavings.
  *
- * Parked threads may hold any gate_mutex, so between stop_others() and the end, or
- * stop_undo() where life goes on after all (a failing execve, SIGCONT), none
- * may be taken.
+ * A parked thread may hold any gate_mutex. So no mutex may be taken between stop_others() and the end, or
+ * stop_undo() if the process continues (a failed execve, SIGCONT).
  */
 #include "internal.h"
 #include "ring3_lock.h"
@@ -41,11 +40,11 @@
 #define MARK		0x72696e67330073ULL
 #define MARK_SIGNAL	SIGBUS
 
-u32 gate_stopper;		/* futex: tid of the thread that stops the others, 0: nobody */
+u32 gate_stopper;		/* futex: tid of the stopper, or 0 */
 static u64 stop_process;	/* ... and its process, as in struct gate_tcb */
-static u64 stop_tid_word;	/* what the host was to clear at its end before; 1: nothing is changed */
+static u64 stop_tid_word;	/* the word that the host cleared at the thread's end before; 1: it was not changed */
 
-/* Another thread of this process that is ending it, or 0. */
+/* The stopper, if it is another thread of this process, or 0. */
 static u32 stopped_by(const struct ring3_thread *t)
 {
 	u32 s = READ_ONCE(gate_stopper);
@@ -53,7 +52,7 @@ static u32 stopped_by(const struct ring3_thread *t)
 	return s != t->tid && READ_ONCE(stop_process) == gate_tcb()->process ? s : 0;
 }
 
-/* thread->inside was set before; where this says yes it is not, and the thread has waited. */
+/* Called with thread->inside set. True: the process is ending; inside is cleared again, and the thread has waited. */
 bool stop_entering(struct ring3_thread *t)
 {
 	if (!stopped_by(t))
@@ -63,13 +62,13 @@ bool stop_entering(struct ring3_thread *t)
 	return true;
 }
 
-/* Is this thread's block being taken away? */
+/* Will this thread's block be taken away? */
 bool stop_ending(void)
 {
 	return stopped_by(gate_thread());
 }
 
-/* Waits while another thread of this process is ending it. */
+/* Waits while another thread of this process is the stopper. */
 void stop_park(void)
 {
 	struct ring3_thread *t = gate_thread();
@@ -89,13 +88,13 @@ bool stop_is_mark(const siginfo_t *info)
 	return info->si_code == SI_QUEUE && info->si_value.sival_ptr == (void *)MARK;
 }
 
-/* The handler of MARK_SIGNAL: is this one ours? */
+/* In the handler of MARK_SIGNAL: is this signal a mark for this process? */
 bool stop_signal(const siginfo_t *info)
 {
 	struct ring3_thread *t = gate_thread();
 	struct gate_tcb *tcb = gate_tcb();
 
-	/* With RLIMIT_SIGPENDING used up the host sends it without the mark, and from nobody. */
+	/* If RLIMIT_SIGPENDING is used up, the host sends the signal without mark and sender. */
 	if (!stop_is_mark(info) &&
 	    !(info->si_code == SI_USER && !info->si_pid && stopped_by(t)))
 		return false;
@@ -124,7 +123,7 @@ static void send_mark(struct gate_tcb *tcb)
 		      (long)&info);
 }
 
-/* A thread of this process that may be in the image, or get there. */
+/* Another thread of this process that may be in the image, or enter it. */
 static bool other(struct gate_tcb *tcb)
 {
 	struct ring3_thread *t = gate_thread(), *its = READ_ONCE(tcb->thread);
@@ -133,7 +132,7 @@ static bool other(struct gate_tcb *tcb)
 	       tcb->process == gate_tcb()->process && its->proc == t->proc;
 }
 
-/* Nobody but this thread can change that where it is so. */
+/* True if this process has no other thread. Only this thread could change that. */
 static bool alone(void)
 {
 	struct gate_tcb *tcb;
@@ -155,7 +154,7 @@ static void mark_all(void)
 			send_mark(tcb);
 }
 
-/* No thread is inside. One that is gets another mark, where `again' says that it is time. */
+/* True if no thread is inside. Sends a mark again to each that is, if `again'. */
 static bool quiet(bool again)
 {
 	struct gate_tcb *tcb;
@@ -173,14 +172,14 @@ static bool quiet(bool again)
 	return all;
 }
 
-/* From here on all threads of this process see gate_stopper before they are inside. */
+/* From here on all threads of this process read gate_stopper before they are inside. */
 static void fence(void)
 {
 	if (host_syscall3(__NR_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_SYNC_CORE, 0, 0))
 		host_nap(STOP_FENCE_NS);
 }
 
-/* gate_stopper is the host's to clear when this thread has left this memory. */
+/* Asks the host to clear gate_stopper when this thread has left this memory. */
 static void clear_at_end(void)
 {
 	stop_tid_word = 1;
@@ -197,21 +196,21 @@ static bool stop_and_wait(void)
 	u64 start, marked, now;
 	u32 nobody;
 
-	/* The words in a vfork child are its parent's, which may be dead: the child stops nobody. */
+	/* In a vfork child these words are its parent's, which may be dead: the child stops no thread. */
 	if (alone())
 		return true;
 	if (gate.sim)
-		return true;	/* they wait for their turn, and run nothing */
+		return true;	/* in virtual time: they wait for their turn, and run nothing */
 	for (;;) {
 		nobody = 0;
 		if (__atomic_compare_exchange_n(&gate_stopper, &nobody, t->tid, false, __ATOMIC_SEQ_CST,
 						__ATOMIC_SEQ_CST))
 			break;
 		if (nobody == t->tid)
-			return true;		/* already done by us */
+			return true;		/* this thread has done it already */
 		stop_park();
-		host_nap(100000);			/* a process that shares our memory: its turn */
-		/* Killed before it came to clear_at_end(). */
+		host_nap(100000);			/* the stopper is a process that shares this memory: wait for it */
+		/* It was killed before it reached clear_at_end(). */
 		if (host_syscall2(__NR_tkill, nobody, 0) == -ESRCH)
 			__atomic_compare_exchange_n(&gate_stopper, &nobody, 0, false, __ATOMIC_SEQ_CST,
 						    __ATOMIC_SEQ_CST);
@@ -236,7 +235,7 @@ void stop_others(void)
 		gate_log("a thread does not come out of the node; ending the process anyhow");
 }
 
-/* For a process that goes on after that: with stop_undo(), where it says no, too. */
+/* For a process that continues afterwards: call stop_undo() in any case, even if the result is false. */
 bool stop_others_for_now(void)
 {
 	return stop_and_wait();
@@ -245,15 +244,15 @@ bool stop_others_for_now(void)
 void stop_undo(void)
 {
 	if (READ_ONCE(gate_stopper) != gate_thread()->tid)
-		return;			/* was alone: what is there is another process's */
+		return;			/* no other thread was stopped: gate_stopper is another process's */
 	if (stop_tid_word != 1)
 		host_syscall1(__NR_set_tid_address, stop_tid_word);
-	WRITE_ONCE(stop_process, 0);	/* or our threads take the next stopper for one of ours */
+	WRITE_ONCE(stop_process, 0);	/* otherwise our threads would take the next stopper for one of this process */
 	WRITE_ONCE(gate_stopper, 0);
 	host_syscall3(__NR_futex, (long)&gate_stopper, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 0x7fffffff);
 }
 
-/* The process ends: what the host would have cleared for the program is cleared here. */
+/* The process ends: clears the word that the host would have cleared for the program. */
 void stop_final(void)
 {
 	u32 nobody = 0;
@@ -264,7 +263,7 @@ void stop_final(void)
 	host_syscall3(__NR_futex, stop_tid_word, FUTEX_WAKE, 1);
 }
 
-/* In a child with memory of its own: the thread that was stopping others is not here. */
+/* In a child with memory of its own: the stopper is not in the child. */
 void stop_forked(void)
 {
 	gate_stopper = 0;

@@ -2,19 +2,19 @@
 /*
  * adopt.c - this process becomes the node's adopter
  *
- * The image's adopt.c says what that is, and goes on from here. The keeper starts the gate for it,
- * since the gate knows how a process joins a node.
+ * The image's adopt.c says what an adopter is, and continues from here. The keeper starts the gate for it, since
+ * the gate knows how a process joins a node.
  */
 #include "internal.h"
 #include <linux/prctl.h>
 
 /*
- * Its descriptors have numbers that are no program's own, as a rule: kernel code that was about to
- * use one of a killed program finds none here.
+ * Its descriptors have numbers that programs mostly do not use: kernel code of a killed program that was about to
+ * use one of the program's descriptors finds none here.
  */
 #define FD_BASE		16000
 
-/* A thread that never runs a program has nothing in GS, by which entry.S goes. */
+/* A thread that never runs a program has no GS, which entry.S uses. */
 static void enter(struct ring3_thread *t, u64 how)
 {
 	register struct ring3_thread *r10 asm("r10") = t;

@@ -6,9 +6,9 @@
 #include "internal.h"
 
 int elf_open(const char *path);
-/* Reads the file's head and looks at it; elf_forget() when it went well. */
+/* Reads and checks the head of the file; call elf_forget() if it succeeds. */
 long elf_read(int fd, const char *path, struct image_file *f, char why[WHY_BYTES]);
-/* The second half of that, where the head has been read. */
+/* The second half of elf_read(), after the head has been read. */
 long elf_look(int fd, const char *path, struct image_file *f, char why[WHY_BYTES]);
 void elf_forget(struct image_file *f);
 

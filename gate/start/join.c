@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * join.c - takes this process into a node (struct ring3_join_request)
+ * join.c - joins a node (struct ring3_join_request)
  *
- * Fresh: one message each way over the node's socket, descriptors with the
- * reply. After an exec: the descriptors are at their reserved numbers still, and all that
- * the reply said stands at the head of the region.
+ * A new program: one message each way over the node's socket; the reply carries descriptors. After an exec: the
+ * descriptors are still at their reserved numbers, and the head of the region has all that the reply said.
  */
 #include "internal.h"
 #include "tuning.h"
@@ -44,9 +43,12 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 	map_at(base, text_start, REGION_PROT, fd, 0);
 	map_at(base + text_start, text_end - text_start, PROT_READ | PROT_EXEC, fd, text_start);
 	map_at(base + text_end, size - text_end, REGION_PROT, fd, text_end);
-	/* The kernel patches branches of itself through this, in whichever process it does. Not later: it could be refused. */
+	/*
+	 * The kernel patches its own branches through this mapping, in whichever process it does so. Made now:
+	 * later it could be refused.
+	 */
 	map_at(base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, REGION_PROT, fd, text_start);
-	/* A core file would have all of it, and the host would make each page for that. */
+	/* A core file would contain all of it, and the host would allocate each page for that. */
 	host_syscall3(__NR_madvise, base, size, MADV_DONTDUMP);
 	host_syscall3(__NR_madvise, base + RING3_ALIAS_OFFSET + text_start, text_end - text_start, MADV_DONTDUMP);
 	region = (struct ring3_region *)base;
@@ -59,8 +61,8 @@ static void map_region(u64 base, u64 size, u64 text_start, u64 text_end)
 }
 
 /*
- * The rings of an interface that is gone can't be mapped any more. The port is of no use then, but
- * the node is: the kernel finds pages of zeroes, and that they are not the rings that it knows.
+ * The rings of a removed interface can't be mapped any more. The port is useless then, but the node is not: the
+ * kernel finds zeroed pages, and sees that they are not its rings.
  */
 static void map_xdp(u64 at, int fd)
 {
@@ -89,7 +91,7 @@ static void map_xdp(u64 at, int fd)
 	}
 }
 
-/* A port's memory: a link's, which is a file, or the rings of an AF_XDP socket. */
+/* Maps a port's memory: a link's file, or the rings of an AF_XDP socket. */
 static void map_port(u32 index, int fd)
 {
 	u64 at = (u64)gate.region + RING3_LINK_OFFSET + index * RING3_LINK_STRIDE;
@@ -111,14 +113,14 @@ static void check_up(const char *name)
 	if (state == RING3_POISONED)
 		gate_die(125, "node %s has failed (%s): take it down and up again", name,
 			 gate.region->poison);
-	/* A child in the background executes a program while its node ends: nothing is wrong. */
+	/* A background child executes a program while its node ends: not an error. */
 	if (state == RING3_DOWN)
 		gate_die(125, "node %s was taken down", name);
 	if (state != RING3_UP)
 		gate_die(125, "node %s is not up", name);
 }
 
-/* A sandboxed program may not connect: the keeper, whose child it is, has left it one end of a pair ("fd:N"). */
+/* A sandboxed program may not connect: the keeper, its parent, has left it one end of a socket pair ("fd:N"). */
 #define JOIN_FD		"fd:"
 
 static long connect_to(const char *path)
@@ -144,7 +146,7 @@ static long connect_to(const char *path)
 	return fd;
 }
 
-/* A keeper that is stopped answers when it goes on: a person is told, and may wait. */
+/* A stopped keeper answers when it is continued: tells the user, and waits. */
 static void wait_for_keeper(int sock)
 {
 	struct pollfd fd = { .fd = sock, .events = POLLIN };
@@ -156,7 +158,7 @@ static void wait_for_keeper(int sock)
 	if (host_syscall5(__NR_getsockopt, sock, HOST_SOL_SOCKET, HOST_SO_PEERCRED, (long)&peer, (long)&len))
 		return;
 	for (;;) {
-		struct timespec turn = { .tv_nsec = JOIN_LOOK_NS };	/* the host writes there */
+		struct timespec turn = { .tv_nsec = JOIN_LOOK_NS };	/* the host writes the remaining time here */
 
 		if (host_syscall5(__NR_ppoll, (long)&fd, 1, (long)&turn, 0, 8))
 			return;
@@ -187,7 +189,7 @@ static int receive(int sock, struct ring3_join_reply *reply,
 	if (n < (long)offsetof(struct ring3_join_reply, message[sizeof(reply->message)]) || reply->magic != RING3_JOIN_MAGIC)
 		gate_die(125, "the node gave no sensible answer (%ld bytes): is it of this version of ring3?",
 			 n);
-	/* Every version has these at the same places. */
+	/* These fields are at the same offsets in every version. */
 	if (reply->status) {
 		reply->message[sizeof(reply->message) - 1] = 0;
 		gate_die(125, "%s", reply->message);
@@ -265,7 +267,7 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	return t;
 }
 
-/* A word of the region's head; to read all of that would touch 66 pages. */
+/* A word of the region's head; copying the whole struct would touch 66 pages. */
 #define HEAD_WORDS	(offsetof(struct ring3_region, tsc_khz) / 8)
 #define HEAD(head, field)	((head)[offsetof(struct ring3_region, field) / 8])
 

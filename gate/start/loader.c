@@ -2,8 +2,8 @@
 /*
  * loader.c - maps a program as the kernel's exec would: the ELF file and its interpreter
  *
- * Every failure ends the process: after the host's exec there is nothing to return to. What can be known before
- * that, resolve.c has looked at.
+ * Every failure ends the process: after the host's exec there is no caller to return to. resolve.c has checked
+ * before the exec all that can be known then.
  */
 #include "start/elf.h"
 
@@ -22,7 +22,7 @@ static int prot_of(u32 flags)
 	       (flags & PF_X ? PROT_EXEC : 0);
 }
 
-/* For the two addresses of a program that are random: its own and its heap's. */
+/* For the two random addresses of a program: its own and its heap's. */
 struct chances {
 	u64 program, heap;
 };
@@ -47,8 +47,8 @@ static void must_map(const char *path, long got, u64 want)
 }
 
 /*
- * Zeroes what follows the file's bytes in the last page, all of it (ld.so's first malloc counts
- * on that), and maps the rest of bss.
+ * Zeroes the rest of the last page of the file's bytes (ld.so's first malloc relies on that), and maps the rest of
+ * bss.
  */
 static void map_bss(const char *path, u64 start, u64 end, int prot)
 {
@@ -61,7 +61,7 @@ static void map_bss(const char *path, u64 start, u64 end, int prot)
 					     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0), whole);
 }
 
-/* Segments leave no page between them, as those of today's programs: the first, or NULL. */
+/* The first segment if no page is free between the segments, as in today's programs; else NULL. */
 static const Elf64_Phdr *contiguous(const struct image_file *f)
 {
 	const Elf64_Phdr *first = NULL, *ph;
@@ -80,8 +80,8 @@ static const Elf64_Phdr *contiguous(const struct image_file *f)
 }
 
 /*
- * Holds the whole range of addresses first, so that the parts stay together; where there is nothing
- * between them, by the first part, which makes one mapping less. Returns where it is.
+ * First reserves the whole range of addresses, so that the segments stay together. If there are no gaps, the first
+ * segment reserves it, which saves a mapping. Returns the address.
  */
 static u64 map_whole(int fd, const char *path, const Elf64_Phdr *first, u64 at, u64 size, u64 align,
 		     bool fixed)
@@ -111,8 +111,8 @@ static bool is_text(const Elf64_Phdr *ph)
 }
 
 /*
- * Maps all PT_LOADs; returns what to add to the file's addresses. `at`: 0 lets the host choose. `text`:
- * PROT_WRITE where patch_start() will write to it and then take that away.
+ * Maps all PT_LOADs; returns the offset to add to the file's addresses. `at` 0: the host chooses. `text`:
+ * PROT_WRITE if patch_start() will write to the text and then remove that permission.
  */
 static u64 map_elf(int fd, const char *path, const struct image_file *f, u64 at, int text)
 {
@@ -194,7 +194,10 @@ static void note_layout(struct program *p, const struct image_file *f, u64 bias,
 	p->exec_entry = p->entry = f->eh.e_entry + bias;
 }
 
-/* Maps what runs first, and leaves its text open where patch_start() will write to it. Returns what map_elf() does. */
+/*
+ * Maps the file whose code runs first; its text stays writable if patch_start() will write to it. Returns the same
+ * as map_elf().
+ */
 static u64 map_first(struct program *p, const struct image_file *f, int fd, const char *path, u64 at,
 		     bool interp)
 {
@@ -236,7 +239,7 @@ void program_map(struct program *p)
 	why[0] = 0;
 	if (elf_look(p->fd, p->path, f, why))
 		gate_die(126, "%s: %s", p->path, why[0] ? why : "the file has changed or cannot be read");
-	/* Without an interpreter a PIE is most likely one itself (ld.so): anywhere. */
+	/* A PIE without an interpreter is most likely an interpreter itself (ld.so): any address will do. */
 	if (f->interp)
 		bias = map_elf(p->fd, p->path, f, PIE_BASE + c.program, 0);
 	else

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * resolve.c - which file is run in the end, and may it be?
+ * resolve.c - finds the file that is run in the end, and checks it
  *
- * program_probe() says whether a file can be run here, with execve's errno;
- * the gate before an exec uses it as well, so that a failing execve still returns
- * to its caller. program_resolve() follows #! lines. loader.c maps what they find.
+ * program_probe() checks whether a file can be run, with execve's errno; the gate calls it before an exec as well,
+ * so that a failing execve can return to its caller. program_resolve() follows #! lines. loader.c maps the result.
  */
 #include "start/elf.h"
 
@@ -30,7 +29,7 @@ static long probe_regular(int fd, struct stat *st)
 	return (st->st_mode & 0170000) == 0100000 ? 0 : -EACCES;
 }
 
-/* The checks that need no look into the file. */
+/* The checks that do not read the file. */
 static long probe_file(int fd, const char *path, char why[WHY_BYTES])
 {
 	struct host_statfs fs = { 0 };
@@ -78,7 +77,7 @@ static long probe_elf(int fd, const char *path, const Elf64_Ehdr *eh, char why[W
 	return 0;
 }
 
-/* n bytes at `at': of what was read of the file's head, or else of the file, at `more'. NULL: -ENOEXEC. */
+/* Returns n bytes of the file at `at': from the head if that has them, else read into `more'. NULL: -ENOEXEC. */
 static const void *take(int fd, struct image_file *f, long have, size_t n, u64 at, size_t more)
 {
 	if (at <= (u64)have && n <= have - at)
@@ -132,7 +131,7 @@ static long look_at_headers(int fd, const char *path, struct image_file *f, char
 	return 0;
 }
 
-/* Headers and the interpreter's name of an ELF file, after read_head(); elf_forget() when it went well. */
+/* Checks the ELF headers and reads the interpreter's name, after read_head(); call elf_forget() if it succeeds. */
 long elf_look(int fd, const char *path, struct image_file *f, char why[WHY_BYTES])
 {
 	long ret;
@@ -152,13 +151,13 @@ long elf_read(int fd, const char *path, struct image_file *f, char why[WHY_BYTES
 	return ret ? ret : elf_look(fd, path, f, why);
 }
 
-/* O_NONBLOCK: a FIFO is refused, not waited for. */
+/* O_NONBLOCK: a FIFO fails at once. */
 int elf_open(const char *path)
 {
 	return gate_open_for_exec(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-/* Splits "#! interp arg" in line; arg is "" where there is none. */
+/* Splits "#! interp arg" in line; arg is "" if there is none. */
 static long parse_script(char *line, char **interp, char **arg)
 {
 	char *p = line + 2, *end;
@@ -195,7 +194,7 @@ static char *first_line(struct image_file *f)
 	return f->head;
 }
 
-/* With the errors of load_elf_binary(). Set-id bits mean nothing here. */
+/* Errors as of load_elf_binary(). Set-id bits are ignored. */
 static long probe_interpreter_at(int fd)
 {
 	char why[WHY_BYTES];
@@ -258,7 +257,7 @@ static long probe_depth(int fd, const char *path, bool closes, char why[WHY_BYTE
 		if (ret)
 			return ret;
 		if (closes)
-			return -ENOENT;		/* as Linux: its interpreter could not read it */
+			return -ENOENT;		/* as on Linux: its interpreter could not read it */
 		if (depth == SCRIPT_DEPTH)
 			return -ELOOP;
 		sub = elf_open(interp);
@@ -286,7 +285,7 @@ static char *copy_string(const char *s)
 	return memcpy(p, s, strlen(s) + 1);
 }
 
-/* probed: program_probe() has been happy with it a moment ago. */
+/* probed: program_probe() has just accepted the file. */
 long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 {
 	long ret = probed ? 0 : program_probe(p->fd, p->path, false, why);
@@ -303,7 +302,7 @@ long program_resolve(struct program *p, bool probed, char why[WHY_BYTES])
 		ret = parse_script(first_line(&p->file), &interp, &arg);
 		if (ret)
 			return ret;
-		/* argv[0] gives way to: interpreter, its argument, the script's path */
+		/* argv[0] is replaced by: interpreter, its argument, the script's path */
 		extra = *arg ? 3 : 2;
 		argv = gate_alloc((p->argc + extra + 1) * sizeof(*argv));
 		if (!argv)

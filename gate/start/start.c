@@ -5,9 +5,9 @@
  *   ring3-gate [--] PROGRAM ARGS...	with RING3_NODE in the environment: joins
  *   (any argv)			with RING3_EXEC in it: goes on after an exec
  *
- * RING3_EXEC is made by gate_execve() and removed here:
- *   THREAD:FD_BASE:FILTERS:LINKS:LENT:PATH (hexadecimal numbers); the program is open at
- *   GATE_FD_PROGRAM, or at LENT if that is not 0, LINKS are the ports with memory, and where FILTERS is not 0 its seccomp filters are in GATE_FD_FILTERS.
+ * gate_execve() makes RING3_EXEC, and this file removes it: THREAD:FD_BASE:FILTERS:LINKS:LENT:PATH (hexadecimal
+ * numbers). The program is open at GATE_FD_PROGRAM, or at LENT if that is not 0. LINKS: ports with memory, one bit
+ * each. If FILTERS is not 0, GATE_FD_FILTERS has the seccomp filters.
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
 #include "internal.h"
@@ -41,7 +41,7 @@ static long open_path(const char *path)
 	return host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
 }
 
-/* execvp's search: the first that can be run; remembers a refusal for the message. */
+/* execvp's search: the first file that can be run. Remembers a refused file for the message. */
 static long search(const char *name, const char *path, char *found, size_t size)
 {
 	long best = -ENOENT, fd;
@@ -126,10 +126,10 @@ static void usage(void)
 	gate_die(125, "usage: RING3_NODE=SOCKET ring3-gate [--] PROGRAM [ARGS...]; people use `ring3 run' or `ring3 exec'");
 }
 
-/* What the gate before an exec has left: the variable of exec.c. */
+/* The state that the gate before an exec has passed on: the variable of exec.c. */
 struct left {
 	u64 thread, filters, links;
-	u64 lent;		/* the program's file has an ordinary number: this one */
+	u64 lent;		/* the program's file has this ordinary number */
 };
 
 static void begin_after_exec(struct program *p, char **envp, const char *after, struct left *left)
@@ -159,7 +159,7 @@ static void begin_fresh(struct program *p, char **envp)
 	fresh_program(p, envp);
 }
 
-/* The program's file goes to its reserved number, if there is room for that. */
+/* Moves the program's file to its reserved number, if there is room. */
 static void program_keep(struct program *p, struct left *left)
 {
 	struct stat st;
@@ -224,7 +224,7 @@ void gate_start(u64 *sp)
 		sim_exec_number(t);
 	thread_adopt(t, tcb, tcb_altstack(tcb));
 	if (gate.sim && !after)
-		image_call0(__NR_getpid);	/* gets the first turn */
+		image_call0(__NR_getpid);	/* waits for the first turn */
 	signal_start();
 	if (gate.sim && after)
 		sim_exec_alone();
@@ -233,7 +233,7 @@ void gate_start(u64 *sp)
 	tsc_start();
 	limits_start(!after);
 	if (after) {
-		cred_align(auxv);	/* what exec does to capabilities depends on them */
+		cred_align(auxv);	/* exec changes capabilities depending on the ids */
 		image_call0(RING3_NR_EXEC);
 		cred_of_file(p.fd);
 	}

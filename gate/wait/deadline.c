@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * deadline.c - deadlines of waits that take more than one call
+ * deadline.c - deadlines of waits that take several calls
  */
 #include "policy.h"
 #include "tuning.h"
@@ -44,12 +44,15 @@ u64 wait_left(u64 deadline)
 	return now < deadline ? deadline - now : 0;
 }
 
-/* timespec and timeval: seconds, and nanoseconds or microseconds. */
+/* timespec or timeval: seconds, and nanoseconds or microseconds. */
 struct pair {
 	s64 sec, frac;
 };
 
-/* A NULL pointer is for ever; 0 is a deadline that has always passed. Of microseconds Linux takes more than a second has. */
+/*
+ * A NULL pointer waits for ever; a deadline of 0 has always passed. As on Linux, a timeval may have more
+ * microseconds than a second has.
+ */
 static long wait_from(u64 user, u64 unit, u64 *deadline)
 {
 	struct pair p;
@@ -89,7 +92,7 @@ struct __kernel_timespec *wait_arg(u64 deadline, struct __kernel_timespec *ts)
 	return ts;
 }
 
-/* Time left, for the caller's eyes; Linux too ignores that it can't be written. */
+/* Writes the time left for the program; as on Linux, a failing write is ignored. */
 static void give_back(u64 user, u64 unit, u64 deadline)
 {
 	u64 left = wait_left(deadline);

@@ -1,47 +1,45 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * epoll.c - epolls that hold descriptors of both kinds
+ * epoll.c - epolls with members on both sides
  *
  * Theory of operation
  * -------------------
- * Each epoll descriptor is two epolls at one number: the node's, and its twin on
- * the host, which takes the place of the placeholder. A member is added to the
- * side that owns it, with the program's own event mask and data, so that edge
- * triggering, one-shot, exclusive wake-ups, errors and epoll_data are those of
- * the kernel that knows the file. dup, fork and exec carry both along.
+ * Each epoll descriptor is two epolls with one number: the node's, and its twin on the host, which takes the place
+ * of the placeholder. A member is added on the side that owns it, with the program's own event mask and data. So
+ * edge triggering, one-shot, exclusive wake-ups, errors and epoll_data are handled by the kernel that knows the
+ * file. dup, fork and exec copy both.
  *
  * Waiting depends on which sides have members:
  *
  *   host only	wait on the twin
  *   node only	wait on the node's epoll
- *   both	(EP_MIXED) look into the twin without waiting, then wait in the
- *		node. The node's epoll has one member of ours, the feeder's proxy,
- *		edge-triggered, with data MAGIC; when a twin becomes readable the
- *		feeder makes an edge there, the waiter wakes, drops that event and
- *		looks into the twin again.
+ * both	(EP_MIXED) look at the twin without waiting, then wait in the
+ * 		node. The node's epoll has one extra member, the feeder's proxy,
+ * 		edge-triggered, with data MAGIC. When a twin becomes readable the
+ * 		feeder raises an edge there; the waiter wakes, drops that event and
+ * 		looks at the twin again.
  *
- * That member would make the epoll itself look readable to a thread that polls it or has
- * it in another epoll. Once that has been seen (ep_polled), the member is taken
- * out for good, and waiters use a slot of the feeder's instead.
+ * That extra member would make the epoll itself look readable to a thread that polls it or has it in another epoll.
+ * Once a program has done that (ep_polled), the member is removed for good, and waiters use a slot of the feeder
+ * instead.
  *
- * An epoll never turns back from mixed. It may become mixed while threads wait:
- * those in the node get an edge; those on the host are kicked by an always
- * readable member, also with data MAGIC, which the last of them takes out.
- * A process that shares an epoll with others learns by an event of MAGIC that one of them has made it mixed,
- * unless it waits on the twin.
+ * A mixed epoll stays mixed. An epoll may become mixed while threads wait: those in the node get an edge; those on
+ * the host are woken by an always readable member (the kick), also with data MAGIC, which the last of them removes.
+ * If several processes share an epoll and one makes it mixed, the others learn that by an event with MAGIC, unless
+ * they wait on the twin.
  *
- * Why two epolls, and not one in the node with a proxy for each member of the host's? That was tried outside of the gate.
- * A proxy shows what the host said last. The program drains its descriptors without the gate's knowledge. So each ready
- * proxy has to be asked about before its event is told, and armed again afterwards: host calls for each member, where the twin
- * takes some for each wait. One of 64 members ready: 6.0 host calls an event, with the twin 2.1; all 64: 0.63 and 0.07. A proxy
- * can't pass edges, EPOLLEXCLUSIVE and EPOLLONESHOT of several processes on, which the host's epoll has. The feeder of
- * one process serves it: members would fall silent when that process ends, while others have the epoll still.
+ * Why two epolls, and not one in the node with a proxy for each member of the host? That was tried outside of the
+ * gate. A proxy shows the last known state of the host's file, and the program drains its descriptors without the
+ * gate's knowledge. So each ready proxy has to be checked before its event is reported, and armed again afterwards:
+ * host calls for each member, where the twin needs a few for each wait. One of 64 members ready: 6.0 host calls an
+ * event, with the twin 2.1; all 64: 0.63 and 0.07. A proxy can't pass on edges, EPOLLEXCLUSIVE and EPOLLONESHOT of
+ * several processes, which the host's epoll handles. And it depends on the feeder of one process: members would
+ * fall silent when that process ends, while others still have the epoll.
  *
- * What we know of an epoll is in struct ep, found by number and shared by
- * duplicates. One that came over exec or from another process counts as having
- * members on both sides, as do all in a forked child: the other process may add
- * some. In a child that borrows our memory (vfork) this state is not its own and
- * is left alone.
+ * The gate's state of an epoll is struct ep, found by number and shared by duplicates. An epoll that came over exec
+ * or from another process counts as having members on both sides, as do all epolls of a forked child: the other
+ * process may add members. In a child that uses its parent's memory (vfork), this state is the parent's and is left
+ * alone.
  */
 #include "wait/epoll.h"
 
@@ -50,7 +48,7 @@
 struct gate_mutex ep_lock;
 static struct ep eps[EPS] GATE_TABLE;
 static u16 ep_at[RING3_FDS_MAX] GATE_TABLE;	/* by number: index + 1 */
-static u32 eps_used;			/* as far as a free one has to be sought */
+static u32 eps_used;			/* a free entry is looked for below this */
 
 static struct ep *ep_new(u32 fd, u32 sides)
 {
@@ -68,7 +66,7 @@ static struct ep *ep_new(u32 fd, u32 sides)
 	return NULL;
 }
 
-/* The epoll at number fd, which is the node's; NULL: not ours to know. */
+/* The epoll at number fd, which is the node's; NULL: the gate has no state of it. */
 static struct ep *ep_find(u32 fd)
 {
 	u16 i = READ_ONCE(ep_at[fd]);
@@ -76,19 +74,22 @@ static struct ep *ep_find(u32 fd)
 	return i && feed_mine() ? &eps[i - 1] : NULL;
 }
 
-/* A node descriptor is an epoll if and only if its place on the host is held by one. */
+/* A node descriptor is an epoll if and only if the host has an epoll at its number. */
 bool ep_is(u32 fd)
 {
 	return READ_ONCE(ep_at[fd]) || fd_is_host_epoll(fd);
 }
 
-/* An epoll of a process that has another's memory, and descriptors of its own: nothing of it is known here. */
+/*
+ * An epoll of a process that uses another's memory, but has descriptors of its own: the gate's state is not about
+ * it.
+ */
 bool ep_is_borrowed(u32 fd)
 {
 	return unlikely(!feed_mine()) && fd_is_host_epoll(fd);
 }
 
-/* NULL: not ours to know, or no epoll at all. */
+/* NULL: the gate has no state of it, or it is not an epoll. */
 struct ep *ep_get(u32 fd)
 {
 	struct ep *ep = ep_find(fd);
@@ -136,8 +137,8 @@ void ep_dup(u32 from, u32 to)
 }
 
 /*
- * A process that has not made this epoll has to know of it before it is polled or put into another: the code for that
- * does not ask, since nearly all descriptors of the node are sockets.
+ * A process that has not made this epoll must learn of it before it is polled or added to another: the code for
+ * these does not check, since nearly all node descriptors are sockets.
  */
 void ep_learn(u32 fd)
 {
@@ -157,7 +158,7 @@ void ep_inherited(void)
 	}
 }
 
-/* Has it members, and all of them in the node? */
+/* Does it have members, all of them in the node? */
 bool ep_of_node(u32 fd)
 {
 	const struct ep *ep = ep_get(fd);
@@ -178,7 +179,7 @@ void ep_fired(u32 index)
 	__atomic_store_n(&ep->armed, 0, __ATOMIC_SEQ_CST);
 }
 
-/* False: nobody will tell of it. */
+/* False: the feeder will not report its events. */
 bool ep_arm_ep(struct ep *ep, u32 fd)
 {
 	if (unlikely(feed_start()))
@@ -188,7 +189,7 @@ bool ep_arm_ep(struct ep *ep, u32 fd)
 	return true;
 }
 
-/* A process comes that has our descriptors, too. */
+/* Another process is about to share our descriptors. */
 void ep_shared(void)
 {
 	u32 i;
@@ -205,7 +206,7 @@ void ep_forked(void)
 		eps[i].sides = EP_HOST | EP_NODE;
 		eps[i].armed = 0;
 		eps[i].maybe = 1;
-		eps[i].member = 0;	/* the parent's proxy, not ours */
+		eps[i].member = 0;	/* the parent's proxy */
 		eps[i].host_waiters = 0;
 		eps[i].node_waiters = 0;
 	}
@@ -263,8 +264,8 @@ static void kick_done(struct ep *ep, u32 epfd)
 }
 
 /*
- * Ends the waits on the twin itself. `kicked` is set while the kick can be seen, and
- * both sides look for the other after their own store, so that it can't stay.
+ * Ends waits on the twin itself. `kicked` is set while the kick is a member of the twin. Both sides look for the
+ * other's store after their own, so the kick can't stay.
  */
 static long kick_host_waiters(struct ep *ep, u32 epfd)
 {
@@ -290,12 +291,12 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 
 	if (ep->sides & EP_MIXED)
 		return 0;
-	/* Where there is no feeder (RLIMIT_NPROC, no number left), waiters look again and again. */
+	/* If there is no feeder (RLIMIT_NPROC, no number left), waiters poll. */
 	feed_start();
 	if (!feed_made())
 		ep->polled = 1;
 	ep->maybe = 1;
-	/* Before our member is there: its first event may come at once. */
+	/* Before the extra member is added: its first event may come at once. */
 	__atomic_fetch_or(&ep->sides, EP_MIXED, __ATOMIC_SEQ_CST);
 	if (!ep->polled) {
 		ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_ADD, feed_fd(), &ev);
@@ -306,7 +307,7 @@ static long ep_mix_locked(struct ep *ep, u32 epfd)
 		ep->member = 1;
 	}
 
-	/* A thread that waits on one side only has to learn that there are two. */
+	/* Threads that wait on one side only have to learn that there are two. */
 	if (feed_made())
 		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 	return kick_host_waiters(ep, epfd);
@@ -343,7 +344,7 @@ long ep_polled(u32 epfd)
 	gate_lock(&ep_lock);
 	WRITE_ONCE(ep->polled, 1);
 	if (ep->member) {
-		/* A waiter that counts on it gets its last edge. */
+		/* A waiter that relies on the member gets a last edge. */
 		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
 		ret = image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_DEL, feed_fd(), 0);
 		ep->member = 0;
@@ -382,8 +383,8 @@ long ep_share(u32 epfd)
 }
 
 /*
- * An epoll inside an epoll: inner twin into outer twin, and the same in the node. What either says of it
- * on waiting is for epoll_nested.c to put together.
+ * Adds an epoll to an epoll: the inner twin to the outer twin, and the same in the node. epoll_nested.c merges the
+ * events of the two.
  */
 static long ep_ctl_nested(struct gate_regs *r)
 {
@@ -415,7 +416,7 @@ static long ep_ctl_nested(struct gate_regs *r)
 	return ret;
 }
 
-/* Open, and not the program's own O_PATH descriptor, which epoll_ctl() takes for closed. */
+/* Open, and not an O_PATH descriptor of the program, which epoll_ctl() takes for closed. */
 static bool is_good(u32 fd)
 {
 	long flags = host_syscall3(__NR_fcntl, fd, F_GETFL, 0);
@@ -423,7 +424,7 @@ static bool is_good(u32 fd)
 	return fd_is_node(fd) || (flags >= 0 && !(flags & O_PATH));
 }
 
-/* The host can't see through a placeholder: both numbers are good, but epfd is no epoll. */
+/* The host can't see through a placeholder: both descriptors are open, but epfd is not an epoll. */
 static long not_an_epoll(u32 epfd, u32 fd)
 {
 	return is_good(epfd) && is_good(fd) ? -EINVAL : -EBADF;
@@ -457,7 +458,7 @@ long do_epoll_ctl(struct gate_regs *r)
 	return ret;
 }
 
-/* A thread that has counted itself in host_waiters is back from the twin. */
+/* A thread that has counted itself in host_waiters has returned from the twin. */
 void ep_host_wait_end(struct ep *ep, u32 epfd)
 {
 	if (__atomic_sub_fetch(&ep->host_waiters, 1, __ATOMIC_SEQ_CST) ||

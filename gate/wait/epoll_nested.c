@@ -1,45 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * epoll_nested.c - epolls inside epolls tell of themselves once
+ * epoll_nested.c - an epoll inside an epoll reports each event once
  *
- * An epoll inside another is a member on both sides: the twin in the twin, the node's in the node's. Where
- * both have something ready, both say so, with the same data. Linux knows one member, and programs count on
- * that, above all with EPOLLONESHOT: the thread that has had the event may have freed what the data points to. So
- * nested members are noted here by what their events look like, an answer keeps one event of each, and the
- * first event of a one-shot member disarms it on the other side.
+ * An epoll inside another is a member on both sides: twin in twin, node epoll in node epoll. If both have events,
+ * both report the inner epoll, with the same data. On Linux it is one member, and programs rely on that, above all
+ * with EPOLLONESHOT: the thread that got the event may have freed what the data points to. So the gate records
+ * nested members by their event data, an answer keeps one event of each, and the first event of a one-shot member
+ * disarms it on the other side.
  *
- * Two threads may have got an event each, one from either side, before that: `fired` tells the second
- * to forget it. Not where other processes have the epoll, too, and may arm the member again without our
- * knowing.
+ * Before that, two threads may each have got an event, one from either side: `fired` tells the second to drop it.
+ * Not if other processes have the epoll, too, and may arm the member again without the gate's knowledge.
  *
- * Only data tells whose an event is. Others with the same data, of which one gets lost here, tell
- * the program the same. Where there are more than NESTED such members, or another process made them, each
- * side has its say.
+ * An event is matched by its data only. If other members have the same data, an event of one of them may be dropped
+ * here, but the program can't tell them apart. If there are more than NESTED such members, or another process made
+ * them, each side reports its own events.
  */
 #include "wait/epoll.h"
 
 #define NESTED		256
-#define INS		(EPOLLIN | EPOLLRDNORM)	/* all that an epoll ever is */
+#define INS		(EPOLLIN | EPOLLRDNORM)	/* all events that an epoll can have */
 
 struct nested {
 	struct ep *outer, *inner;
-	u32 fd;			/* the inner one's number in the outer one */
+	u32 fd;			/* the inner epoll's number when it was added */
 	u32 events;
 	u64 data;
 	bool fired;		/* one-shot, and not armed since */
 };
 
-struct told {			/* in this answer, by index */
-	struct ep *ep;		/* whose it is */
+struct told {			/* members reported in this answer, by index */
+	struct ep *ep;		/* the outer epoll */
 	u32 epfd;
-	u32 moves;		/* nested_moves as of then */
+	u32 moves;		/* value of nested_moves at that time */
 	u64 once[NESTED / 64];
 	u64 twice[NESTED / 64];
 };
 
 static struct nested nested[NESTED] GATE_TABLE;
 static u32 nested_used;
-static u32 nested_moves;	/* how often an index has come to mean another member */
+static u32 nested_moves;	/* how often an entry was reused for another member */
 
 static void forget_at(u32 i)
 {
@@ -47,7 +46,7 @@ static void forget_at(u32 i)
 	nested_moves++;
 }
 
-/* All with ep_lock, from here on. */
+/* All functions from here on are called with ep_lock held. */
 void ep_nested_forget(struct ep *ep)
 {
 	u32 i;
@@ -57,7 +56,7 @@ void ep_nested_forget(struct ep *ep)
 			forget_at(i);
 }
 
-/* A successful epoll_ctl(). */
+/* Called after a successful epoll_ctl(). */
 void ep_nested_note(struct ep *outer, struct ep *inner, u32 op, u32 fd, const struct epoll_event *ev)
 {
 	u32 i;
@@ -88,7 +87,7 @@ static bool bit_was_set(u64 *bits, u32 i)
 	return was;
 }
 
-/* The one-shot member has had its event, by whichever side: it is armed on neither. */
+/* The one-shot member has had its event, on either side: disarms it on both. */
 static void disarm(u32 epfd, struct nested *m)
 {
 	struct epoll_event ev = { .events = EPOLLONESHOT, .data = m->data };
@@ -98,7 +97,7 @@ static void disarm(u32 epfd, struct nested *m)
 	image_call4(__NR_epoll_ctl, epfd, EPOLL_CTL_MOD, m->fd, &ev);
 }
 
-/* Is this event for the program? */
+/* Should the program see this event? */
 static bool is_news(const struct epoll_event *ev, void *arg)
 {
 	struct told *told = arg;
@@ -107,7 +106,10 @@ static bool is_news(const struct epoll_event *ev, void *arg)
 
 	if (ev->events & ~INS)
 		return true;
-	/* Between two parts of a long answer others may have the lock. An event told twice is better than one that is lost. */
+	/*
+	 * Between two parts of a long answer other threads may have had the lock. An event that is reported twice
+	 * is better than a lost one.
+	 */
 	if (unlikely(told->moves != nested_moves)) {
 		memset(told->once, 0, sizeof(told->once));
 		memset(told->twice, 0, sizeof(told->twice));
@@ -129,11 +131,11 @@ static bool is_news(const struct epoll_event *ev, void *arg)
 		disarm(told->epfd, m);
 		return true;
 	}
-	/* The other side's word about a member that has been told of. */
+	/* The other side's event of a member that has been reported. */
 	return other == NESTED || bit_was_set(told->twice, other);
 }
 
-/* Of n events at `user`, those that are to stay there; returns how many. 0: go on waiting. */
+/* Keeps those of n events at `user` that the program should see; returns their number. 0: wait on. */
 long ep_nested_once(struct ep *ep, u32 epfd, u64 user, long n)
 {
 	struct told told = { .ep = ep, .epfd = epfd };

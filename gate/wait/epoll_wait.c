@@ -5,11 +5,11 @@
 #include "wait/epoll.h"
 #include "tuning.h"
 
-#define CHUNK		32			/* events looked at in one go */
+#define CHUNK		32			/* events handled at once */
 
 static u64 cycles(void)
 {
-	return sim_on() ? 0 : __builtin_ia32_rdtsc();	/* in virtual time it says nothing */
+	return sim_on() ? 0 : __builtin_ia32_rdtsc();	/* means nothing in virtual time */
 }
 
 long ep_filter(u64 user, long n, struct gate_mutex *lock, bool (*keeps)(const struct epoll_event *ev, void *arg), void *arg)
@@ -43,7 +43,7 @@ static bool is_programs(const struct epoll_event *ev, void *ours)
 	return ev->data != MAGIC;
 }
 
-/* Takes our own events out of the n at `user`; returns how many are left and says in *ours whether there were any. */
+/* Removes the gate's own events from the n at `user`; returns the number left. *ours: there were some. */
 static long ep_strip(u64 user, long n, bool *ours)
 {
 	*ours = false;
@@ -70,8 +70,8 @@ static long node_wait(u32 epfd, u64 user, long max, u64 deadline)
 }
 
 /*
- * Busy members of the host that fill each answer leave room for those of the node in every other, as
- * Linux has them take turns. 0: it is not their turn, or they have nothing.
+ * If ready members of the host fill each answer, every other answer starts with the node's members, since Linux has
+ * members take turns. 0: it is not their turn, or they have no events.
  */
 static long node_turn(struct ep *ep, u32 epfd, u64 user, long max)
 {
@@ -92,7 +92,7 @@ static long node_turn(struct ep *ep, u32 epfd, u64 user, long max)
 	return host > 0 ? node + host : node;
 }
 
-/* As below, for an epoll that is polled itself. Without a slot of the feeder's it looks again and again. */
+/* As ep_wait_once(), for an epoll that is polled itself. Without a slot of the feeder it polls. */
 static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 deadline)
 {
 	const u64 size = sizeof(struct epoll_event);
@@ -152,7 +152,7 @@ static long ep_wait_once(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 			if (host < 0)
 				return host;
 			if (host > 0)
-				WRITE_ONCE(ep->maybe, 1);	/* level-triggered ones stay */
+				WRITE_ONCE(ep->maybe, 1);	/* level-triggered events stay */
 		}
 		if (host == max) {
 			WRITE_ONCE(ep->node_first, 1);
@@ -190,7 +190,7 @@ static long ep_wait_both(struct ep *ep, u32 epfd, u64 user, long max, u64 deadli
 		return ep_wait_polled(ep, epfd, user, max, deadline);
 	__atomic_fetch_add(&ep->node_waiters, 1, __ATOMIC_SEQ_CST);
 	ret = ep_wait_once(ep, epfd, user, max, deadline);
-	/* As Linux: a level-triggered event that is still there is for the next waiter too. */
+	/* As on Linux: a level-triggered event that is still there wakes the next waiter, too. */
 	if (__atomic_sub_fetch(&ep->node_waiters, 1, __ATOMIC_SEQ_CST) && ret > 0 &&
 	    READ_ONCE(ep->maybe))
 		image_call2(RING3_NR_PROXY_SET, feed_fd(), EPOLLIN);
@@ -216,12 +216,12 @@ static long ep_wait_mixed(struct ep *ep, u32 epfd, u64 user, long max, u64 deadl
 }
 
 /*
- * A process that has another's memory, and descriptors of its own (CLONE_VM without CLONE_FILES): what is known here is about the
- * other's epolls, and so is the feeder. It looks again and again.
+ * For a process that uses another's memory, but has descriptors of its own (CLONE_VM without CLONE_FILES): the
+ * gate's state is about the other's epolls, and the feeder is the other's. It polls.
  */
 static long ep_wait_borrower(u32 epfd, u64 user, long max, u64 deadline)
 {
-	static u64 node_first;		/* a bit for each epoll, by the lower bits of its number: as in node_turn() */
+	static u64 node_first;		/* one bit for each epoll, by the lower bits of its number: see node_turn() */
 	const u64 size = sizeof(struct epoll_event), bit = 1ull << epfd % 64;
 	struct ep look = { .was_kicked = 1 };
 	long host, node;
@@ -271,11 +271,11 @@ static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 	n = ep_strip(r->a[1], n, &ours);
 	if (n < 0 || !ours)
 		return n;
-	ep_share(epfd);		/* perhaps another process did it */
+	ep_share(epfd);		/* another process may have made it mixed */
 	return n ? n : -EAGAIN;
 }
 
-/* Reads the wait's time-out, whichever of the three calls it is. */
+/* Reads the wait's time-out, for any of the three calls. */
 static long ep_deadline(struct gate_regs *r, u64 *deadline)
 {
 	s32 ms = r->a[3];
@@ -307,7 +307,7 @@ long do_epoll_wait(struct gate_regs *r)
 	if (sides == EP_HOST)
 		sides = 0;
 
-	/* The host applies the mask itself when it does the waiting. */
+	/* If the host does the waiting, it applies the mask itself. */
 	if (takes_mask && r->a[4] && (sides || !ep)) {
 		if (r->a[5] != sizeof(set))
 			return -EINVAL;
@@ -331,7 +331,7 @@ long do_epoll_wait(struct gate_regs *r)
 			gate_hostmask_end(ret);
 		if (ret != -EAGAIN)
 			return ret;
-		return do_epoll_wait(r);	/* it is mixed now, for good */
+		return do_epoll_wait(r);	/* it has become mixed, and stays so */
 	}
 
 	ret = ep_deadline(r, &deadline);

@@ -1,55 +1,52 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * feed.c - readiness of the host's descriptors, carried into the node
+ * feed.c - passes readiness of the host's descriptors to the node
  *
  * Theory of operation
  * -------------------
- * A thread that sleeps in the node must wake when a descriptor of the host
- * becomes ready. One thread for each process, the feeder, waits for that in a
- * host epoll and tells the node. It is started at the first need.
+ * A thread that sleeps in the node must wake when a descriptor of the host becomes ready. One thread for each
+ * process, the feeder, waits for that in a host epoll and tells the node. It is started at the first use.
  *
- * poll and select sets hold a proxy file at the descriptor's own number. Each
- * such number has two masks here, of EPOLL* bits:
+ * poll and select sets hold a proxy file at the descriptor's own number. The gate keeps two masks of EPOLL* bits
+ * for each such number:
  *
- *   want   what anybody has ever waited for on it
- *   hot    what was ready when last heard of; the proxy shows the same
+ * want   all events that a thread has ever waited for
+ * hot    events that were ready at the last report; the proxy shows the same
  *
- * The host epoll is armed, one-shot, for want & ~hot. So a busy descriptor that
- * nobody waits for costs one event and no more; a waiter that finds a hot bit
- * stale (feed_expect) clears it and arms it again, and arming reports at once
- * what became ready meanwhile: nothing is lost between look and sleep.
+ * The host epoll is armed, one-shot, for want & ~hot. So a busy descriptor that no thread waits for costs one event
+ * and no more. A waiter that finds a hot bit stale (feed_expect) clears it and arms the descriptor again; arming
+ * reports at once what has become ready meanwhile. So no event is lost between look and sleep.
  *
- * The twins of mixed epolls (epoll.c) are in the same host epoll, one-shot too.
- * An event of theirs becomes an edge of the proxy at the host epoll's own,
- * reserved number, which every mixed epoll of the node has as a member. It also
- * makes all slots ready that are in use: a slot is a proxy without a descriptor of the
- * host, lent to one waiter that can't use that edge.
+ * The twins of mixed epolls (epoll.c) are in the same host epoll, one-shot too. The feeder turns an event of a twin
+ * into an edge of the proxy at the host epoll's own number, which every mixed epoll of the node has as a member. It
+ * also makes all slots in use ready: a slot is a proxy without a descriptor of the host, lent to a waiter that
+ * can't use that edge.
  *
- * feed_lock covers the masks and keeps them in step with epoll and proxy. It is
- * held across PROXY_* calls: those never sleep.
+ * feed_lock protects the masks and keeps them consistent with host epoll and proxy. It is held across PROXY_*
+ * calls: those never sleep.
  */
 #include "internal.h"
 #include "policy.h"
 
 #define EVENTS		32
-#define TWIN		(1ull << 32)	/* epoll_data: an epoll's index, not a number */
-#define STOP		(1ull << 33)	/* ... the thread has to end */
+#define TWIN		(1ull << 32)	/* epoll_data: an epoll's index, not a descriptor */
+#define STOP		(1ull << 33)	/* ... tells the thread to end */
 
 struct feed_fd {
 	u32 want;
 	u32 hot;
-	bool blind;		/* has more to tell than the feeder hears (signalfd.c) */
+	bool blind;		/* the feeder does not see all of its events (signalfd.c) */
 };
 
 struct gate_mutex feed_lock;
 static struct {
-	u64 owner;		/* fdmap of the file table that this describes */
-	bool made;		/* its host epoll, and the proxy at that one's number */
+	u64 owner;		/* fdmap of the file table that the words are about */
+	bool made;		/* the host epoll exists, and the proxy at its number */
 	bool runs;
-	u64 process;		/* gate_process() of the one that it is a thread of; 0: the program's first */
-	u32 slots_used, slots_made;	/* bit for each */
+	u64 process;		/* gate_process() of the process whose thread it is; 0: the program's first */
+	u32 slots_used, slots_made;	/* one bit each */
 } feed;
-static struct feed_fd feed_fds[RING3_FDS_MAX] GATE_TABLE;	/* costs what is touched */
+static struct feed_fd feed_fds[RING3_FDS_MAX] GATE_TABLE;	/* costs only the pages that are touched */
 
 u32 feed_fd(void)
 {
@@ -61,7 +58,10 @@ bool feed_mine(void)
 	return feed.owner == gate_thread()->fdmap;
 }
 
-/* Our table, but the feeder's words are another process's, whose memory we have. */
+/*
+ * True if this process shares the descriptor table, but the feeder's words are another process's, whose memory it
+ * uses.
+ */
 bool feed_others(void)
 {
 	return feed_mine() && gate_process() != (feed.process ? : 1);
@@ -74,7 +74,7 @@ static long feed_ctl(u32 op, u32 fd, u32 events, u64 data)
 	return host_syscall4(__NR_epoll_ctl, feed_fd(), op, fd, (long)&ev);
 }
 
-/* Arms what is wanted and not known to be ready; a hung-up descriptor has no news. */
+/* Arms the events that are wanted and not known to be ready; a hung-up descriptor has no further events. */
 static long feed_rearm(u32 fd)
 {
 	u32 events = feed_fds[fd].want & ~feed_fds[fd].hot;
@@ -89,7 +89,7 @@ static void feed_event(u32 fd, u32 events)
 	struct feed_fd *f = &feed_fds[fd];
 
 	gate_lock(&feed_lock);
-	if (f->want) {		/* else closed meanwhile */
+	if (f->want) {		/* 0: closed meanwhile */
 		f->hot |= events;
 		image_call2(RING3_NR_PROXY_SET, fd, f->hot);
 		feed_rearm(fd);
@@ -97,7 +97,7 @@ static void feed_event(u32 fd, u32 events)
 	gate_unlock(&feed_lock);
 }
 
-/* A twin became readable: threads that sleep over one have to look. */
+/* A twin has become readable: wakes the threads that wait for one. */
 static void feed_twins(void)
 {
 	u32 used = __atomic_load_n(&feed.slots_used, __ATOMIC_SEQ_CST);
@@ -115,7 +115,7 @@ static void feeder(void)
 	long i, n;
 
 	for (;;) {
-		/* In virtual time this thread has the turn, and may not wait on the host. */
+		/* In virtual time this thread has the turn, and must not wait on the host. */
 		n = host_syscall4(__NR_epoll_wait, feed_fd(), (long)ev, EVENTS, gate.sim ? 0 : -1);
 		if (!n) {
 			sim_nap(&nap);
@@ -157,7 +157,7 @@ static long feed_make(void)
 		host_syscall1(__NR_close, fd);
 		return ret;
 	}
-	image_call1(__NR_close, feed_fd());	/* of a forked child's parent */
+	image_call1(__NR_close, feed_fd());	/* a forked child: the parent's */
 	ret = image_call1(RING3_NR_PROXY, feed_fd());
 	if (ret < 0)
 		return ret;
@@ -171,7 +171,10 @@ static long feed_start_locked(void)
 
 	if (feed.runs)
 		return 0;
-	/* One that only shares the memory (CLONE_VM) may be gone before the others, and the feeder with it. */
+	/*
+	 * A process that only shares the memory (CLONE_VM) may have ended before the others, and the feeder with
+	 * it.
+	 */
 	if (gate_process() != (feed.process ? : 1))
 		return -EAGAIN;
 	ret = feed_make();
@@ -201,9 +204,8 @@ long feed_start(void)
 }
 
 /*
- * The caller has seen none of `events` ready on host descriptor fd and is about
- * to sleep in the node: makes sure that it is woken. -EPERM: fd can't be waited for, or not for all
- * that may come.
+ * The caller has seen none of `events` ready on host descriptor fd and is about to sleep in the node: makes sure
+ * that they wake it. -EPERM: fd can't be waited for, or not for all of its events.
  */
 long feed_expect(u32 fd, u32 events)
 {
@@ -219,7 +221,7 @@ long feed_expect(u32 fd, u32 events)
 		goto out;
 
 	if (!f->want && f->hot == ~0u && fd_has_proxy(fd)) {
-		/* Our parent's: what we say on it would be said to its waiters. */
+		/* It is the parent's: setting it would wake the parent's waiters. */
 		image_call1(__NR_close, fd);
 		map_clear(gate_fdmap()->proxy, fd);
 		f->hot = 0;
@@ -257,8 +259,8 @@ out:
 }
 
 /*
- * Some calls are for programs with one thread only, which the feeder must not make two of. What is armed
- * stays so: events wait in the host epoll.
+ * Some calls are allowed only for programs with one thread, and the feeder must not be counted. Armed descriptors
+ * stay armed: events wait in the host epoll.
  */
 bool feed_pause(void)
 {
@@ -277,7 +279,7 @@ bool feed_pause(void)
 
 void feed_resume(void)
 {
-	feed_start();		/* if it can't, waits look again and again, and try */
+	feed_start();		/* if that fails, waiters poll, and try again */
 }
 
 void feed_close(u32 fd)
@@ -292,7 +294,7 @@ void feed_close(u32 fd)
 	gate_unlock(&feed_lock);
 }
 
-/* The next event of this twin is to reach the node as an edge. */
+/* Arms this twin: its next event reaches the node as an edge. */
 long feed_arm_twin(u32 fd, u32 index)
 {
 	long ret = feed_ctl(EPOLL_CTL_MOD, fd, EPOLLIN | EPOLLONESHOT, TWIN | index);
@@ -315,7 +317,7 @@ s32 feed_slot_get(void)
 		i = __builtin_ctz(free);
 		slot = gate_fd(FD_SLOT + i);
 		if (!(feed.slots_made >> i & 1)) {
-			/* In a forked child the number may hold the parent's. */
+			/* In a forked child the number may hold the parent's proxy. */
 			image_call1(__NR_close, slot);
 			if (image_call1(RING3_NR_PROXY, slot) < 0)
 				slot = -1;
@@ -342,9 +344,8 @@ void feed_slot_put(s32 slot)
 }
 
 /*
- * A new process: its feeder is not here and the host epoll is still its
- * parent's, so it is left alone. So are its proxies, which are at our numbers till
- * we need our own (feed_expect).
+ * In a new process: its feeder does not exist, and the host epoll is still its parent's, so both are left alone. So
+ * are the parent's proxies at the child's numbers, until the child needs its own (feed_expect).
  */
 void feed_none(void)
 {

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mixed.c - waiting for a set of descriptors of both kinds
+ * mixed.c - waits for a set of descriptors of both sides
  *
  * Theory of operation
  * -------------------
- * A set that belongs to one side altogether goes there as it is. A mixed set is
- * looked at on the host without waiting, and if nothing is ready there, the
- * thread sleeps in the node with the whole set: host descriptors have proxies
- * at their own numbers, which the feeder keeps (feed.c). What a proxy says on
- * waking is only a reason to look at the host again, never an answer.
+ * A set that belongs to one side goes there unchanged. A mixed set is checked on the host without waiting. If
+ * nothing is ready there, the thread sleeps in the node with the whole set: descriptors of the host have proxies at
+ * their own numbers, which the feeder keeps up to date (feed.c). A ready proxy is only a reason to check the host
+ * again, never a result.
  *
- * An epoll in the set counts as both sides', whatever its members are: others may come
- * meanwhile (epoll.c).
+ * An epoll in the set counts as both sides', whatever its members are: members may be added meanwhile (epoll.c).
  */
 #include "policy.h"
 
@@ -24,7 +22,7 @@ u32 mixed_owner(s32 fd)
 	return ep_known(fd) || ep_is_borrowed(fd) ? OURS_NODE | OURS_HOST : OURS_NODE;
 }
 
-/* Copies of fds[] with the others' numbers blanked. */
+/* Copies fds[], with the other side's numbers blanked. */
 static void pick(struct pollfd *out, const struct pollfd *fds, u32 n, u32 whose)
 {
 	u32 i;
@@ -38,8 +36,8 @@ static void pick(struct pollfd *out, const struct pollfd *fds, u32 n, u32 whose)
 }
 
 /*
- * Adds what out[] says to fds[]. `may` is NULL for poll; for select it has, per
- * entry, the bits that count: one with nothing but others is out of the game.
+ * Adds the results of out[] to fds[]. `may` is NULL for poll. For select it has the events that count, for each
+ * entry: an entry with only other events is ignored from then on.
  */
 static u32 merge(struct pollfd *fds, const struct pollfd *out, u32 n, const u16 *may)
 {
@@ -76,8 +74,8 @@ static long poll_node(struct pollfd *tmp, u32 n, u64 deadline)
 }
 
 /*
- * See to it that the host's members wake a sleeper in the node. False: one won't.
- * *slot is the number to poll with them when epolls are among them.
+ * Makes sure that the host's members wake a sleeper in the node. False: one can't. *slot is an extra number to poll
+ * if epolls are among them.
  */
 static bool expect_all(const struct pollfd *fds, u32 n, s32 *slot)
 {
@@ -104,7 +102,7 @@ static bool expect_all(const struct pollfd *fds, u32 n, s32 *slot)
 	return all;
 }
 
-/* Sleeps with the whole set and the slot; how many are ready, and those of the node in tmp. */
+/* Sleeps with the whole set and the slot; returns how many are ready; tmp has those of the node. */
 static long sleep_in_node(const struct pollfd *fds, struct pollfd *tmp, u32 n, s32 slot, u64 until)
 {
 	long ret;
@@ -121,7 +119,7 @@ static long sleep_in_node(const struct pollfd *fds, struct pollfd *tmp, u32 n, s
 		if (!(mixed_owner(fds[i].fd) & OURS_NODE))
 			tmp[i].fd = -1;
 	}
-	/* A restart block would remember our copy of the set. */
+	/* A restart block would refer to the gate's copy of the set. */
 	return ret == -ERESTART_RESTARTBLOCK ? -ERESTARTNOHAND : ret;
 }
 
@@ -146,7 +144,7 @@ static long wait_loop(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *
 		ret = sleep_in_node(fds, tmp, n, *slot, until);
 		if (ret < 0)
 			return ret;
-		/* Nothing, and not for want of a better look: the time is over. */
+		/* Nothing is ready, and this was not an early look: the time is over. */
 		if (!ret && until == deadline)
 			return 0;
 		if (merge(fds, tmp, n, may)) {
@@ -156,7 +154,7 @@ static long wait_loop(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *
 	}
 }
 
-/* tmp has room for n + 1 entries. Results are in fds[].revents; returns how many. */
+/* tmp has room for n + 1 entries. Results are in fds[].revents; returns their number. */
 long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u64 deadline)
 {
 	s32 slot = -1;
@@ -173,7 +171,7 @@ long mixed_wait(struct pollfd *fds, struct pollfd *tmp, u32 n, const u16 *may, u
 	return ret;
 }
 
-/* The signal mask of ppoll and pselect6 while the node does the waiting. */
+/* The signal mask of ppoll and pselect6 while the thread waits in the node. */
 long mixed_mask_begin(u64 user, u64 size, bool *masked)
 {
 	u64 set;

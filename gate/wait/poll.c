@@ -28,7 +28,7 @@ static long put_revents(u64 user, const struct pollfd *fds, u32 n)
 	return 0;
 }
 
-/* Linux looks for signals before it says that nothing is ready: also where it does not wait. */
+/* Linux checks for signals before it reports that nothing is ready, even without waiting. */
 static long mask_end(bool masked, long ret)
 {
 	if (masked && !ret && READ_ONCE(gate_thread()->sigpending))
@@ -42,7 +42,7 @@ static long poll_on_host(struct gate_regs *r)
 	return r->nr == __NR_poll ? gate_poll(r) : gate_host_masked(r, r->a[3]);
 }
 
-/* Goes on with poll_mixed(). */
+/* Continues with poll_mixed(). */
 static long poll_again(struct gate_regs *r, const struct gate_restart *wait)
 {
 	struct gate_regs plain = *r;
@@ -81,8 +81,8 @@ static long poll_mixed(struct gate_regs *r, struct pollfd *fds, u32 n)
 }
 
 /*
- * The limit of descriptors, which is the program's on the host, is one for entries too. Small sets are not
- * worth asking about.
+ * RLIMIT_NOFILE, which the host keeps for the program, limits the number of entries, too. Small sets are not
+ * checked.
  */
 static bool beyond_limit(u32 n)
 {
@@ -116,7 +116,7 @@ long do_poll(struct gate_regs *r)
 	long ret;
 
 	if (n > POLL_STACK) {
-		if (n > RING3_FDS_MAX)	/* the host knows its limit */
+		if (n > RING3_FDS_MAX)	/* the host checks the limit */
 			return gate_host_regs(r);
 		fds = gate_alloc((2 * n + 1) * sizeof(*fds));
 		if (!fds)

@@ -2,7 +2,7 @@
 /*
  * select.c - select and pselect6
  *
- * The three bitmaps of a mixed set become a poll set and the answer bitmaps again.
+ * The three bitmaps of a mixed set become a poll set; its results become bitmaps again.
  */
 #include "policy.h"
 
@@ -39,7 +39,7 @@ static long get_bits(struct gate_regs *r, u64 *bits, u32 words, u32 limit)
 	return 0;
 }
 
-/* How many descriptors the host's table of ours has room for; many, if it does not tell. */
+/* The size of the host's descriptor table of this process; a large number if the host does not tell. */
 static u32 table_size(void)
 {
 	const char *size, *end;
@@ -50,7 +50,7 @@ static u32 table_size(void)
 	return size ? gate_strtou(size, 10, &end) : 16 * RING3_FDS_MAX;
 }
 
-/* Of these 64 numbers the highest that is open, or 0. */
+/* The highest of these 64 numbers that is open, or 0. */
 static u32 highest_open(u64 numbers, u32 first)
 {
 	struct pollfd p[64];
@@ -72,9 +72,9 @@ static u32 highest_open(u64 numbers, u32 first)
 }
 
 /*
- * Linux looks no further than the process's table of descriptors reaches (core_sys_select()), however large n
- * is: programs pass getdtablesize() with an fd_set of 1024 bits, behind which there is something else, or
- * nothing. Where the table ends we can't ask, but what is beyond the last open number does not count.
+ * Linux reads the bitmaps only up to the size of the process's descriptor table (core_sys_select()), however large
+ * n is: programs pass getdtablesize() with an fd_set of 1024 bits, after which other data or no memory follows. The
+ * gate can't ask for the size of the table, but numbers above the last open one do not matter.
  */
 static u32 reach(const struct gate_regs *r, u32 limit)
 {
@@ -147,7 +147,7 @@ static void to_poll(struct select_set *s)
 	}
 }
 
-/* The answer, in bits[] again; how many bits there are, or -EBADF. */
+/* Writes the results to bits[]; returns the number of bits, or -EBADF. */
 static long from_poll(struct select_set *s, const s32 *numbers)
 {
 	static const u16 means[3] = {
@@ -280,7 +280,7 @@ long do_select(struct gate_regs *r)
 	if (limit <= 0)
 		return select_on_host(r);
 	if (unlikely(limit > SELECT_WORDS * 64)) {
-		/* No process has more descriptors than that (fs.nr_open). */
+		/* No process can have more descriptors (fs.nr_open). */
 		if (limit > (s32)(16 * RING3_FDS_MAX))
 			limit = 16 * RING3_FDS_MAX;
 		limit = reach(r, limit);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sleep.c - waits of the host for a length of time, which begin again
+ * sleep.c - waits of the host for a length of time, which can be restarted
  *
- * Linux goes on with such a wait where it was when nothing but a stop, or a signal without a handler, has cut it short
- * (ERESTART_RESTARTBLOCK). The gate catches what stops, so its handler ends the host's wait: to make the call
- * again would wait the whole time once more. So the end is what counts here, and is kept for restart_syscall, which
- * call.c makes of -ERESTART_RESTARTBLOCK where no handler of the program's runs.
+ * If only a stop, or a signal without a handler, has interrupted such a wait, Linux continues it for the remaining
+ * time (ERESTART_RESTARTBLOCK). The gate catches signals that stop, so its handler ends the host's wait: repeating
+ * the call would wait for the whole time again. So the gate stores the deadline for restart_syscall. call.c turns
+ * -ERESTART_RESTARTBLOCK into that call if no handler of the program runs.
  */
 #include "internal.h"
 #include <linux/time_types.h>
 
 #define NSEC		1000000000UL
-#define SECONDS_MAX	4000000000L	/* so that no sum overflows; what is beyond may begin again */
+#define SECONDS_MAX	4000000000L	/* no sum overflows below this; a longer wait may start again */
 #define MSEC		1000000UL
 
 u64 gate_clock_ns(s32 clock)
@@ -89,7 +89,7 @@ static bool relative(const struct gate_regs *r, s32 *clock, struct __kernel_time
 
 	*clock = CLOCK_MONOTONIC;
 	if (r->nr == __NR_clock_nanosleep) {
-		/* As Linux: the time of day may be set meanwhile, which is nothing to this. */
+		/* As on Linux: setting the time of day does not affect this wait. */
 		if (r->a[1] & TIMER_ABSTIME)
 			return false;
 		if ((s32)r->a[0] == CLOCK_BOOTTIME)
@@ -102,7 +102,7 @@ static bool relative(const struct gate_regs *r, s32 *clock, struct __kernel_time
 	       (u64)ts->tv_nsec < NSEC;
 }
 
-/* Other clocks, and what is wrong, are the host's to judge. */
+/* Other clocks and bad arguments are left to the host. */
 long gate_nanosleep(struct gate_regs *r)
 {
 	struct gate_restart wait = { .nr = r->nr, .go_on = sleep_on };
@@ -115,7 +115,7 @@ long gate_nanosleep(struct gate_regs *r)
 	return sleep_on(r, &wait);
 }
 
-/* poll() of descriptors of the host. */
+/* poll() of descriptors of the host only. */
 long gate_poll(struct gate_regs *r)
 {
 	struct gate_restart wait = { .nr = r->nr, .clock = CLOCK_MONOTONIC, .go_on = poll_on };

@@ -14,10 +14,10 @@
  *   host only	wait on the twin
  *   node only	wait on the node's epoll
  * both	(EP_MIXED) look at the twin without waiting, then wait in the
- * 		node. The node's epoll has one extra member, the feeder's proxy,
- * 		edge-triggered, with data MAGIC. When a twin becomes readable the
- * 		feeder raises an edge there; the waiter wakes, drops that event and
- * 		looks at the twin again.
+ *		node. The node's epoll has one extra member, the feeder's proxy,
+ *		edge-triggered, with data MAGIC. When a twin becomes readable the
+ *		feeder raises an edge there; the waiter wakes, drops that event and
+ *		looks at the twin again.
  *
  * That extra member would make the epoll itself look readable to a thread that polls it or has it in another epoll.
  * Once a program has done that (ep_polled), the member is removed for good, and waiters use a slot of the feeder

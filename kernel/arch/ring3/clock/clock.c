@@ -29,7 +29,10 @@ void read_persistent_clock64(struct timespec64 *ts)
 	*ts = ns_to_timespec64(ring3_region.boot_realtime_ns + ring3_clock());
 }
 
-/* Programs read the host's CLOCK_MONOTONIC, and hand its times to sockets (SO_TXTIME): ours begins there. */
+/*
+ * Programs read the host's CLOCK_MONOTONIC, and pass its times to sockets (SO_TXTIME): the node's monotonic clock
+ * starts at the same value.
+ */
 void __init read_persistent_wall_and_boot_offset(struct timespec64 *wall, struct timespec64 *boot)
 {
 	u64 since = ring3_clock();
@@ -86,13 +89,13 @@ void ring3_timer_irq(void)
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
 	struct ring3_thread *tb = ring3_driver;
 
-	/* Early, or twice for one deadline: the bit is set by several. */
+	/* Too early, or a second interrupt for one deadline: several threads set the bit. */
 	if (ring3_clock() < READ_ONCE(vcpu->deadline))
 		return;
 	WRITE_ONCE(vcpu->deadline, U64_MAX);
 	ring3_clock_sync();
 	ring3_wake_now(vcpu);
-	/* A call that goes on and on never comes to where signals are looked at (host_wait()). */
+	/* A task in a long call never reaches host_wait(), where signals are checked. */
 	if ((host_load(&tb->word) & RING3_WORD_SIGNAL) && tb->task && r3t_call(tb) != R3_CALL_DONE) {
 		r3_word_clear(&tb->word, RING3_WORD_SIGNAL);
 		set_notify_signal((struct task_struct *)tb->task);
@@ -105,7 +108,7 @@ void ring3_timer_irq(void)
 	evt->event_handler(evt);
 }
 
-/* KEEP raises the interrupt, as long as it has a CPU: nothing else does while a program computes, and makes calls. */
+/* KEEP raises the interrupt, if it has a CPU. While a program computes and makes calls, nothing else does. */
 void ring3_time_passed(void)
 {
 	if (ring3_clock() < READ_ONCE(ring3_this_vcpu->deadline) || arch_irqs_disabled())

@@ -6,22 +6,22 @@
  * -------------------
  * The unit is nanoseconds since the node was loaded. Each vCPU has one next event, vcpu->deadline, in that unit;
  * U64_MAX is none. Linux's clock event device writes it (clock.c), on the vCPU itself. Any host thread may read it.
- * When the deadline has passed, anybody may set RING3_IRQ_TIMER in the vCPU's pending word: ring3_timer_irq()
+ * When the deadline has passed, any thread may set RING3_IRQ_TIMER in the vCPU's pending word: ring3_timer_irq()
  * checks the time again, so a second or an early bit does no harm.
  *
  * An implementation provides the functions below. host.c follows the host's clock: time passes by itself, and
- * to wait is a futex with a time-out. In a clock that is virtual the waiter decides that time passes.
- * No function here needs the vCPU, unless it says so.
+ * waiting is a futex with a time-out. virtual.c is virtual time: the waiter decides that time passes. No function
+ * here needs the vCPU, unless it says so.
  */
 #ifndef RING3_CLOCK_H
 #define RING3_CLOCK_H
 
 #include "../vcpu/vcpu.h"
 
-/* What time is it. Any thread, any stack. */
+/* The current time. Any thread, any stack. */
 u64 ring3_clock(void);
 
-/* When is the next event of this vCPU. Any thread, any stack. */
+/* The time of this vCPU's next event. Any thread, any stack. */
 static inline u64 ring3_clock_next(struct ring3_vcpu *vcpu)
 {
 	return host_load(&vcpu->deadline);
@@ -33,21 +33,22 @@ static inline bool ring3_clock_due(struct ring3_vcpu *vcpu)
 }
 
 /*
- * Sleep until one of the words has another value than `wv` says, or for `ns`. Any process; on a host stack.
- * Returns as futex_waitv() does: the index of the word that woke it, -EAGAIN, -EINTR, -ETIMEDOUT; -ENOSYS or
- * -EPERM where a sandbox hides that call; -ENOMEM.
+ * Sleeps until one of the words differs from its value in `wv`, or for `ns`. Any process; on a host stack. Returns
+ * as futex_waitv() does: the index of the word that woke it, -EAGAIN, -EINTR, -ETIMEDOUT; -ENOSYS or -EPERM if a
+ * sandbox refuses that call; -ENOMEM.
  */
 long ring3_clock_wait(struct ring3_waitv *wv, unsigned int n, u64 ns);
 
 /*
- * The same until `at` of the node's clock, for KEEP: in the keeper's process, without timer slack, and exact
- * also after the host's clock and the node's have come apart. Where futex_waitv() is hidden it sleeps on the first word alone.
+ * The same until `at` of the node's clock, for KEEP: in the keeper's process, without timer slack, and exact even
+ * after the host's clock and the node's have diverged. If futex_waitv() is refused, it sleeps on the first word
+ * only.
  */
 long ring3_clock_keep(struct ring3_waitv *wv, unsigned int n, u64 now, u64 at);
 
 /*
- * By how many nanoseconds the host may be late with a wake-up that ends ring3_clock_wait(), for a thread that has not
- * asked for more itself. The caller asks for so much less, and stays awake for the rest.
+ * By how many nanoseconds the host may delay the wake-up that ends ring3_clock_wait(), for a thread with default
+ * timer slack. The caller asks for a wait that is shorter by this, and stays awake for the rest.
  */
 u64 ring3_clock_slack(void);
 

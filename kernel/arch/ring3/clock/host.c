@@ -2,8 +2,8 @@
 /*
  * host.c - the clock that follows the host's
  *
- * Nanoseconds since the node was loaded: the TSC scaled by what the keeper
- * measured, or the host's clock where the TSC can't be trusted.
+ * Nanoseconds since the node was loaded: the TSC, scaled by the rate that the keeper measured, or the host's clock
+ * if the TSC can't be trusted.
  */
 #include <linux/errno.h>
 #include <linux/init.h>
@@ -20,15 +20,15 @@
 #include "../vcpu/tuning.h"
 #include "clock.h"
 
-#define USUAL_SLACK_NS		50000UL		/* Linux's, of a thread that asked for no other */
-#define LATE_NS			1000000LL	/* a time-out that came so late, or */
-#define EARLY_NS		50000LL		/* so early: is it by the right clock? */
+#define USUAL_SLACK_NS		50000UL		/* Linux's default timer slack */
+#define LATE_NS			1000000LL	/* a time-out that is so late, or */
+#define EARLY_NS		50000LL		/* so early: have the clocks diverged? */
 
 /*
- * ns = base + ((tsc - at) * mult >> 32). The keeper's first measurement is short, boot
- * being short; it is refined while the node runs. Threads without the vCPU read this
- * too, so a new conversion is written beside the old one and then counted. A thread that is stopped
- * meanwhile, until the next but one is written, sees that the count is another and reads again.
+ * ns = base + ((tsc - at) * mult >> 32). The keeper's first measurement is short, since boot is short; the rate is
+ * refined while the node runs. Threads without the vCPU read the conversion, too. So a new one is written to the
+ * other slot, and then counted. A reader that is stopped until the next but one is written sees that the count has
+ * changed, and reads again.
  */
 static struct conversion {
 	u64 at, base, mult;
@@ -73,10 +73,10 @@ u64 ring3_clock(void)
 }
 
 /*
- * The TSC's rate against the host's clock, from two readings as far apart as there are. A host
- * slews its clock by 1/2000 at most; what is further off is no rate: the machine was suspended or a
- * virtual one paused, for which the host's clock stood and the TSC did not, or the reading
- * is of a process with a time namespace of its own.
+ * The TSC's rate relative to the host's clock, from two readings as far apart as possible. A host slews its clock
+ * by 1/2000 at most. A larger difference is not a rate: the machine was suspended, or a virtual one paused, so that
+ * the host's clock stood still and the TSC did not; or the reading is from a process with a time namespace of its
+ * own.
  */
 static void refine(u64 tsc, u64 host)
 {
@@ -107,28 +107,27 @@ static void refine(u64 tsc, u64 host)
 	new->mult = mul_u64_u64_div_u64(host - first_host, 1ULL << 32, tsc - first_tsc);
 	host_store(&conversion_count, conversion_count + 1);
 	if (host - first_host > 100 * (u64)NSEC_PER_SEC) {
-		first_tsc = tsc;	/* follow the host when it slews */
+		first_tsc = tsc;	/* follow the host's slewing */
 		first_host = host;
 	}
 }
 
 /*
- * The programs read the host's wall clock (vDSO); time stamps come from ours. Ours
- * is steered to the host's: exactly once at boot, then at most once a second and
- * only while the node has something to do.
+ * Programs read the host's wall clock (vDSO), while time stamps come from the node's. The node's clock is steered
+ * towards the host's: set at boot, then corrected at most once a second, and only while the node is active.
  */
 #define SYNC_INTERVAL_NS	NSEC_PER_SEC
 #define SYNC_EARLY_NS		(30 * NSEC_PER_MSEC)
 #define SYNC_TOLERANCE_NS	300
 #define SYNC_READINGS		4
-#define SYNC_WIDTH_NS		2000	/* two host calls and three looks at our clock */
+#define SYNC_WIDTH_NS		2000	/* two host calls and three reads of the node's clock */
 
 static u64 next_sync;
 
 struct reading {
 	u64 tsc, mono;
-	s64 off;		/* of the wall clock: the host's minus ours */
-	u64 width;		/* cycles: how exact it is */
+	s64 off;		/* wall clocks: the host's minus the node's */
+	u64 width;		/* cycles: the precision of `off' */
 };
 
 static void read_host(struct reading *r)
@@ -143,14 +142,13 @@ static void read_host(struct reading *r)
 	after = get_cycles();
 	r->tsc = between + (after - between) / 2;
 	r->width = after - before;
-	/* The middle of a reading is its best guess. */
+	/* The best estimate is the middle of a reading. */
 	r->off = real - (ours + (ktime_get_real_ns() - ours) / 4);
 }
 
 /*
- * Also called once by pid 1, before the node is UP. A reading that took long (this
- * thread lost its CPU, or its caches were cold) says little: the shortest counts.
- * False: none was short.
+ * Also called once by pid 1, before the node is UP. A reading that took long is imprecise (this thread lost its
+ * CPU, or its caches were cold): the shortest counts. False: none was short enough.
  */
 bool ring3_clock_sync_now(void)
 {
@@ -183,8 +181,8 @@ static void sync_realtime(struct work_struct *work)
 static DECLARE_WORK(sync_work, sync_realtime);
 
 /*
- * A node that is idle from the start gets its first looks too: the rate depends on them.
- * Each is twice as far from boot as the last, and as good.
+ * A node that is idle from the start needs its first readings too: the rate depends on them. Each comes after twice
+ * the time since boot, and is as precise.
  */
 static void sync_early(struct work_struct *work);
 static DECLARE_DELAYED_WORK(early_work, sync_early);
@@ -218,11 +216,11 @@ void ring3_clock_sync(void)
 
 long ring3_clock_wait(struct ring3_waitv *wv, unsigned int n, u64 ns)
 {
-	/* Its own reading: a process may have a time namespace. */
+	/* Read in this process: it may have a time namespace of its own. */
 	return ring3_host_waitv(wv, n, ring3_host_clock(1 /* CLOCK_MONOTONIC */) + ns);
 }
 
-/* The host's CLOCK_MONOTONIC, as the keeper has it, minus our clock. 0: as it was at boot. */
+/* The host's CLOCK_MONOTONIC in the keeper's time namespace, minus the node's clock. 0: as at boot. */
 static u64 host_ahead;
 
 long ring3_clock_keep(struct ring3_waitv *wv, unsigned int n, u64 now, u64 at)
@@ -230,7 +228,10 @@ long ring3_clock_keep(struct ring3_waitv *wv, unsigned int n, u64 now, u64 at)
 	long ret = ring3_host_waitv(wv, n, (READ_ONCE(host_ahead) ?: ring3_region.boot_monotonic_ns) + at);
 	s64 late;
 
-	/* A sandbox of the keeper's hides the call: one word can be slept on, the doorbells are looked at. */
+	/*
+	 * A sandbox of the keeper refuses the call: sleeps on one word, and looks at the doorbells from time to
+	 * time.
+	 */
 	if (unlikely(ret == -EPERM || ret == -ENOSYS)) {
 		if (n > 1)
 			at = min(at, now + KEEP_WATCH_NS);
@@ -239,8 +240,8 @@ long ring3_clock_keep(struct ring3_waitv *wv, unsigned int n, u64 now, u64 at)
 	if (ret != -ETIMEDOUT)
 		return ret;
 	/*
-	 * Our clock is continuous; the host's stands still where the machine does, and
-	 * slews. They have come apart if this was early, or (maybe) if it was late.
+	 * The node's clock is continuous. The host's stands still while the machine is suspended, and is slewed. If
+	 * this wake-up was early, they have diverged; if it was late, they may have.
 	 */
 	late = ring3_clock() - at;
 	if (late > LATE_NS || late < -EARLY_NS)
@@ -249,9 +250,9 @@ long ring3_clock_keep(struct ring3_waitv *wv, unsigned int n, u64 now, u64 at)
 }
 
 /*
- * So late the host wakes a thread for which a time-out ends, so as to wake others with it: by 50 us, if the thread asked for
- * nothing else. Then it is woken so much sooner, and stays awake for the rest where that was too soon: the node's
- * timers are as exact as the host's own. KEEP has no slack. A thread that asked for more gets it.
+ * By default the host delays the wake-up of a time-out by up to 50 us, to merge it with others. So a thread asks
+ * for an earlier wake-up, and stays awake for the rest: the node's timers are as exact as the host's own. KEEP has
+ * no slack. A thread that has asked for more slack gets it.
  */
 u64 ring3_clock_slack(void)
 {

@@ -2,8 +2,8 @@
 /*
  * virtual.c - the clock that stands still while programs run
  *
- * Nanoseconds since the node was loaded. The thread that holds the vCPU moves it: by the cost of a call, or, where all
- * tasks wait, to the next event. The fast path in entry.S moves it too, by the cost of its call.
+ * Nanoseconds since the node was loaded. The vCPU's owner advances it: by the cost of a call, or, if all tasks
+ * wait, to the next event. The fast path in entry.S advances it too, by the cost of its call.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -16,8 +16,8 @@
 #include "../turn/turn.h"
 #include "clock.h"
 
-#define CALL_NS		1000	/* what a call costs its thread: a system call of a busy server */
-#define READ_NS		20	/* ... a look at the clock: that of a vDSO */
+#define CALL_NS		1000	/* cost of a call: as of a system call on a busy server */
+#define READ_NS		20	/* ... of reading the clock: as of a vDSO's */
 
 u64 ring3_virtual_now;
 u64 ring3_virtual_cost = CALL_NS;
@@ -50,7 +50,7 @@ bool ring3_clock_sync_now(void)
 	return true;
 }
 
-/* ring3_sim_cost=CALL,READ: in nanoseconds. 0,0: programs that look again and again never end. */
+/* ring3_sim_cost=CALL,READ: in nanoseconds. With 0,0, programs that poll never end. */
 static int __init set_cost(char *words)
 {
 	char *read = strchr(words, ',');

@@ -2,8 +2,8 @@
 /*
  * blocks.c - thread blocks, and the table of processes
  *
- * Thread blocks are never freed while their host thread may still look at them: they
- * go on a list and are used again once the tid is gone.
+ * A thread block is not freed while its host thread may still use it: it goes on a list, and is reused after the
+ * tid has disappeared from the host.
  */
 #include <linux/kernel.h>
 #include <linux/list.h>
@@ -16,22 +16,22 @@
 #include "../vcpu/vcpu.h"
 #include "blocks.h"
 
-struct ring3_thread *ring3_threads;	/* all of them, dead ones too */
+struct ring3_thread *ring3_threads;	/* all blocks, unused ones too */
 
-/* Under ring3_blocks, as what follows. */
+/* Protected by ring3_blocks, as are the following ones. */
 struct hlist_head ring3_blocks_of[RING3_PROCS_MAX];
 static LIST_HEAD(blocks_gone);
 
 /*
- * Held by who makes or gives back thread blocks and processes, and by who looks for a task among
- * them: it does not end meanwhile. To walk the list without a look at tasks needs nothing.
+ * Held by code that allocates or frees thread blocks and processes, and by code that looks for a task among them:
+ * the task does not end meanwhile. Code that walks the list without using tasks needs no lock.
  */
 DEFINE_MUTEX(ring3_blocks);
 
 /*
- * Its task has exited; may the thread itself still be on its way out, in the gate? Only
- * the host knows. HOST_PID was noted when the task exited; REAP clears tid. A new thread
- * that has made no call yet may have to write its tid still, though its task was killed.
+ * The task of the block has exited; may its thread still be on its way out, in the gate? Only the host knows.
+ * HOST_PID was noted when the task exited; REAP clears the tid. A new thread that has made no call yet may still
+ * have to write its tid, although its task was killed.
  */
 static bool tid_gone(struct ring3_thread *tb)
 {
@@ -47,7 +47,7 @@ static bool tid_gone(struct ring3_thread *tb)
 void ring3_block_gone(struct ring3_thread *tb)
 {
 	r3t_flags(tb) |= R3_F_GONE;
-	/* The keeper's main thread has its block in the region's head. */
+	/* The block of the keeper's main thread is in the region's head. */
 	if (tb != &ring3_region.init_thread)
 		list_add_tail(&container_of(tb, struct block, tb)->gone, &blocks_gone);
 }
@@ -67,7 +67,7 @@ struct ring3_thread *ring3_thread_alloc(struct ring3_proc *proc, struct ring3_fd
 	if (tb) {
 		list_del(&block->gone);
 		hlist_del(&block->of_proc);
-		/* But for its link: others walk the list. */
+		/* All but the link: other threads walk the list. */
 		u64 *link = &tb->image_private[R3T_LINK];
 
 		memset(tb, 0, (void *)link - (void *)tb);
@@ -91,7 +91,7 @@ out:
 	return tb;
 }
 
-/* Each entry of procs[] below this one has threads. Under ring3_blocks. */
+/* Each entry of procs[] below this one has threads. Protected by ring3_blocks. */
 static u32 procs_full;
 
 bool ring3_proc_listed(struct ring3_proc *proc)
@@ -99,7 +99,10 @@ bool ring3_proc_listed(struct ring3_proc *proc)
 	return proc >= ring3_region.procs && proc < ring3_region.procs + RING3_PROCS_MAX;
 }
 
-/* Its last thread is gone, or has never been: whoever frees the entry does so after this. Under ring3_blocks. */
+/*
+ * The last thread of the process is gone, or there never was one. Called before the entry is freed. Under
+ * ring3_blocks.
+ */
 void ring3_proc_emptied(struct ring3_proc *proc)
 {
 	if (ring3_proc_listed(proc))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * console.c - the kernel log: read by `ring3 log`, or, with "ring3_console" on
- * the command line, written to the keeper's stderr as it happens
+ * console.c - the kernel log: read by `ring3 log`, or with "ring3_console" on the command line written to the
+ * keeper's stderr as it is made
  */
 #include <linux/console.h>
 #include <linux/init.h>

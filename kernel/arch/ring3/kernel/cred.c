@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cred.c - who a program is, and what that lets it do
+ * cred.c - credentials of the node's tasks
  *
- * The gate repeats a program's set*id(), setgroups(), capset() and prctl() here once the host
- * has allowed them, so that they are Linux's own calls. What is left for this file is
- * what is no call of the program's: exec, and user namespaces, whose mapping
- * is written into a file of the host. A user namespace of the node is therefore mapped to its
- * parent one to one, and its tasks have the ids that their programs see (IDS).
+ * The gate repeats a program's set*id(), setgroups(), capset() and prctl() here after the host has allowed them, so
+ * they are Linux's own calls. This file does what is not a call of the program: exec, and user namespaces, whose
+ * mapping is written to a file of the host. So a user namespace of the node is mapped to its parent one to one, and
+ * its tasks have the ids that their programs see (IDS).
  */
 #include <linux/binfmts.h>
 #include <linux/capability.h>
@@ -28,7 +27,7 @@ static void map_all(struct uid_gid_map *map)
 {
 	if (map->nr_extents)
 		return;
-	/* -1 is no id. */
+	/* -1 is not a valid id. */
 	map->extent[0] = (struct uid_gid_extent){ .first = 0, .lower_first = 0, .count = ~0U };
 	smp_wmb();	/* pairs with map_id_range_down() */
 	map->nr_extents = 1;
@@ -46,8 +45,8 @@ void ring3_map_user_ns(struct task_struct *task)
 }
 
 /*
- * As unshare(CLONE_NEWUSER). That one looks whether the caller shares its memory with
- * others, and a task has none here; the host has looked.
+ * As unshare(CLONE_NEWUSER). That call fails if the caller shares its memory, and tasks have none here; the host
+ * has checked it.
  */
 long ring3_sys_newuser(void)
 {
@@ -79,7 +78,7 @@ static bool has_ids(const struct cred *cred, const struct ids *ids)
 	       __kgid_val(cred->sgid) == ids->sgid && __kgid_val(cred->fsgid) == ids->fsgid;
 }
 
-/* Linux's own calls set them, from a state in which they may and touch nothing else. */
+/* Linux's own calls set the ids, from a state in which they are allowed and change nothing else. */
 long ring3_sys_ids(u64 uid, u64 suid, u64 gid, u64 sgid)
 {
 	const struct ids ids = {
@@ -122,7 +121,7 @@ long ring3_sys_ids(u64 uid, u64 suid, u64 gid, u64 sgid)
 
 static struct file *plain_file;	/* without set-id bits and capabilities, as the gate's own */
 
-/* What execve() does to the caller's credentials. */
+/* Changes the caller's credentials as execve() does. */
 long ring3_exec_creds(void)
 {
 	struct linux_binprm *bprm = kzalloc(sizeof(*bprm), GFP_KERNEL);
@@ -147,7 +146,7 @@ long ring3_exec_creds(void)
 	return ret;
 }
 
-/* bprm_caps_from_vfs_caps() and what follows it in cap_bprm_creds_from_file(), for a file that is the host's. */
+/* bprm_caps_from_vfs_caps() and the following part of cap_bprm_creds_from_file(), for a file of the host. */
 long ring3_sys_file_caps(u64 permitted, u64 inheritable, bool effective)
 {
 	const struct cred *old = current_cred();

@@ -4,15 +4,17 @@
  *
  * Theory of operation
  * -------------------
- * Some host calls have to be made by the same process whoever drives. A signal that the node raises goes to a process of
- * any user, and the driver may not be allowed to send it. The console is the keeper's descriptor 2; in a program that
- * number may be a database. Kernel code leaves such an errand here, and KEEP carries it out on its own stack.
+ * Some host calls have to be made by one and the same process, whichever thread drives. A signal that the node
+ * raises is for a process of any user, and the driver may lack the permission to send it. The console is the
+ * keeper's descriptor 2; in a program that number may be a database. Kernel code leaves such an errand here, and
+ * KEEP carries it out on its own stack.
  *
- * The keeper may signal every process of its node: who joins is of the keeper's user, and who became another user since
- * had a right to do so that the keeper has, too. Where the host refuses all the same the keeper's log says so.
+ * The keeper may signal every process of its node: each process that joins has the keeper's uid, and if it has
+ * changed its uid since, it needed a privilege that the keeper has, too. If the host refuses nevertheless, the
+ * keeper logs that.
  *
- * Signals lie in a ring that holds many; who finds it full waits. The console's ring loses text where KEEP does not keep
- * up, and says how much. Kernel code writes under a lock, and KEEP alone reads.
+ * Signals are queued in a ring with room for many; if it is full, the sender waits. The console's ring drops text
+ * if KEEP is too slow, and reports how much. Kernel code writes to the rings under a lock, and only KEEP reads.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
@@ -24,7 +26,7 @@
 #include "errand.h"
 #include "../vcpu/vcpu.h"
 
-#define SIGNALS		256U		/* of 24 bytes: a wave of SIGIO to a process group */
+#define SIGNALS		256U		/* of 24 bytes: enough for SIGIO to a large process group */
 #define TEXT_BYTES	65536U		/* a report of a debugging kernel has some 10 KiB */
 
 static struct ring3_signal signals[SIGNALS];
@@ -49,7 +51,7 @@ static bool signal_put(const struct ring3_signal *s)
 	return room;
 }
 
-/* By a thread of the process itself, where one drives; else by the keeper. May sleep. */
+/* Sent by a thread of the process itself, if one drives; otherwise by the keeper. May sleep. */
 void ring3_signal(const struct ring3_proc *to, const struct ring3_signal *s)
 {
 	const struct ring3_proc *proc = (const struct ring3_proc *)ring3_driver->proc;
@@ -65,7 +67,7 @@ void ring3_signal(const struct ring3_proc *to, const struct ring3_signal *s)
 	ring3_kick(ring3_region.vcpu);
 }
 
-/* While the node boots the keeper drives, and KEEP does not run yet. */
+/* While the node boots, the keeper drives, and KEEP does not run yet. */
 void ring3_console_put(const char *s, u32 n)
 {
 	u32 i, room = TEXT_BYTES - (text_head - host_load(&text_tail));
@@ -122,7 +124,7 @@ static void carry_text(void)
 	}
 }
 
-/* KEEP of vCPU 0, on its own stack. */
+/* Called by KEEP of vCPU 0, on its own stack. */
 void ring3_errands(void)
 {
 	carry_signals();

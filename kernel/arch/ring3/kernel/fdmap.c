@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* fdmap.c - the maps beside file tables that say which side owns a descriptor's number */
+/* fdmap.c - maps beside the file tables: which side owns a descriptor number */
 #include <linux/errno.h>
 #include <linux/refcount.h>
 #include <linux/sched.h>
@@ -9,7 +9,7 @@
 #include <asm/ring3.h>
 #include "blocks.h"
 
-/* fdmaps are shared like file tables; the count is kept in front. */
+/* fdmaps are shared like file tables; the reference count is in front of them. */
 struct fdmap_ref {
 	refcount_t count;
 	struct ring3_fdmap map;
@@ -43,7 +43,7 @@ void ring3_fdmap_put(struct ring3_fdmap *map)
 		kvfree(fdmap_ref(map));
 }
 
-/* A map that others share becomes `own`, which is a copy of it by now. */
+/* Replaces a map that is shared with others by `own`, which is a copy of it. */
 void ring3_fdmap_becomes(struct ring3_thread *me, struct ring3_fdmap *own)
 {
 	struct ring3_fdmap *map = (struct ring3_fdmap *)me->fdmap;
@@ -58,7 +58,7 @@ bool ring3_fdmap_is_shared(const struct ring3_thread *me)
 	return refcount_read(&fdmap_ref((struct ring3_fdmap *)me->fdmap)->count) > 1;
 }
 
-/* unshare(2). Whose file table is its own has a map of its own. */
+/* unshare(2). A task with a file table of its own has a map of its own. */
 long ring3_unshare(unsigned long flags)
 {
 	struct ring3_thread *me = current->thread.tb;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * fds.c - node descriptors at the numbers that the host's table gave them
+ * fds.c - makes node descriptors at given numbers, those of their placeholders on the host
  *
- * A descriptor has one number in both tables. The gate reserves it in the host's
- * first; AT then has the node's call take the same: alloc_fd() starts its search at
- * next_fd, the number is free there, and neither accept() nor open() sleeps between
- * here and there. Should a call do so and get another number, its file is moved.
+ * A descriptor has the same number in both tables. The gate reserves the number in the host's table first. AT then
+ * makes the node's call use it: alloc_fd() starts its search at next_fd, where the number is free, and neither
+ * accept() nor open() sleeps before that search. If a call did sleep and got another number, its file is moved.
  *
- * With several vCPUs another thread may begin its search in between. There one at a time makes
- * a descriptor (at_lock), and accept(), which sleeps, is given its number when the file is there.
+ * With several vCPUs, another thread may start its search in between. So only one thread at a time makes a
+ * descriptor (at_lock). accept() sleeps, so it gets its number only when it has the file.
  */
 #include <linux/errno.h>
 #include <linux/fdtable.h>
@@ -24,7 +23,7 @@
 #include <asm/unistd.h>
 #include <net/sock.h>
 
-/* Gives a node descriptor the number that its placeholder has on the host. */
+/* Moves a node descriptor to the number of its placeholder on the host. */
 long ring3_sys_fd_move(int from, int to, int cloexec)
 {
 	struct file *file;

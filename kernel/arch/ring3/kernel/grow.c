@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * grow.c - memory that nobody has asked for yet
+ * grow.c - struct pages are set up only when their memory is needed
  *
  * Theory of operation
  * -------------------
- * Linux has a struct page of 56 bytes for each page, and sets all of them up when it boots:
- * 14 MiB and some milliseconds for each GiB, of which most nodes use little. The host gives a page
- * of the region's memory when it is touched first. So struct pages of what nobody has asked for
- * are not touched: setup_arch() has those of the first pages set up, and the others wait.
- * The allocator asks for more when what is free falls below a watermark, before it reclaims
- * anything or fails, and gets the next largest block.
+ * Linux has a struct page of 56 bytes for each page, and initializes all of them at boot: 14 MiB and some
+ * milliseconds for each GiB, of which most nodes use little. The host allocates a page of the region when it is
+ * first touched. So struct pages of unused memory are not touched: setup_arch() initializes those of the first
+ * pages, and the others are deferred. When free memory falls below a watermark, the allocator asks for more, before
+ * it reclaims or fails, and gets the next block of the largest order.
  *
- * What waits counts as the node's memory, and as free, all the time, so that tables and limits have
- * the size that they would have. max_mapnr is where it begins, so no pfn of it is valid, and who
- * walks all pages leaves them alone.
+ * Deferred memory always counts as memory of the node, and as free, so tables and limits have their normal sizes.
+ * max_mapnr is where it begins: none of its pfns is valid, and code that walks all pages skips them.
  *
- * Linux can put off the same with DEFERRED_STRUCT_PAGE_INIT, for the time of the boot, and only
- * with SPARSEMEM. Its two hooks are used (patches/0005).
+ * Linux can defer the same with DEFERRED_STRUCT_PAGE_INIT, but only during boot and with SPARSEMEM. Its two hooks
+ * are used here (patches/0005).
  */
 #include <linux/init.h>
 #include <linux/memblock.h>
@@ -27,29 +25,29 @@
 #include <asm/ring3_grow.h>
 #include <asm/sections.h>
 
-/* Bytes: what a node takes to boot, the struct pages apart, and then a few programs. */
+/* Bytes: what a node needs to boot and for a few programs, without struct pages. */
 #define GROW_FIRST	(12UL << 20)
 
 unsigned long ring3_grown __read_mostly;
 static DEFINE_SPINLOCK(grow_lock);
 
-/* Before free_area_init(): which struct pages are set up, and where tables lie. */
+/* Before free_area_init(): decides which struct pages are initialized, and where tables are allocated. */
 void __init ring3_grow_reserve(void)
 {
 	unsigned long first = __pa(_end) + max_pfn * sizeof(struct page) + GROW_FIRST;
 
-	/* KASAN poisons what is freed only when nothing waits any more. */
+	/* KASAN poisons freed memory only when none is deferred any more. */
 	first = IS_ENABLED(CONFIG_KASAN) ? max_pfn : ALIGN(PFN_UP(first), MAX_ORDER_NR_PAGES);
 	ring3_grown = min(first, max_pfn);
 	max_mapnr = ring3_grown;
-	/* From the top they would lie in what waits. */
+	/* Allocated from the top they would be in deferred memory. */
 	memblock_set_bottom_up(true);
 }
 
 /*
- * After it: frees all but what waits, which yet counts everywhere but in the zone's own free
- * pages, by which the allocator goes. Limits are derived from most of these: sockets' memory, the
- * numbers of tasks (memblock) and of open files (free pages).
+ * After free_area_init(): frees all memory but the deferred part. That still counts everywhere except in the zone's
+ * own free pages, which the allocator uses. Limits are derived from most of these counts: sockets' memory, the
+ * number of tasks (memblock) and of open files (free pages).
  */
 void __init ring3_grow_account(void)
 {
@@ -74,7 +72,7 @@ static void grow_init_page(struct page *page, unsigned long pfn, struct zone *zo
 	INIT_LIST_HEAD(&page->lru);
 }
 
-/* From the allocator: any context, but not with the zone's lock. */
+/* Called by the allocator, in any context, but without the zone's lock. */
 bool ring3_grow(struct zone *zone)
 {
 	unsigned long flags, pfn, from, n, i;
@@ -91,7 +89,7 @@ bool ring3_grow(struct zone *zone)
 	atomic_long_sub(n, &vm_zone_stat[NR_FREE_PAGES]);
 	spin_unlock_irqrestore(&grow_lock, flags);
 
-	/* pfn is that of a largest block; the last one may be smaller. */
+	/* pfn begins a block of the largest order; the last block may be smaller. */
 	for (i = 0; i < n; ) {
 		unsigned int order = min(MAX_PAGE_ORDER, ilog2(n - i));
 

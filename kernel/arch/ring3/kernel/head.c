@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The image relocates itself, once per node, for the slot it lies in. */
+/* head.c - the image relocates itself, once per node, to the address of its slot */
 #include <linux/elf.h>
 #include <linux/init.h>
 #include <linux/sched.h>
@@ -33,7 +33,7 @@ asmlinkage void ring3_relocate(void)
 	const Elf64_Rela *r;
 
 	for (r = __rela_start; r < __rela_end; r++) {
-		/* -fPIE and hidden symbols leave nothing but these. */
+		/* -fPIE and hidden symbols produce no other relocations. */
 		if (ELF64_R_TYPE(r->r_info) != R_X86_64_RELATIVE)
 			__builtin_trap();
 		*(u64 *)(base + r->r_offset) = base + r->r_addend;

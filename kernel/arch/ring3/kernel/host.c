@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * host.c - the host's system calls, and the few uses the image itself makes of them
+ * host.c - the host's system calls, and the image's uses of them
  *
  * Theory of operation
  * -------------------
- * A host call uses the descriptors, credentials and limits of the thread that makes it, and kernel code may run on a
- * thread of any process (DESIGN rule 11). So each call is of one of these kinds:
+ * A host call uses the descriptors, credentials and limits of the thread that makes it, and kernel code may run on
+ * a thread of any process (DESIGN rule 11). So each call is of one of these kinds:
  *
- *	any	nothing of the caller's process matters
+ *	any	nothing depends on the caller's process
  *	port	a descriptor that every process of the node has, at a number of its own (ring3_proc.port_fd)
  *	home	needs the task's own thread (struct ring3_home)
  *	keeper	only the keeper's process makes it
@@ -18,12 +18,12 @@
  *	clock_gettime			any	a time namespace shifts CLOCK_MONOTONIC: clock/host.c refuses such a reading,
  *						and sleeps by its own
  *	sched_yield, nanosleep		any
- *	kill(pid, 0), tgkill(.., 0)	any	only ESRCH counts: EPERM is somebody. A number that is in use again looks
- *						alive; the keeper's pidfds tell better
+ *	kill(pid, 0), tgkill(.., 0)	any	only ESRCH counts: EPERM means that it lives. A reused number looks alive;
+ *						the keeper's pidfds are exact
  *	preadv2 (sendfile)		home	the program's descriptor
  *	readv, writev			port	TAP, packet: no RLIMIT_FSIZE, no SIGPIPE; rights were checked when opened
  *	recvfrom, sendmsg		port	passt: MSG_NOSIGNAL
- *	recvfrom, sendto, getsockopt	port	xdp and packet counters; a process without the descriptor says EBADF, which
+ *	recvfrom, sendto, getsockopt	port	xdp and packet counters; a process without the descriptor gets EBADF, which
  *						says nothing about the port
  *	setsockopt (XDP_UMEM_REG)	keeper	pins the keeper's memory, by its RLIMIT_MEMLOCK, in PORT_ADD
  *	mincore				keeper	the boot (trim.c)
@@ -69,7 +69,7 @@ noinline long ring3_host_syscall(long nr, long a0, long a1, long a2, long a3, lo
 
 void ring3_host_futex_wake(u32 *word, int count)
 {
-	/* Shared: the waiter may be in another process. */
+	/* Not private: the waiter may be in another process. */
 	ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0);
 }
 
@@ -83,7 +83,7 @@ long ring3_host_futex_wait(u32 *word, u32 value, long timeout_ns)
 	return ring3_host_syscall(__NR_futex, (long)word, FUTEX_WAIT, value, (long)&ts, 0, 0);
 }
 
-/* Sleeps until a word is not as it was, or the host's CLOCK_MONOTONIC is `at`, as this process sees it. */
+/* Sleeps until a word changes, or until the host's CLOCK_MONOTONIC, as this process sees it, is `at`. */
 long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at)
 {
 	struct __kernel_timespec ts = {
@@ -96,7 +96,7 @@ long ring3_host_waitv(struct ring3_waitv *wv, unsigned int n, u64 at)
 
 int ring3_port_fd(unsigned int index)
 {
-	/* A flood on such a port is received without a switch in between. */
+	/* So a flood on such a port is received without a task switch in between. */
 	ring3_deadline_check();
 	struct ring3_proc *proc = (struct ring3_proc *)ring3_driver->proc;
 
@@ -140,7 +140,10 @@ void ring3_host_populate(void *start, size_t len)
 	ring3_host_syscall(__NR_madvise, (long)start, len, MADV_POPULATE_WRITE, 0, 0, 0);
 }
 
-/* Huge pages where the host gives them: it wants something to be there already. Where it refuses one, small pages. */
+/*
+ * Allocates huge pages if the host allows that, which needs some pages to be there already. If the host refuses
+ * one, small pages.
+ */
 void ring3_host_populate_huge(void *start, size_t len)
 {
 	void *at;
@@ -153,8 +156,8 @@ void ring3_host_populate_huge(void *start, size_t len)
 }
 
 /*
- * As much as may be said of another process: no code but that of a queued SIGIO. The gate makes of it what Linux
- * says (name_band() in gate/signal/sigframe.c). Where the queue of signals is full, Linux sends a plain SIGIO.
+ * A process may send another one only codes like that of a queued SIGIO. The receiver's gate restores Linux's code
+ * (name_band() in gate/signal/sigframe.c). If the queue of signals is full, Linux sends a plain SIGIO.
  */
 long ring3_host_signal(const struct ring3_signal *s)
 {
@@ -182,7 +185,7 @@ void ring3_host_stderr(const char *s, u32 n)
 	ring3_host_syscall(__NR_write, 2, (long)s, n, 0, 0, 0);
 }
 
-/* What the host has of a file in memory; it waits for no disk. */
+/* Reads only the part of a file that the host has in memory; never waits for a disk. */
 long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct iovec *iov,
 			   unsigned int n, s64 pos)
 {
@@ -190,7 +193,7 @@ long ring3_home_preadv_now(const struct ring3_home *home, int fd, const struct i
 
 	if (WARN_ON_ONCE(!tb || tb != current->thread.tb))
 		return -EXDEV;
-	/* It was killed or stopped since, and another goes on with this: adopt.c. */
+	/* The task's thread was killed or stopped meanwhile, and another thread continues this code: adopt.c. */
 	if (ring3_driver != tb)
 		return -EXDEV;
 	return ring3_host_syscall(__NR_preadv2, fd, (long)iov, n, pos, 0, RWF_NOWAIT);

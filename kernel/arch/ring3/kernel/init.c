@@ -2,9 +2,8 @@
 /*
  * init.c - pid 1 of a node
  *
- * The kernel starts /init as any other; its "binary format" is ours, and instead
- * of loading a program it turns pid 1 into the task of the keeper's main thread.
- * No generic file needs a patch for that.
+ * The kernel starts /init as usual. Its "binary format" is ring3's own: instead of loading a program it turns pid 1
+ * into the task of the keeper's main thread. So no generic file needs a patch.
  */
 #include <linux/binfmts.h>
 #include <linux/fdtable.h>
@@ -28,9 +27,9 @@
 
 
 /*
- * Signals end up on the host, which knows the program's dispositions. Here every
- * one has a handler that is never called, so that none is ignored or fatal before it
- * is dequeued; only children's deaths are ignored, so that no zombie stays.
+ * Signals are delivered on the host, which knows the program's dispositions. In the node every signal has a handler
+ * that is never called, so that none is ignored or fatal before it is dequeued. Only SIGCHLD is ignored, so that
+ * children leave no zombies.
  */
 static void signals_for_host(void)
 {
@@ -56,7 +55,7 @@ static void __ref become_init(void)
 {
 	struct ring3_thread *tb = &ring3_region.init_thread;
 
-	/* Where its thread belongs. */
+	/* Its thread belongs to vCPU 0. */
 	if (IS_ENABLED(CONFIG_SMP))
 		set_cpus_allowed_ptr(current, cpumask_of(0));
 	mount_or_warn("proc", "/proc", "proc");
@@ -77,9 +76,9 @@ static void __ref become_init(void)
 	set_task_comm(current, "keeper");
 	signals_for_host();
 	if (IS_ENABLED(CONFIG_RING3_SIM))
-		current->timer_slack_ns = 0;	/* all programs' tasks have it from here: a sleep is exact */
+		current->timer_slack_ns = 0;	/* inherited by the tasks of all programs: sleeps are exact */
 	current->signal->flags &= ~SIGNAL_UNKILLABLE;
-	/* The host numbers descriptors and enforces the program's limits. */
+	/* The host allocates descriptor numbers and enforces the program's limit. */
 	current->signal->rlim[RLIMIT_NOFILE].rlim_cur = RING3_FDS_MAX;
 	current->signal->rlim[RLIMIT_NOFILE].rlim_max = RING3_FDS_MAX;
 	current->signal->rlim[RLIMIT_NPROC].rlim_cur = RLIM_INFINITY;
@@ -97,7 +96,7 @@ static void __ref become_init(void)
 	host_store(&ring3_region.state, RING3_UP);
 	ring3_host_futex_wake(&ring3_region.state, INT_MAX);
 
-	/* boot() is the keeper's first call, and this is its result. */
+	/* boot() is the keeper's first call; this is its result. */
 	tb->ret = 0;
 	if (ring3_driver == tb) {
 		r3t_call(tb) = R3_CALL_DONE;
@@ -112,7 +111,7 @@ static int load_init(struct linux_binprm *bprm)
 {
 	if (strcmp(bprm->filename, "/init") || current->pid != 1)
 		return -ENOEXEC;
-	/* Whatever the path walk left to be done on the way to user mode. */
+	/* Work that the path walk has deferred to the return to user mode. */
 	if (task_work_pending(current))
 		task_work_run();
 	become_init();
@@ -123,7 +122,7 @@ static struct linux_binfmt ring3_format = {
 	.load_binary = load_init,
 };
 
-/* A plain host shows no fallback tunnels (sit0, gre0, ...): the modules are not loaded. */
+/* Fallback tunnels (sit0, gre0, ...) are not shown, as on a plain host, which has not loaded their modules. */
 static int __init no_fallback_tunnels(void)
 {
 	sysctl_fb_tunnels_only_for_init_net = 2;

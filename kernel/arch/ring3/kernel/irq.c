@@ -2,10 +2,9 @@
 /*
  * irq.c - interrupts are bits in region->pending
  *
- * A bit is set by anyone (keeper, poller, a peer's doorbell by way of KEEP), with
- * a locked OR, and served by whoever drives, when interrupts are enabled.
- * Ports register a handler; memory-backed ports also name the two words by
- * which the idle loop sees, without a system call, that there is something.
+ * Any thread may set a bit (the keeper, a poller, KEEP for a peer's doorbell), with a locked OR. The driver serves
+ * it when interrupts are enabled. A port registers a handler. A port in shared memory also names two words, by
+ * which the idle loop sees new packets without a system call.
  */
 #include <linux/errno.h>
 #include <linux/hardirq.h>
@@ -27,7 +26,7 @@ static struct {
 	unsigned long count;
 } ports[RING3_PORTS_MAX];
 
-/* Memory-backed ports. Read by host threads without the vCPU: `used` is set last. */
+/* Ports in shared memory. Host threads without the vCPU read this: `used` is set last. */
 static struct {
 	const u32 *head, *tail;
 	u32 *armed, *doorbell;
@@ -36,12 +35,12 @@ static struct {
 	const u32 *taken;	/* see ring3_poll_room() */
 	const u32 *wanted;
 	u32 *waiting;
-	u32 rung;		/* doorbell as last looked at */
+	u32 rung;		/* value of the doorbell at the last look */
 	u32 used;
 } polls[RING3_PORTS_MAX];
 static u32 polls_max;
 
-/* Ports with something left in them whose edge was taken, as pending bits: ring3_poll_owe(). */
+/* Ports whose edge was consumed while input was left, as pending bits: ring3_poll_owe(). */
 static u32 owed;
 
 static unsigned long timer_count;
@@ -57,7 +56,10 @@ void ring3_irq_unregister(unsigned int port)
 	WRITE_ONCE(ports[port].handler, NULL);
 }
 
-/* Does anybody read this port? What nobody reads stays readable: a poller must not ask for it. */
+/*
+ * Does a thread poll this port's descriptor? If none does, the descriptor stays readable: a poller must not ask for
+ * it.
+ */
 bool ring3_irq_wanted(unsigned int port)
 {
 	return READ_ONCE(ports[port].handler);
@@ -87,7 +89,7 @@ static void handle(u32 bits)
 	}
 	if (bits & (RING3_IRQ_SLEEPER | RING3_IRQ_WAITER))
 		WRITE_ONCE(*ring3_yield_word(), 1);
-	/* The holder before may have overwritten WAITERS as it let go, and this one has to know. */
+	/* The owner before may have erased WAITERS as it released the vCPU, and the present one has to know. */
 	if (bits & RING3_IRQ_SLEEPER)
 		r3_keep_waiters(&ring3_this_vcpu->owner);
 	if (IS_ENABLED(CONFIG_SMP) && (bits & (RING3_IRQ_RESCHED | RING3_IRQ_CALL)))
@@ -102,7 +104,7 @@ static void handle(u32 bits)
 	}
 }
 
-/* Interrupts are enabled and some are pending. */
+/* Called when interrupts are enabled and some are pending. */
 void ring3_irq_run(void)
 {
 	static struct pt_regs none;
@@ -113,7 +115,7 @@ void ring3_irq_run(void)
 		arch_local_irq_disable();
 		bits = host_xchg(&ring3_pending, 0);
 		if (bits) {
-			/* The tick skips its work when it finds no registers. */
+			/* The tick skips its work if there are no registers. */
 			old = set_irq_regs(&none);
 			trace_hardirqs_off();
 			irq_enter();
@@ -148,7 +150,7 @@ int ring3_poll_add(unsigned int port, const u32 *head, const u32 *tail,
 	host_store(&polls[port].used, 1);
 	if (polls_max < port + 1)
 		host_store(&polls_max, port + 1);
-	/* KEEP has to know the new doorbell; till then be rung for everything. */
+	/* KEEP has to learn of the new doorbell; until then every packet rings. */
 	host_store(armed, 1);
 	ring3_kick(&ring3_region.vcpu[0]);
 	return 0;
@@ -160,7 +162,7 @@ void ring3_poll_del(unsigned int port)
 	ring3_kick(&ring3_region.vcpu[0]);
 }
 
-/* Memory shows what the port has. */
+/* True if the port is in shared memory. */
 bool ring3_poll_watches(unsigned int port)
 {
 	return host_load(&polls[port].used);
@@ -184,7 +186,10 @@ void ring3_poll_room(unsigned int port, const u32 *taken, const u32 *wanted, u32
 	host_store(&polls[port].wanted, wanted);
 }
 
-/* Which position of the far side the port's sender waits for, as the word `waiting' has it; 0: none. */
+/*
+ * The position of the far side that the port's sender waits for, in the format of the word `waiting'; 0: it does
+ * not wait.
+ */
 static u32 room_wanted(u32 i)
 {
 	const u32 *wanted = host_load(&polls[i].wanted);
@@ -205,7 +210,7 @@ void ring3_poll_owe(unsigned int port)
 	ring3_poll_later();
 }
 
-/* The host's CPU that this thread runs on, plus 1: IA32_TSC_AUX is cpu | node << 12. */
+/* The host CPU of this thread, plus 1. IA32_TSC_AUX is cpu | node << 12. */
 u32 ring3_host_cpu(void)
 {
 	u32 aux;
@@ -214,7 +219,7 @@ u32 ring3_host_cpu(void)
 	return (aux & 0xfff) + 1;
 }
 
-/* Tells peers where we run; true if one of them runs here, where it can't while we do. */
+/* Tells peers the CPU of this thread. True if one of them is on the same CPU, so that it can't run now. */
 bool ring3_poll_beside_peer(void)
 {
 	u32 i, n = READ_ONCE(polls_max), here = ring3_host_cpu();
@@ -234,8 +239,8 @@ bool ring3_poll_beside_peer(void)
 }
 
 /*
- * Ports whose ring is not empty, that have the room that was waited for, that were rung for another reason (the peer
- * came or went), or in which something was left, as pending bits.
+ * Ports whose ring is not empty, whose sender has got the room that it waits for, whose doorbell was rung for
+ * another reason (the peer came or went), or that were marked for rescan; as pending bits.
  */
 u32 ring3_poll_ready(void)
 {
@@ -276,7 +281,7 @@ bool ring3_poll_unarmed(void)
 	return false;
 }
 
-/* A number that is another one when packets of peers have been taken. */
+/* A number that changes when packets of peers are taken. */
 u32 ring3_poll_taken(void)
 {
 	u32 i, n = READ_ONCE(polls_max), sum = 0;
@@ -315,10 +320,10 @@ u32 ring3_poll_arm(void)
 }
 
 /*
- * For KEEP, which was rung or timed out: what is there. The ring took `armed` away.
- * If nobody drives, arm again here; otherwise the driver does so when it leaves,
- * since peers need not ring for what it is about to see anyway. The same holds when
- * programs made calls lately (keep_watches): their next ones look at the links.
+ * For KEEP, after a ring or a time-out: the ports with input. A ring has cleared `armed`. If there is no driver,
+ * KEEP arms again; otherwise the driver does so when it leaves, since peers need not ring for what it will see
+ * anyway. KEEP does not arm either if programs have made calls lately (keep_watches): their next calls look at the
+ * links.
  */
 u32 ring3_poll_check(void)
 {
@@ -335,8 +340,8 @@ u32 ring3_poll_check(void)
 }
 
 /*
- * For a thread that watches (vcpu/idle.c). Nobody may be about to arm what was rung: it does so itself
- * while nobody drives, and else asks who drives to look from then on.
+ * For a watcher (vcpu/idle.c). If the vCPU is free, it arms the ports that have rung itself. If not, it asks the
+ * driver to look at them.
  */
 u32 ring3_poll_watched(void)
 {

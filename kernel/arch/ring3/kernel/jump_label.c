@@ -2,10 +2,9 @@
 /*
  * jump_label.c - patch branches through the writable alias of the text
  *
- * One vCPU: nobody else executes kernel code meanwhile. A thread that takes
- * the vCPU over later came through a locked instruction, and its CPU snoops
- * stores to cached code. The patching thread's own may have fetched what it wrote through another address:
- * it serializes.
+ * With one vCPU no other thread executes kernel code meanwhile. A thread that takes the vCPU later has executed a
+ * locked instruction, and its CPU snoops stores to cached code. The patching CPU itself may have prefetched the old
+ * text, since it writes by another address: it serializes.
  */
 #include <linux/jump_label.h>
 #include <linux/kernel.h>
@@ -13,8 +12,8 @@
 #include <asm/ring3.h>
 
 /*
- * Programs have few instructions that serialize. Under a hypervisor `cpuid` takes microseconds; an `iretq`
- * to what comes next anyway does not.
+ * User mode has few serializing instructions. Under a hypervisor `cpuid` takes microseconds; an `iretq` to the next
+ * instruction does not.
  */
 static void serialize(void)
 {

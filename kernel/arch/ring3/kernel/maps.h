@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* maps.h - what of the node's memory processes have mapped: mmap.c */
+/* maps.h - region memory that processes have mapped: mmap.c */
 #ifndef RING3_MAPS_H
 #define RING3_MAPS_H
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mmap.c - which region memory backs a mapping of a node's descriptor, and for how long
+ * mmap.c - mappings of node descriptors: which region memory backs them, and how long it is kept
  *
  * Theory of operation
  * -------------------
- * Without an MMU packet_mmap()'s vm_insert_page() fails. But the pages of a packet
- * ring are region memory, which every process can map from the memfd. The gate
- * asks page by page, and maps runs.
+ * Without an MMU, packet_mmap()'s vm_insert_page() fails. But the pages of a packet ring are region memory, which
+ * every process can map from the memfd. The gate asks for the address of each page, and maps runs of adjacent ones.
  *
- * There are no vmas that would keep the ring alive, so what they hold is held here, by address space: the
- * file, and one of the socket's `mapped', with which it refuses to let go of its ring. The gate knows
- * which addresses belong to which mapping, and says when the last of them is unmapped. A child with
- * memory of its own has its parent's mappings too; one that shares its parent's (vfork) has the same. They go
- * with an exec and with the process, however that ends: the keeper reaps it when no thread of it is left.
+ * No vma keeps the ring alive. So this file keeps the references of the vmas, for each address space: the file, and
+ * a count in the socket's `mapped', by which the socket refuses to free its ring. The gate knows the addresses of
+ * each mapping, and reports when the last of them is unmapped. A child with memory of its own inherits its parent's
+ * mappings; a child that shares its parent's memory (vfork) uses the same ones. They end at exec and with the
+ * process, however it ends: the keeper reaps it when it has no thread left.
  */
 #include <linux/errno.h>
 #include <linux/file.h>
@@ -28,10 +27,10 @@
 struct mapping {
 	struct list_head entry;
 	struct file *file;
-	u32 id;			/* the same in all address spaces */
+	u32 id;			/* the same number in all address spaces */
 };
 
-/* Of one address space. */
+/* The mappings of one address space. */
 struct maps {
 	unsigned int users;
 	struct list_head list;
@@ -39,9 +38,9 @@ struct maps {
 
 static struct maps *maps_of[RING3_PROCS_MAX];
 static u32 last_id;
-static DEFINE_MUTEX(maps_lock);		/* for all of the above */
+static DEFINE_MUTEX(maps_lock);		/* protects all of the above */
 
-/* NULL: the keeper's process, which has none. */
+/* NULL: the keeper's process, which has no mappings. */
 static struct maps **maps_at(u64 proc)
 {
 	u64 first = (u64)ring3_region.procs;
@@ -107,7 +106,7 @@ static void maps_put(struct maps **at)
 	kfree(maps);
 }
 
-/* The process has ended, or runs another program. */
+/* The process has ended, or executes another program. */
 void ring3_maps_exit(u64 proc)
 {
 	mutex_lock(&maps_lock);
@@ -116,7 +115,7 @@ void ring3_maps_exit(u64 proc)
 	mutex_unlock(&maps_lock);
 }
 
-/* A child has been made, with memory of its own or not. */
+/* A child has been made, with or without memory of its own. */
 int ring3_maps_fork(u64 parent, u64 child, bool shared)
 {
 	struct maps *maps, *copy;
@@ -147,7 +146,7 @@ int ring3_maps_fork(u64 parent, u64 child, bool shared)
 	return ret;
 }
 
-/* With the ring of a `mapped' socket, whose size does not change any more. */
+/* Called with `mapped' set, so that the ring's size does not change. */
 static unsigned long ring_pages(const struct packet_sock *po)
 {
 	const struct packet_ring_buffer *rb;
@@ -206,7 +205,7 @@ long ring3_sys_mmap(int fd, size_t len, unsigned long offset)
 	maps = maps_made(at);
 	if (maps) {
 		last_id = last_id % INT_MAX + 1;
-		/* Looked at together with what keeps it so: packet_mmap(), packet_set_ring(). */
+		/* Read under the lock of packet_mmap() and packet_set_ring(), which keep it valid. */
 		mutex_lock(&po->pg_vec_lock);
 		ret = -EINVAL;
 		if (!offset && len && len == ring_pages(po) * PAGE_SIZE) {

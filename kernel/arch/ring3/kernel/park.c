@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * park.c - descriptors on their way from one process of the node to another
+ * park.c - descriptors in transit from one process of the node to another
  *
- * The host's AF_UNIX sockets carry them as tickets (gate/fd/pass.c): descriptors of the
- * host whose identity is the key here. A file is parked before its message is sent,
- * and taken when that is received. The reference is dropped then, not when the host has got
- * round to telling that the ticket is gone: who closes a socket after passing it
- * expects the last close to end it at once. What is left under the key says so
- * to who comes with the same ticket again, until the keeper forgets it.
+ * The host's AF_UNIX sockets carry them as tickets (gate/fd/pass.c): sockets of the host whose cookie is the key
+ * here. A file is parked before its message is sent, and taken when the message is received. Taking it drops the
+ * reference at once, not only when the host reports that the ticket is gone: a program that closes a socket after
+ * it has passed it expects the last close to end the connection. After that the key maps to TAKEN, for a process
+ * that presents the same ticket again, until the keeper forgets the key.
  */
 #include <linux/errno.h>
 #include <linux/fcntl.h>
@@ -74,7 +73,7 @@ long ring3_sys_unpark(u64 key, int to, unsigned int flags)
 	return ret;
 }
 
-/* As pidfd_getfd(): the thread of this number, or else any that is left of the process. */
+/* As pidfd_getfd(): the thread with this number, or any remaining thread of the process. */
 static struct ring3_thread *find_thread(int pid)
 {
 	struct ring3_thread *tb, *any = NULL;

@@ -2,7 +2,7 @@
 /*
  * plant.c - a fault on request: `ring3_plant=leak` on the kernel's command line
  *
- * lkdtm plants the other kinds that the debug flavour looks for (tests/debug), but leaks nothing.
+ * lkdtm plants the other kinds of faults that the debug flavour detects (tests/debug), but no leak.
  */
 #define pr_fmt(fmt) "ring3: " fmt
 
@@ -25,7 +25,7 @@ static int __init set_plant(char *what)
 }
 __setup("ring3_plant=", set_plant);
 
-/* Each pointer is overwritten by the next one, the last one by nothing. */
+/* Each pointer is overwritten by the next one, and the last one by NULL. */
 static noinline void plant_leaks(void)
 {
 	void *volatile p = NULL;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * poison.c - the end of a node that can't go on (DESIGN rule 9)
+ * poison.c - ends a node that can't continue (DESIGN rule 9)
  *
- * Says why, wakes everybody; each call, waiting or new, then fails with EIO.
+ * Logs the reason and wakes all waiters; from then on each call, waiting or new, fails with EIO.
  */
 #include <linux/init.h>
 #include <linux/kernel.h>
@@ -13,7 +13,7 @@
 
 void __noreturn ring3_abandon(void);
 
-/* Also called by host threads without the vCPU: nothing of the kernel's but vsnprintf. */
+/* Also called by host threads without the vCPU: uses no kernel function but vsnprintf. */
 void ring3_poison(const char *fmt, ...)
 {
 	struct ring3_vcpu *vcpu;

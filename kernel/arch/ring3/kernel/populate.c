@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * populate.c - the node's memory is the keeper's, whoever uses it first
+ * populate.c - the node's memory is charged to the keeper, whichever process touches it first
  *
  * Theory of operation
  * -------------------
- * The host gives a page of the region's memory when it is touched first, and charges it to the control group
- * of who does. Kernel code runs in programs: one in a small group would be charged for its node's buffers, and killed
- * for them in kernel code. So no page is handed out by the allocator before the host has given it to the keeper.
+ * The host allocates a page of the region when it is first touched, and charges it to the control group of the
+ * toucher. Kernel code runs in programs: a program in a small group would be charged for its node's buffers, and
+ * killed for them in the middle of kernel code. So the allocator hands out no page before the host has allocated it
+ * for the keeper.
  *
- * ring3_resident[] has a bit for each page that the host has given. The allocator looks at the bits of what it hands out
- * (ring3_alloc_page() in asm/ring3_grow.h). Where one is missing the page is populated first, and pages behind it,
- * for those come next: more of them the sooner one is missing again. The keeper's own threads do that by themselves; a program's
- * thread asks KEEP of its vCPU, which does not drive then, and waits for it on the host: 30 to 100 us, once for each
- * batch by which the node grows. If KEEP does not answer in time (it was stopped, or is gone), the program's thread goes on, and
- * the host charges the program for a MiB before KEEP is asked again.
+ * ring3_resident[] has a bit for each page that the host has allocated. The allocator checks the bits of the pages
+ * that it hands out (ring3_alloc_page() in asm/ring3_grow.h). If one is missing, the page and some pages after it
+ * are populated, since these are handed out next; the sooner a page is missing again, the more of them. The
+ * keeper's threads do that themselves. A program's thread asks KEEP of its vCPU, which does not drive then, and
+ * waits for it on the host: 30 to 100 us, once for each batch by which the node grows. If KEEP does not answer in
+ * time (it was stopped, or is gone), the thread goes on, and the host charges the program for a MiB before KEEP is
+ * asked again.
  *
- * What is not the allocator's has the memory that the boot has given it; where the boot left zeroes (trim.c), who
- * needs such a page first is charged for it. That is less than the image and its tables.
+ * Memory outside of the allocator was touched by the boot. If the boot left zeroes there (trim.c), the first
+ * process to touch such a page is charged for it. That is less than the image and its tables.
  *
- * Some time after the node has grown, pages that are free go back to the host (ring3_trim_free()), and their bits are cleared.
+ * Some time after the node has grown, free pages are returned to the host (ring3_trim_free()), and their bits are
+ * cleared.
  *
- * In virtual time a node may have thousands of programs, each of which maps all of the node's memory, and each page that one of them
- * touches first is a page fault of its own. So there the host is asked for huge pages (MADV_COLLAPSE, which no setting of
- * the host's denies), and free memory does not go back: that would split them.
+ * In virtual time a node may have thousands of programs, each of which maps the node's whole memory, and each page
+ * that one of them touches first costs a page fault. So the host is asked for huge pages there (MADV_COLLAPSE,
+ * which no setting of the host disables), and free memory is not returned: that would split them.
  */
 #include <linux/irq_work.h>
 #include <linux/mm.h>
@@ -35,14 +38,14 @@
 
 #define BATCH_MIN	16UL			/* pages */
 #define BATCH_MAX	1024UL
-#define BATCH_SOON_NS	(20 * NSEC_PER_MSEC)	/* the next one within that: a larger batch */
-#define ANSWER_NS	(100 * NSEC_PER_MSEC)	/* of a KEEP that has a CPU now and then */
-#define UNASKED		256UL			/* pages for which one that did not answer is not asked again */
+#define BATCH_SOON_NS	(20 * NSEC_PER_MSEC)	/* if the next batch is needed sooner: a larger one */
+#define ANSWER_NS	(100 * NSEC_PER_MSEC)	/* a KEEP that gets a CPU now and then answers in this time */
+#define UNASKED		256UL			/* pages to take without asking again, after KEEP did not answer */
 #define TRIM_AFTER	(20 * HZ)
 
 unsigned long ring3_resident[RING3_REGION_MAX / PAGE_SIZE / BITS_PER_LONG];
 
-/* What a vCPU asks of its KEEP: first page and number of pages, in one word. */
+/* A request of a vCPU to its KEEP: first page and number of pages, in one word. */
 static struct request {
 	u64 range;
 	u32 asked, done;	/* done: futex */
@@ -50,7 +53,7 @@ static struct request {
 
 #define RANGE_PAGES_BITS	24
 
-static bool ready;		/* before that all memory is the boot's, in the keeper */
+static bool ready;		/* before that, all memory is touched by the boot, in the keeper */
 static DEFINE_RAW_SPINLOCK(lock);
 static unsigned long batch = BATCH_MIN;
 static unsigned long unasked;
@@ -69,7 +72,7 @@ static void populate_here(unsigned long pfn, unsigned long pages)
 		ring3_host_populate(pfn_to_virt(pfn), pages * PAGE_SIZE);
 }
 
-/* The host's huge pages of 2 MiB lie where the region's do: a region begins at a multiple of that. */
+/* Huge pages of 2 MiB are at the same places on both sides: a region begins at a multiple of 2 MiB. */
 static unsigned long whole_huge(unsigned long *pfn, unsigned long end)
 {
 	if (!IS_ENABLED(CONFIG_RING3_SIM))
@@ -78,7 +81,7 @@ static unsigned long whole_huge(unsigned long *pfn, unsigned long end)
 	return min(round_up(end, RING3_HUGE / PAGE_SIZE), max_pfn);
 }
 
-/* KEEP, on its host stack. */
+/* Called by KEEP, on its host stack. */
 void ring3_populate_serve(struct ring3_vcpu *vcpu)
 {
 	struct request *r = request_of(vcpu);
@@ -117,7 +120,7 @@ static DEFINE_IRQ_WORK(trim_soon, trim_later);
 static void trim(struct work_struct *work);
 static DECLARE_DELAYED_WORK(trim_work, trim);
 
-/* From the allocator, in any context; no pages of it are resident yet, or some are not. */
+/* Called by the allocator, in any context. Some or all of the pages are not resident yet. */
 void ring3_populate(unsigned long pfn, unsigned long pages)
 {
 	unsigned long flags, end, i;
@@ -129,7 +132,7 @@ void ring3_populate(unsigned long pfn, unsigned long pages)
 	now = ring3_clock();
 	batch = unasked ? 0 : now - last < BATCH_SOON_NS ? clamp(2 * batch, BATCH_MIN, BATCH_MAX) : BATCH_MIN;
 	end = min(pfn + max(pages, batch), max(pfn + pages, ring3_grown));
-	/* What others have already is not asked for again. */
+	/* Pages that are resident already are not asked for again. */
 	for (i = pfn + pages; i < end && !test_bit(i, ring3_resident); i++)
 		;
 	end = whole_huge(&pfn, i);
@@ -143,11 +146,11 @@ void ring3_populate(unsigned long pfn, unsigned long pages)
 		set_bit(i, ring3_resident);
 	last = ring3_clock();
 	raw_spin_unlock_irqrestore(&lock, flags);
-	/* Whoever allocates may hold the locks of timers and work. */
+	/* The allocating code may hold the locks of timers and work queues. */
 	irq_work_queue(&trim_soon);
 }
 
-/* The boot is over: the bits say what it has touched. */
+/* The boot is over: sets the bits of the pages that it has touched. */
 void ring3_populate_start(void)
 {
 	WRITE_ONCE(ready, true);
@@ -159,7 +162,10 @@ static void trim_later(struct irq_work *work)
 		schedule_delayed_work(&trim_work, TRIM_AFTER);
 }
 
-/* Later if the node still grows. What it needs again after that is asked for again, and makes this come again. */
+/*
+ * Trims free memory; later, if the node still grows. Pages that are needed again later are populated again, and
+ * lead to another trim.
+ */
 static void trim(struct work_struct *work)
 {
 	if (ring3_clock() - READ_ONCE(last) < (u64)TRIM_AFTER / 4 * (NSEC_PER_SEC / HZ))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* process.c - tasks: switching, their first frame, idle, and the loop of a program's thread */
+/* process.c - tasks: switch, first frame, idle, and the loop of a program's thread */
 #include <linux/cpu.h>
 #include <linux/idr.h>
 #include <linux/kernel.h>
@@ -49,9 +49,8 @@ struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *ne
 }
 
 /*
- * The node's own threads get numbers from here on (the first of them is kthreadd; pid 1 came
- * before), so that those of processes are free for them (task.c): in a pid namespace of the
- * host's, these begin at 1.
+ * The node's own threads get pids from here on (the first of them is kthreadd; pid 1 came before), so that the pids
+ * of processes are free for them (task.c): in a PID namespace of the host, these begin at 1.
  */
 #define OWN_PIDS	(3 << 20)
 
@@ -66,7 +65,7 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 	unsigned long top = (unsigned long)task_stack_page(p) + THREAD_SIZE - 64;
 	struct parked_frame *frame = (struct parked_frame *)top - 1;
 
-	/* No fork() of a program comes here: the gate's CLONE names a function. */
+	/* A program's fork() does not get here: the gate's CLONE names a function. */
 	if (!args->fn)
 		return -ENOSYS;
 	if (args->kthread && pid_max != PID_MAX_LIMIT)
@@ -99,22 +98,22 @@ void flush_thread(void)
 }
 
 /*
- * Idle. First poll with the tick running, since stopping it and starting it
- * again costs more than the wait of a busy peer; only then let go.
+ * Idle. First polls with the tick running, since stopping and restarting the tick costs more than the wait for a
+ * busy peer. Only then is the vCPU released.
  */
 void arch_cpu_idle_enter(void)
 {
 	if (need_resched() || READ_ONCE(ring3_pending))
 		return;
 	/*
-	 * In a later turn of the idle loop the tick is stopped, and the interrupt between
-	 * may have used its deadline up. We can be left parked here, so set the next.
+	 * In a later turn of the idle loop the tick is stopped, and an interrupt in between may have used up its
+	 * deadline. The task may stay parked here, so set the next one.
 	 */
 	if (tick_nohz_tick_stopped()) {
 		tick_nohz_idle_stop_tick();
 		/*
-		 * A thread that goes home at once must do so from arch_cpu_idle(), where links
-		 * are armed: without the tick nobody looks at them otherwise.
+		 * A thread that goes home at once must do so from arch_cpu_idle(), where links are armed: without
+		 * the tick no thread looks at them otherwise.
 		 */
 		if (r3t_call(ring3_driver) == R3_CALL_DONE)
 			return;
@@ -137,8 +136,8 @@ void arch_cpu_idle(void)
 }
 
 /*
- * Not before: for RCU and lockdep arch_cpu_idle() is a place where no kernel code runs, and to wake a
- * task takes locks and reads what RCU frees.
+ * Not earlier: for RCU and lockdep no kernel code runs in arch_cpu_idle(), and waking a task takes locks and reads
+ * memory that RCU frees.
  */
 void arch_cpu_idle_exit(void)
 {
@@ -155,8 +154,8 @@ u32 ring3_yield_wanted;
 #endif
 
 /*
- * The scheduler shares the vCPU among tasks, but a thread that drives for others
- * wants to go home, and threads outside want to come in. Each tick asks for this.
+ * The scheduler shares the vCPU among tasks. But a thread that drives for others wants to go home, and threads
+ * outside want to enter. Each tick checks for that.
  */
 void ring3_yield(void)
 {
@@ -165,7 +164,7 @@ void ring3_yield(void)
 	ring3_service();
 }
 
-/* A thread has just resumed us: it may have come for something. */
+/* A thread has just resumed this task: it may have brought a call or a signal. */
 void ring3_service(void)
 {
 	struct ring3_thread *tb = ring3_driver;
@@ -181,14 +180,14 @@ void ring3_service(void)
 
 		r3t_request(tb) = 0;
 		if (unlikely(!task)) {
-			/* Killed while its thread waited for the vCPU: nobody makes the call. */
+			/* Killed while its thread waited for the vCPU: the call is not made. */
 			tb->ret = -ESRCH;
 			r3t_call(tb) = R3_CALL_DONE;
 			request = 0;
 		}
 		if (request & R3_REQ_CALL)
 			wake_up_process(task);
-		/* A call that came by the fast path waits with R3_CALL_NONE. */
+		/* A call of the fast path waits with R3_CALL_NONE. */
 		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_DONE)
 			set_notify_signal(task);
 	}
@@ -196,7 +195,7 @@ void ring3_service(void)
 		ring3_irq_run();
 }
 
-/* What a real kernel does between a call's end and user mode. */
+/* The work that a usual kernel does between the end of a call and user mode. */
 static void exit_work(struct ring3_thread *tb)
 {
 	unsigned long flags;
@@ -216,9 +215,9 @@ static void exit_work(struct ring3_thread *tb)
 }
 
 /*
- * Links are unarmed, so somebody has to look at them now and then. Not at every call: a
- * flood would be received, and dropped, in preference to the program that reads it. It
- * gets twice the time that receiving took, until this bounds how long a packet lies there.
+ * Links are unarmed, so calls have to look at them now and then. Not each call: a flood would be received, and
+ * dropped, before the program that reads it gets a turn. The program gets twice the time that receiving took, up to
+ * this limit, which bounds how long a packet waits there.
  */
 #define EXIT_POLL_NS	(50ULL * NSEC_PER_USEC)
 
@@ -228,7 +227,7 @@ static void exit_poll(void)
 	u64 now = ring3_clock(), end;
 	u32 ready;
 
-	/* KEEP may have no CPU to say so; the clock has been read anyway. */
+	/* KEEP may have no CPU to raise the timer; the clock has been read anyway. */
 	if (now >= READ_ONCE(ring3_this_vcpu->deadline))
 		host_or(&ring3_pending, RING3_IRQ_TIMER);
 	if (now < cpu->next_poll)
@@ -243,9 +242,8 @@ static void exit_poll(void)
 }
 
 /*
- * The call has its result, but not all is quiet. Returns true when the result
- * went another way than back through the caller's frames; the caller's stack is
- * cut back to ring3_task_main() then.
+ * The call has its result, but something is pending. Returns true if the result took another way than through the
+ * caller's frames; then the caller's stack is cut back to ring3_task_main().
  */
 bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 {
@@ -256,7 +254,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	if (READ_ONCE(ring3_pending) && !arch_irqs_disabled())
 		ring3_irq_run();
 #ifdef CONFIG_SMP
-	/* Between two calls a task holds on to nothing, and one that makes many never switches. */
+	/* Between two calls a task holds no RCU reference, and a task with many calls never switches. */
 	rcu_note_context_switch(false);
 #endif
 
@@ -266,7 +264,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	if (!turn_go_home(tb))
 		return true;
 	if (ring3_driver != tb) {
-		/* Its own thread sleeps (or polls its word): hand it the result. */
+		/* Its own thread sleeps (or polls its word): hands it the result. */
 		r3t_call(tb) = R3_CALL_NONE;
 		ring3_thread_notify(tb, RING3_WORD_DONE);
 		return true;
@@ -274,8 +272,8 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	ring3_settle(ring3_this_vcpu, false);
 	if (!single_task_running() && !turn_is_kept(tb)) {
 		/*
-		 * Others are runnable, and we are the one who can run them. Sleep
-		 * as a task; the thread goes home when nothing is left to run.
+		 * Other tasks are runnable, and only this thread can run them. The task sleeps; the thread goes
+		 * home when no task is left to run.
 		 */
 		r3t_call(tb) = R3_CALL_DONE;
 		set_current_state(TASK_INTERRUPTIBLE);
@@ -288,8 +286,8 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 }
 
 /*
- * The task of a program's thread. Its call runs here when it came the slow
- * way; on the fast path it runs below the frame parked here (entry.S).
+ * The task of a program's thread. A call runs here if it came by the slow path; on the fast path it runs below the
+ * frame that is parked here (entry.S).
  */
 int ring3_task_main(void *arg)
 {
@@ -311,7 +309,7 @@ int ring3_task_main(void *arg)
 			}
 			ret = ring3_dispatch(tb);
 			if (!ring3_exit_slow(tb, ret)) {
-				/* Not parked yet: ring3_park() says so, if it comes to that. */
+				/* Not parked yet: ring3_park() sets it, if it is reached. */
 				r3t_outside(tb) = 0;
 				r3t_call(tb) = R3_CALL_DONE;
 			}
@@ -328,7 +326,7 @@ int ring3_task_main(void *arg)
 			r3t_outside(tb) = 0;
 			continue;
 		}
-		/* Others need the vCPU. Our thread is outside, or leaves when all is idle. */
+		/* Others need the vCPU. The task's thread is outside, or leaves when all tasks are idle. */
 		set_current_state(TASK_INTERRUPTIBLE);
 		if (signal_pending(current)) {
 			__set_current_state(TASK_RUNNING);
@@ -356,7 +354,7 @@ void machine_power_off(void)
 	ring3_poison("power-off asked for inside the node");
 }
 
-/* A program is traced on the host; the node's tasks have no registers to show. */
+/* Programs are traced on the host; tasks of the node have no registers to show. */
 long arch_ptrace(struct task_struct *child, long request, unsigned long addr,
 		 unsigned long data)
 {

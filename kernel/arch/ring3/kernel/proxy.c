@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * proxy.c - a host descriptor in a node's epoll, poll and select sets
+ * proxy.c - stands for a descriptor of the host in a node's epoll, poll and select sets
  *
- * The file stands at the host descriptor's own number. Its readiness is what the
- * gate last told (PROXY_SET, which also is the edge) and not yet taken back
- * (PROXY_CLEAR). Every other operation on it fails: the gate routes those to the host.
+ * The file has the number of the host's descriptor. Its readiness is what the gate reported last (PROXY_SET, which
+ * also raises an edge) and has not taken back yet (PROXY_CLEAR). All other operations on it fail: the gate makes
+ * them on the host.
  */
 #include <linux/anon_inodes.h>
 #include <linux/errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* setup.c - the node's memory and command line, as the keeper left them */
+/* setup.c - the node's memory and command line, as the keeper has set them up */
 #include <linux/cpu.h>
 #include <linux/init.h>
 #include <linux/initrd.h>
@@ -37,11 +37,11 @@ void __init setup_arch(char **cmdline_p)
 	unsigned long pages = ring3_region.size >> PAGE_SHIFT;
 
 	/*
-	 * What a plain host does not show either; tables of file names for a system that has few
-	 * files, and of DCCP's sockets for one that has few (2 MiB else); and no jitter entropy:
-	 * its self-test is a quarter of the boot, and the pool is filled by the host. Tasks may take half of
-	 * the node's memory, where Linux gives them an eighth: their programs' memory is the host's.
-	 * The keeper's words come last and win.
+	 * Interfaces that a plain host does not show, either, are off. The hash tables of file names are small,
+	 * since the node has few files, and so are DCCP's (2 MiB otherwise). No jitter entropy: its self-test takes
+	 * a quarter of the boot, and the host fills the pool. Tasks may use half of the node's memory, where Linux
+	 * allows an eighth: the memory of their programs is the host's. The keeper's words come last and override
+	 * these.
 	 */
 	snprintf(boot_command_line, COMMAND_LINE_SIZE, "%s sysctl.kernel.threads-max=%lu %s",
 		 "bonding.max_bonds=0 dummy.numdummies=0 ifb.numifbs=0 "
@@ -69,7 +69,7 @@ void __init setup_arch(char **cmdline_p)
 	high_memory = __va(ring3_region.size);
 	zones[ZONE_NORMAL] = pages;
 	free_area_init(zones);
-	/* Nothing without CONFIG_OF; the kunit flavour's tests need a tree, be it an empty one. */
+	/* A no-op without CONFIG_OF; the kunit flavour's tests need a tree, which may be empty. */
 	unflatten_device_tree();
 
 	add_bootloader_randomness(ring3_region.seed, sizeof(ring3_region.seed));
@@ -83,14 +83,14 @@ void __init mem_init(void)
 
 void free_initmem(void)
 {
-	/* .init.text stays: it is mapped R-X. The data goes back. */
+	/* .init.text is kept: it is mapped R-X. The data is freed. */
 	free_reserved_area(__init_begin, __init_end, 0, "init data");
 }
 
 /*
- * The OOM killer looks for somebody whose memory a kill would give back, and panics when there
- * is nobody. The node's tasks have none (their processes' is the host's), so what can't be had
- * is an error to who asked, and the others go on.
+ * The OOM killer looks for a task whose death frees memory, and panics if there is none. The node's tasks have no
+ * memory (their processes' is the host's). So a failed allocation is an error for its caller only, and other tasks
+ * go on.
  */
 static int __init no_oom_killer(void)
 {
@@ -101,7 +101,7 @@ late_initcall(no_oom_killer);
 static int show_cpuinfo(struct seq_file *m, void *v)
 {
 	seq_printf(m, "processor\t: %ld\nmodel name\t: ring3 vCPU\n", (long)v - 1);
-	/* What programs in virtual time get from cpuid: gate/sim/sim_cpu.c. */
+	/* The processor that programs see in virtual time: gate/sim/sim_cpu.c. */
 	if (IS_ENABLED(CONFIG_RING3_SIM))
 		seq_puts(m, "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc cx8 cmov clflush mmx fxsr sse sse2 syscall nx lm pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n");
 	if ((long)v < num_online_cpus())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* signals.c - signals that the node raised, on their way to the programs */
+/* signals.c - passes signals that the node raised to the programs */
 #include <linux/bug.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
@@ -11,10 +11,9 @@
 #include "../vcpu/vcpu.h"
 
 /*
- * Signals that the node itself raised (SIGPIPE, SIGIO, SIGURG): the program's
- * handlers are known to the host only, so they are passed on, through
- * thread->sigq to a thread that is inside, by calls of the host to one that is not. One for the process goes to
- * the process: which thread lets it in, or waits for it, the host knows.
+ * Signals that the node itself raised (SIGPIPE, SIGIO, SIGURG). Only the host knows the program's handlers, so they
+ * are passed on: through thread->sigq to a thread that is inside, by a host call to one that is not. A signal to
+ * the process goes to the process: the host knows which thread has unblocked it or waits for it.
  */
 static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginfo_t *info, bool process)
 {
@@ -25,7 +24,7 @@ static void signal_outside(struct ring3_thread *tb, int sig, const kernel_siginf
 		.signo = sig,
 	};
 
-	/* Not there yet (CLONE), or no more: to kill(), 0 is the group of whoever sends. */
+	/* The process has no pid yet (CLONE), or none any more. For kill(), 0 would be the group of the sender. */
 	if (s.pid <= 0 || (!process && s.tid <= 0))
 		return;
 	if (info->si_code >= POLL_IN && info->si_code <= POLL_HUP) {
@@ -71,9 +70,8 @@ static void forward_signals(struct ring3_thread *tb, bool inside)
 }
 
 /*
- * Forwards what is pending. The flag goes by what is still queued then, under the lock:
- * another signal may have come after the last look, and one that is queued without
- * the flag keeps every later one of its number from waking anybody.
+ * Forwards pending signals. The flag is recomputed under the lock: another signal may have arrived after the last
+ * check, and a signal that is queued without the flag would keep later ones of its number from waking the task.
  */
 void ring3_take_signals(struct ring3_thread *tb, bool inside)
 {
@@ -81,14 +79,14 @@ void ring3_take_signals(struct ring3_thread *tb, bool inside)
 		clear_notify_signal();
 		if (task_work_pending(current))
 			task_work_run();
-		/* It may have come for a call that has not begun yet. */
+		/* The signal may have arrived for a call that has not begun yet. */
 		if (READ_ONCE(tb->sigpending))
 			r3_word_set(&tb->word, RING3_WORD_SIGNAL);
 	}
 	if (test_thread_flag(TIF_SIGPENDING)) {
 		forward_signals(tb, inside);
 		spin_lock_irq(&current->sighand->siglock);
-		/* Of stops and cgroup.freeze nothing is queued, and a task does not stop here: the host stops programs. */
+		/* Stops and cgroup.freeze queue nothing, and a task does not stop here: the host stops programs. */
 		current->jobctl &= ~(JOBCTL_PENDING_MASK | JOBCTL_TRAP_FREEZE);
 		recalc_sigpending();
 		spin_unlock_irq(&current->sighand->siglock);

@@ -1,25 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * smp.c - several vCPUs: bringing them up, and what one asks of another
+ * smp.c - several vCPUs: starting them, and interrupts between them
  *
  * Theory of operation
  * -------------------
- * vCPU 0 is the region's; the others lie here, and `next` strings them together for the gate
- * and the keeper. All is as with one vCPU, once for each: an owner word, a current task, pending
- * interrupts, a deadline, and a thread of the keeper's (KEEP) that drives when nobody does.
+ * vCPU 0 is in the region's head; the others are here, and `next` links them for the gate and the keeper. Each vCPU
+ * has what a single one has: an owner word, a current task, pending interrupts, a deadline, and a thread of the
+ * keeper (KEEP) that drives when no other thread does.
  *
- * A thread and its task belong to one vCPU: the task may run on no other, the thread takes no
- * other. So whoever wants something of a thread finds it where its task runs, and
- * handing a vCPU to a thread never means that it has two.
+ * A thread and its task belong to one vCPU: the task runs on no other, and the thread takes no other. So a thread
+ * is always found where its task runs, and a vCPU is never handed to a thread that has one already.
  *
- * An interrupt between vCPUs is a bit in the target's `pending`. Who drives or polls there sees
- * it; where nobody does, its KEEP is kicked. As for ports: the one who set the bit either saw the
- * owner word taken, or the vCPU free, and whoever frees it looks at `pending` after that.
+ * An interrupt between vCPUs is a bit in the target's `pending`. A driver or poller there sees it; if there is
+ * none, its KEEP is kicked. As for ports: after setting the bit, the sender sees the vCPU owned or free. If it is
+ * owned, the owner reads `pending` after it has released the vCPU.
  *
- * Interrupts do not arrive, they are looked at. Kernel code that waits for another vCPU
- * therefore looks while it waits (cpu_relax()): two that call each other's functions, or one
- * that waits for the lock of one that calls, would wait for ever. And the one that is waited for
- * may not be running: the host is given the CPU now and then (DESIGN rule 10).
+ * Interrupts do not arrive: kernel code polls for them. So kernel code that waits for another vCPU polls while it
+ * waits (cpu_relax()). Otherwise two vCPUs that call each other's functions would wait for ever, and so would one
+ * that waits for a lock whose owner calls it. And the thread that it waits for may have no CPU: the waiter yields
+ * its CPU now and then (DESIGN rule 10).
  */
 #include <linux/cpu.h>
 #include <linux/kernel.h>
@@ -36,11 +35,11 @@
 #include <asm/unistd.h>
 #include "../vcpu/vcpu.h"
 
-#define RELAX_TURNS	64		/* of pause, some 3 us, between looks at the host */
-#define RELAX_SAME_NS	20000ULL	/* looks are of one wait, when they follow one another */
-#define RELAX_YIELDS	16		/* in one wait; then who is waited for may need our CPU for long */
+#define RELAX_TURNS	64		/* of pause, some 3 us, before yielding to the host */
+#define RELAX_SAME_NS	20000ULL	/* calls belong to one wait if they follow each other this closely */
+#define RELAX_YIELDS	16		/* yields in one wait; after them the thread that is waited for may need our CPU for long */
 #define RELAX_SLEEP_NS	50000
-#define OWNER_NOT_UP	RING3_OWNER_TID	/* no thread has this number */
+#define OWNER_NOT_UP	RING3_OWNER_TID	/* not the tid of any thread */
 
 static struct {
 	struct ring3_vcpu vcpu;
@@ -58,7 +57,7 @@ static struct ring3_vcpu *vcpu_of(unsigned int cpu)
 	return cpu ? &more_vcpus[cpu - 1].vcpu : &ring3_region.vcpu[0];
 }
 
-/* From ring3_boot(), on the keeper's stack: before any kernel code can ask where it runs. */
+/* Called by ring3_boot(), on the keeper's stack: before any kernel code can ask on which vCPU it runs. */
 void ring3_boot_vcpus(struct ring3_thread *init_thread)
 {
 	struct ring3_stack *foot = (struct ring3_stack *)init_stack;
@@ -82,7 +81,7 @@ void ring3_boot_vcpus(struct ring3_thread *init_thread)
 			(unsigned long)vcpu_of(cpu);
 }
 
-/* The keeper says how many: it has a KEEP for each. */
+/* The keeper passes the number: it has a KEEP for each. */
 void __init ring3_setup_cpus(void)
 {
 	const char *arg = strstr(boot_command_line, "ring3_cpus=");
@@ -113,7 +112,7 @@ void __init smp_cpus_done(unsigned int max_cpus)
 {
 }
 
-/* The vCPU's KEEP begins with this as its current task. */
+/* The vCPU's KEEP starts with this as its current task. */
 void ring3_secondary_start(void)
 {
 	unsigned int cpu = smp_processor_id();
@@ -136,7 +135,7 @@ int __cpu_up(unsigned int cpu, struct task_struct *idle)
 	foot->percpu = __per_cpu_offset[cpu];
 	foot->vcpu = vcpu;
 	foot->cpu = cpu;
-	/* The last word of its parked frame is where it goes on. */
+	/* The last word of its parked frame is the address at which it continues. */
 	((unsigned long *)idle->thread.sp)[6] = (unsigned long)ring3_secondary;
 	vcpu->task = (unsigned long)idle;
 	host_or(vcpu_pending(vcpu), RING3_IRQ_RESCHED);
@@ -156,7 +155,7 @@ static void interrupt(unsigned int cpu, u32 bit)
 {
 	struct ring3_vcpu *vcpu = vcpu_of(cpu);
 
-	/* Who set it first has seen to the rest. */
+	/* The thread that set the bit first has done the rest. */
 	if (host_or(vcpu_pending(vcpu), bit) & bit)
 		return;
 	if (!host_load(&vcpu->owner))
@@ -189,15 +188,14 @@ void ring3_handle_ipi(u32 bits)
 		generic_smp_call_function_interrupt();
 }
 
-/* A panic, or a reboot asked for: the node is poisoned, and the others leave by that. */
+/* A panic or a requested reboot: the node is poisoned, which makes the other vCPUs leave. */
 void smp_send_stop(void)
 {
 }
 
 /*
- * A turn of waiting in kernel code for what another vCPU does. Its thread may have lost its CPU to
- * us or to others: we yield, and when that does not help we sleep, so that the host can
- * put it where we were.
+ * One turn of waiting in kernel code for another vCPU. Its thread may have lost its CPU to this or another thread:
+ * first yields; if that does not help, sleeps, so that the host can run it on this CPU.
  */
 void ring3_relax(void)
 {
@@ -209,7 +207,7 @@ void ring3_relax(void)
 	if (++cpu->relaxed % RELAX_TURNS)
 		return;
 	if (unlikely(host_load(&ring3_region.state) >= RING3_POISONED))
-		ring3_abandon();	/* who is waited for may be the dead one */
+		ring3_abandon();	/* the thread that is waited for may be the dead one */
 	if (ring3_clock() - cpu->relaxed_at > RELAX_SAME_NS)
 		cpu->yields = 0;
 	if (cpu->yields++ < RELAX_YIELDS)
@@ -220,8 +218,8 @@ void ring3_relax(void)
 }
 
 /*
- * Threads are dealt out to the vCPUs in turn as they are made: those of one program, and programs of
- * one thread each, run beside each other.
+ * New threads are assigned to the vCPUs in turn: so threads of one program, and programs of one thread each, run in
+ * parallel.
  */
 void ring3_place_task(struct task_struct *task, struct ring3_thread *tb)
 {

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * stacktrace.c - what led here, from a task's kernel stack
+ * stacktrace.c - the call path of a task, from its kernel stack
  *
- * With frame pointers the chain of them is followed. It ends where it leaves the stack: entry.S
- * keeps other things in that register when it calls in. Without them every word that could
- * be a return address is one, so a trace is a guess then.
+ * With frame pointers the walk follows their chain. It ends where the chain leaves the stack: entry.S keeps other
+ * values in that register when it calls in. Without frame pointers, each word that could be a return address is
+ * taken for one, so the trace is a guess.
  *
- * A thread that waits for the vCPU, or polls, is on its own stack (vcpu/), of which nothing is
- * known here; what is shown of the current task then is nothing.
+ * A thread that waits for the vCPU, or polls, is on its own stack (vcpu/), of which this file knows nothing.
+ * Nothing is shown of the current task then.
  */
 #include <linux/kernel.h>
 #include <linux/sched.h>
@@ -61,7 +61,7 @@ static noinline void walk(struct task_struct *task, bool (*step)(void *cookie, u
 }
 
 #ifdef CONFIG_STACKTRACE
-/* No interrupt leaves registers: it is a call like any other. */
+/* No interrupt leaves registers on a stack: it is a call like any other. */
 void arch_stack_walk(stack_trace_consume_fn consume_entry, void *cookie,
 		     struct task_struct *task, struct pt_regs *regs)
 {

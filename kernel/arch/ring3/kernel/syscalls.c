@@ -22,7 +22,7 @@ SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, pr
 	return ksys_mmap_pgoff(addr, len, prot, flags, fd, off >> PAGE_SHIFT);
 }
 
-/* About a program's registers, which the node never has. */
+/* These are about a program's registers, which the node never has. */
 #define sys_rt_sigreturn	sys_ni_syscall
 #define sys_iopl		sys_ni_syscall
 #define sys_ioperm		sys_ni_syscall
@@ -39,7 +39,7 @@ SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, pr
 #define sys_exit		sys_ni_syscall
 #define sys_exit_group		sys_ni_syscall
 
-/* Its thread's map of descriptors goes with the file table. */
+/* The map of descriptors is unshared together with the file table. */
 #define sys_unshare		ring3_unshare
 
 #define __SYSCALL(nr, sym)	[nr] = (sys_call_ptr_t)sym,
@@ -61,7 +61,7 @@ static long port_add(const struct ring3_port_config __user *ucfg)
 	return ring3_port_add(&cfg);
 }
 
-/* The slow way's call; the fast path indexes sys_call_table itself. */
+/* A call of the slow path; the fast path indexes sys_call_table itself. */
 long ring3_dispatch(struct ring3_thread *tb)
 {
 	const u64 *a = tb->args;

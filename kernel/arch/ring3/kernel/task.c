@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * task.c - the tasks behind threads and processes: their beginning and end
+ * task.c - the tasks of threads and processes: how they begin and end
  *
- * A host thread is an ordinary task here, which runs ring3_task_main(). It is no kernel thread to the rest of the kernel.
- * blocks.c has its thread block.
+ * A host thread has an ordinary task here, which runs ring3_task_main(). For the rest of the kernel it is not a
+ * kernel thread. blocks.c has its thread block.
  */
 #include <linux/completion.h>
 #include <linux/cred.h>
@@ -31,7 +31,7 @@
 #include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
-#define REAP_PATIENCE	HZ		/* a task that was killed ends within microseconds */
+#define REAP_PATIENCE	HZ		/* a killed task ends within microseconds */
 
 /* REAP waits here for the last task of a dead process. */
 static DECLARE_WAIT_QUEUE_HEAD(process_over);
@@ -48,8 +48,8 @@ static void procs_changed(void)
 }
 
 /*
- * The task gets its thread's own number where that is known and free, so that
- * F_SETOWN, SCM_CREDENTIALS and netlink see the pids that the program sees.
+ * The task gets its thread's number on the host if that is known and free, so that F_SETOWN, SCM_CREDENTIALS and
+ * netlink use the pids that the program sees.
  */
 static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_signal,
 		       pid_t host_pid)
@@ -85,20 +85,20 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 		mutex_unlock(&ring3_blocks);
 		return pid;
 	}
-	/* A process without a pid yet is nothing to look at; the gate says when it has one. */
+	/* The keeper need not look at a process without a pid; the gate announces the pid. */
 	if (!(flags & CLONE_THREAD) && host_pid)
 		procs_changed();
 	else if (unlikely(ring3_adopter_proc.state == 1 && ring3_adopter_proc.threads == RING3_ADOPTS_TRACED))
-		procs_changed();	/* a thread is to be traced */
+		procs_changed();	/* wakes the keeper: the new thread may have to be traced */
 	return (long)tb;
 }
 
 /*
- * A child's task is made before the host has numbered its process. It takes that number when its
- * parent has it from the host, or on its first call: what names a process to
- * the node's kernel (/proc/PID/ns/net, IFLA_NET_NS_PID, SCM_CREDENTIALS) is what the program
- * sees. Where another process of the node has the number (it is of another pid namespace, or
- * dead and not yet reaped), the task keeps the one it got here. ring3_blocks is held.
+ * A child's task is made before the host has given its process a pid. The task takes that pid when its parent has
+ * it from the host, or at its own first call: interfaces that name a process to the node's kernel
+ * (/proc/PID/ns/net, IFLA_NET_NS_PID, SCM_CREDENTIALS) use the pid that the program sees. If another process of the
+ * node has the number (it is of another PID namespace, or dead and not yet reaped), the task keeps its first one.
+ * ring3_blocks is held.
  */
 static void take_number(struct ring3_thread *tb, struct task_struct *task)
 {
@@ -109,7 +109,7 @@ static void take_number(struct ring3_thread *tb, struct task_struct *task)
 
 	if (number <= 0 || number == task->pid)
 		return;
-	cred = override_creds(&init_cred);	/* a choice of its own takes a right */
+	cred = override_creds(&init_cred);	/* choosing a pid takes a privilege */
 	pid = alloc_pid(current->nsproxy->pid_ns_for_children, &number, 1);
 	revert_creds(cred);
 	if (IS_ERR(pid))
@@ -119,7 +119,7 @@ static void take_number(struct ring3_thread *tb, struct task_struct *task)
 		change_pid(task, PIDTYPE_TGID, pid);
 		task->tgid = number;
 	}
-	change_pid(task, PIDTYPE_PID, pid);	/* the old one goes with its last user */
+	change_pid(task, PIDTYPE_PID, pid);	/* the old one goes with its last reference */
 	task->pid = number;
 	write_unlock_irq(&tasklist_lock);
 }
@@ -224,7 +224,7 @@ long ring3_sys_clone(unsigned long flags, int host_pid)
 	return ret;
 }
 
-/* From exit_thread(), late in do_exit(): files are closed already. */
+/* Called by exit_thread(), late in do_exit(): files are closed already. */
 void ring3_task_exited(struct ring3_thread *tb)
 {
 	struct ring3_proc *proc = (struct ring3_proc *)tb->proc;
@@ -247,8 +247,9 @@ void ring3_task_exited(struct ring3_thread *tb)
 		if (last)
 			ring3_proc_emptied(proc);
 		/*
-		 * One without a pid has never been on the host, which refused it: the keeper has nothing to reap. In virtual time
-		 * it has nothing to reap of any that ends by itself: its call would come at the host's time.
+		 * A process without a pid has never existed on the host, which refused it: the keeper has nothing
+		 * to reap. In virtual time it reaps no process that ends by itself, either: its call would come at
+		 * the host's time.
 		 */
 		if (last && (!proc->pid || (IS_ENABLED(CONFIG_RING3_SIM) && ring3_proc_listed(proc) && !ring3_proc_dead(proc))))
 			host_store(&proc->state, RING3_PROC_FREE);
@@ -263,7 +264,7 @@ void exit_thread(struct task_struct *tsk)
 {
 	struct ring3_thread *tb = tsk->thread.tb;
 
-	/* A task that never ran (a failed copy_process) has nothing to give back yet. */
+	/* A task that never ran (a failed copy_process) has nothing to free yet. */
 	if (tb && tsk == current) {
 		turn_futex_leaves();
 		ring3_task_exited(tb);
@@ -271,8 +272,8 @@ void exit_thread(struct task_struct *tsk)
 }
 
 /*
- * The calling thread leaves for good. Its result is settled before, since do_exit()
- * does not come back; the thread goes home at the next park.
+ * The calling thread ends. Its result is set before, since do_exit() does not return; the thread goes home at the
+ * next park.
  */
 static void settle_exit(struct ring3_thread *tb)
 {
@@ -301,13 +302,13 @@ static void kill_thread(struct ring3_thread *tb)
 		return;
 	r3t_flags(tb) |= R3_F_KILL;
 	if (lock_task_sighand(task, &flags)) {
-		/* A fatal signal for this task alone: its waits end, its group's don't. */
+		/* A fatal signal for this task only: its waits end, those of its thread group do not. */
 		set_tsk_thread_flag(task, TIF_SIGPENDING);
 		sigaddset(&task->pending.signal, SIGKILL);
 		unlock_task_sighand(task, &flags);
 	}
 	wake_up_state(task, TASK_NORMAL | __TASK_STOPPED);
-	/* On another vCPU it may be the current one, outside: nobody would come there. */
+	/* On another vCPU it may be the current task, parked outside: no thread would run it there. */
 	kick_process(task);
 }
 
@@ -315,7 +316,7 @@ static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
 {
 	struct block *block;
 
-	if (!ring3_proc_listed(proc))		/* the keeper's, whose tasks' end is the node's */
+	if (!ring3_proc_listed(proc))		/* the keeper's process, which ends with the node */
 		return;
 	mutex_lock(&ring3_blocks);
 	hlist_for_each_entry(block, &ring3_blocks_of[proc - ring3_region.procs], of_proc)
@@ -331,13 +332,13 @@ long ring3_sys_exit_group(int code)
 
 	turn_futex_leaves();
 	kill_threads(proc, me);
-	/* The process ends in the host after all of it has ended here, so that the keeper has nothing to do with it. */
+	/* The process ends on the host after it has ended here completely, so the keeper has nothing to do. */
 	if (IS_ENABLED(CONFIG_RING3_SIM) && ring3_proc_listed(proc))
 		wait_event(process_over, READ_ONCE(proc->threads) == 1 || ring3_proc_dead(proc));
 	turn_leaves(me);
 	settle_exit(me);
 	if (IS_ENABLED(CONFIG_RING3_SIM)) {
-		/* Its parent asks the node how it has ended. */
+		/* Its parent asks the node for the exit status. */
 		spin_lock_irq(&current->sighand->siglock);
 		current->signal->flags = SIGNAL_GROUP_EXIT;
 		current->signal->group_exit_code = code & RING3_BY_SIGNAL ? code & 0x7f : (code & 0xff) << 8;
@@ -386,9 +387,9 @@ long ring3_sys_exec(void)
 }
 
 /*
- * The host stores a child's pid before it runs (CLONE_PARENT_SETTID). One whose parent is dead and that has
- * none is no process, and never will be: its parent was killed while the host made it. What its task has
- * of descriptors would stay open for ever.
+ * The host stores a child's pid before the child runs (CLONE_PARENT_SETTID). If its parent is dead and the pid is
+ * 0, the child never came to be: its parent was killed during the host's clone. The descriptors of its task would
+ * stay open for ever.
  */
 static void kill_unborn(struct ring3_proc *parent)
 {
@@ -406,7 +407,7 @@ static void kill_unborn(struct ring3_proc *parent)
 	mutex_unlock(&ring3_blocks);
 }
 
-/* A host process is gone. The keeper has marked it DEAD already: bury() in ring3/node/src/procs.rs. */
+/* A process has ended on the host. The keeper has marked it DEAD already: bury() in ring3/node/src/procs.rs. */
 long ring3_sys_reap(struct ring3_proc *proc)
 {
 	struct block *block;
@@ -417,13 +418,13 @@ long ring3_sys_reap(struct ring3_proc *proc)
 	kill_unborn(proc);
 	if (!wait_event_timeout(process_over, !READ_ONCE(proc->threads), REAP_PATIENCE))
 		return -EBUSY;
-	/* Another vCPU may be about to use one of these blocks again: ring3_thread_alloc(). */
+	/* Another vCPU may be about to reuse one of these blocks: ring3_thread_alloc(). */
 	mutex_lock(&ring3_blocks);
 	hlist_for_each_entry(block, &ring3_blocks_of[proc - ring3_region.procs], of_proc) {
 		block->tb.tid = 0;
 		r3t_host_pid(&block->tb) = R3T_NO_PID;
 	}
 	mutex_unlock(&ring3_blocks);
-	host_store(&proc->state, RING3_PROC_FREE);	/* no procs_changed(): it is the keeper that asked */
+	host_store(&proc->state, RING3_PROC_FREE);	/* no procs_changed(): the keeper itself has asked */
 	return 0;
 }

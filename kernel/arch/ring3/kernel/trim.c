@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * trim.c - what nobody uses goes back to the host
+ * trim.c - returns unused memory to the host
  *
  * Theory of operation
  * -------------------
- * The host gives a page of the node's memory when it is touched first, and a boot touches many that hold
- * nothing: kernel stacks and tables are cleared when they are made, and are mostly zeroes still; what was
- * used and freed holds what nobody will read. Both are punched out of the memory's file (MADV_REMOVE). A page that
- * is read or written later is one of zeroes again.
+ * The host allocates a page of the region when it is first touched, and a boot touches many that hold nothing of
+ * use: kernel stacks and tables are cleared when they are made, and are mostly still zero; memory that was used and
+ * freed holds data that will not be read. Both are punched out of the memfd (MADV_REMOVE). A page that is touched
+ * again later is zeroed.
  *
- * While that is done at the end of the boot nobody else may write: the vCPU is held, interrupts are off, and what host
- * threads write without the vCPU lies in the image's data. The stack that this runs on is left alone: it grows while it is
- * looked at. With several vCPUs the others run already, so only free pages are punched out.
+ * At the end of the boot no other thread may write meanwhile: this one owns the vCPU, interrupts are off, and the
+ * words that host threads write without the vCPU are in the image's data. The current stack is skipped: it grows
+ * meanwhile. With several vCPUs the others run already, so only free pages are punched out.
  *
- * After a peak free pages go back again (populate.c), under the zone's lock, which keeps them free. A
- * few stay, for what comes next. None go where free pages are looked at (KASAN, poisoning).
+ * After a peak, free pages are returned again (populate.c), under the zone's lock, which keeps them free. Some
+ * stay, for the next allocations. None are returned if free pages are checked (KASAN, poisoning).
  */
 #include <linux/gfp.h>
 #include <linux/irqflags.h>
@@ -27,13 +27,13 @@
 #include <asm/ring3_host.h>
 #include "../vcpu/vcpu.h"
 
-#define WINDOW		MAX_ORDER_NR_PAGES	/* no block of free pages crosses one's end */
-#define HOST_RESIDENT	1			/* of mincore(2) */
+#define WINDOW		MAX_ORDER_NR_PAGES	/* no block of free pages crosses the end of one */
+#define HOST_RESIDENT	1			/* bit of mincore(2) */
 
-/* A system call of the host's: less than that is not worth it. */
+/* Fewer adjacent pages are not worth a host call. */
 #define LEAST		2
 
-/* Free pages that stay after a peak. */
+/* Free pages that are kept after a peak. */
 #define SPARE		512
 
 static u8 resident[WINDOW];
@@ -53,7 +53,7 @@ static bool is_empty(const void *page)
 	       !memchr_inv(page, 0, PAGE_SIZE);
 }
 
-/* Free pages but for the first `spare', and with `zeroes' those in use that hold nothing else. */
+/* Punches out the free pages except the first `spare', and with `zeroes' also pages in use that are zero. */
 static unsigned int trim_window(unsigned long pfn, unsigned int n, unsigned int spare, bool zeroes)
 {
 	unsigned int i, from = 0, to = 0, pages = 0, free = 0;
@@ -64,7 +64,7 @@ static unsigned int trim_window(unsigned long pfn, unsigned int n, unsigned int 
 		if (!free && PageBuddy(page))
 			free = 1U << page_private(page);
 		if (!test_bit(pfn + i, ring3_resident)) {
-			/* Does not end a run. */
+			/* does not end a run of pages */
 		} else if (free && spare) {
 			spare--;
 			drop(pfn, from, to, pages);
@@ -83,10 +83,13 @@ static unsigned int trim_window(unsigned long pfn, unsigned int n, unsigned int 
 	return spare;
 }
 
-/* Which pages has the host given? Where it does not say, all. */
+/* Reads which pages the host has allocated; all, if it does not tell. */
 static void look(unsigned long pfn, unsigned int n)
 {
-	/* In virtual time what the host says must change nothing: when the node grows, and what is trimmed later. */
+	/*
+	 * In virtual time the host's answer must not change anything: neither when the node grows nor what is
+	 * trimmed later.
+	 */
 	bool unknown = IS_ENABLED(CONFIG_RING3_SIM) || ring3_host_mincore(pfn_to_virt(pfn), n * PAGE_SIZE, resident);
 	unsigned int i;
 
@@ -123,7 +126,7 @@ void ring3_trim_free(void)
 		trim_all(SPARE, false);
 }
 
-/* The end of the boot: before a program has memory. */
+/* Called at the end of the boot, before any program has memory. */
 void ring3_trim(void)
 {
 	unsigned long pfn, flags;

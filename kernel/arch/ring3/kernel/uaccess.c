@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* uaccess.c - reaching a program's memory, and surviving when it isn't there */
+/* uaccess.c - access to a program's memory, and faults in it */
 #include <linux/export.h>
 #include <linux/extable.h>
 #include <linux/sched.h>
@@ -18,9 +18,9 @@ bool ring3_proc_dead(struct ring3_proc *proc)
 }
 
 /*
- * Where the task has to go to, the driver is not: the task moves to its own thread. One that is awake is
- * handed the vCPU. One that sleeps needs 10 to 30 us till it is there: it is called,
- * and the driver, often the sender of what is to be copied, goes on meanwhile.
+ * The driver is not of the process whose memory the task needs: the task moves to its own thread. An awake thread
+ * is handed the vCPU. A sleeping one takes 10 to 30 us to wake: it is called, and the driver, often the sender of
+ * the data, goes on meanwhile.
  */
 static void move_home(struct ring3_thread *tb)
 {
@@ -32,7 +32,7 @@ static void move_home(struct ring3_thread *tb)
 	schedule();
 }
 
-/* The driver is not the task's own thread. Another thread of the same process sees the same memory. */
+/* The driver is not the task's own thread. Another thread of the same process sees the same memory, so it will do. */
 bool ring3_user_reach(void)
 {
 	struct ring3_thread *tb = current->thread.tb;
@@ -41,7 +41,7 @@ bool ring3_user_reach(void)
 		return false;		/* a kernel thread has no user memory */
 	/* More than once if the new driver dies before it takes over. */
 	while (ring3_driver->proc != (unsigned long)current->thread.proc) {
-		/* Or its thread alone: adopt.c. */
+		/* Or only its thread has died: adopt.c. */
 		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_KILL))
 			return false;
 		move_home(tb);
@@ -50,7 +50,7 @@ bool ring3_user_reach(void)
 }
 EXPORT_SYMBOL(ring3_user_reach);
 
-/* Until the next schedule the driver is the task's own thread: nothing preempts kernel code. */
+/* Until the next schedule() the driver is the task's own thread: nothing preempts kernel code. */
 const struct ring3_home *ring3_come_home(void)
 {
 	struct ring3_thread *tb = current->thread.tb;
@@ -66,9 +66,9 @@ const struct ring3_home *ring3_come_home(void)
 }
 
 /*
- * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text:
- * where to go on. A fault that no table entry expects is a kernel bug; the node
- * is poisoned and the thread leaves with EIO, the program lives.
+ * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text: returns the address to continue at.
+ * A fault without an exception table entry is a kernel bug: the node is poisoned, and the thread leaves with EIO.
+ * The program lives.
  */
 unsigned long ring3_fixup(unsigned long ip)
 {

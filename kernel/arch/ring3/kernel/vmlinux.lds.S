@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The region as the file has it: its head, the text (mapped R-X), the rest.
- * Linked at 0; head.c relocates it once for the slot it lies in.
+ * Layout of the region, as in the file: head, text (mapped R-X), data. Linked at 0; head.c relocates it once to the
+ * address of its slot.
  */
 #include <generated/asm-offsets.h>
 #include <ring3/ring3_asm.h>
@@ -62,12 +62,12 @@ SECTIONS
 	. = ALIGN(PAGE_SIZE);
 	__head_end = .;
 
-	/* Whole huge pages: see make_huge() in ring3/node/src/load.rs. The memory between is the node's to use. */
+	/* Whole huge pages: see make_huge() in ring3/node/src/load.rs. The memory in the gap is used by the node. */
 	. = ALIGN(HUGE_PAGE);
 	_text = .;
 	_stext = .;
 	.text : {
-		/* What each call or start of a program comes to lies together: each huge page is a fault. */
+		/* The code of each call and of each program start is kept together: each huge page costs a fault. */
 		SCHED_TEXT
 		LOCK_TEXT
 		*lib.a:(.text .text.*)
@@ -79,7 +79,7 @@ SECTIONS
 		*(.text.fixup)
 		*(.fixup)
 	} :text
-	/* Not freed: these pages are mapped R-X, whoever got them could not write. */
+	/* Not freed: these pages are mapped R-X, so their next user could not write to them. */
 	.init.text : {
 		_sinittext = .;
 		INIT_TEXT
@@ -88,8 +88,8 @@ SECTIONS
 	.exit.text : { EXIT_TEXT }
 	_etext = .;
 	/*
-	 * The last huge page of the text has room, and all other data then fits into one: what is
-	 * only read at boot, and strings without what has to be relocated.
+	 * The last huge page of the text has room for data that is only read at boot, and for strings without
+	 * relocations. So the rest of the data fits into one huge page.
 	 */
 	.rela.dyn : {
 		__rela_start = .;
@@ -101,7 +101,7 @@ SECTIONS
 	__text_end = .;
 
 	_sdata = .;
-	/* Names the segment for all that follows. */
+	/* Names the segment of all the following sections. */
 	.data_head : { QUAD(0) } :data
 	RO_DATA(PAGE_SIZE)
 	.dynamic : { *(.dynamic) }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* copy.h - what the copies in assembler have in common */
+/* copy.h - shared by the copies in assembly */
 #ifndef RING3_COPY_H
 #define RING3_COPY_H
 
-/* Is (rdi - rsi) mod 4096 one of 1..15? See memory.S. Takes r8. */
+/* Is (rdi - rsi) mod 4096 one of 1..15? See memory.S. Clobbers r8. */
 .macro JUMP_IF_ALIASED to
 	leal	-1(%rdi), %r8d
 	subl	%esi, %r8d

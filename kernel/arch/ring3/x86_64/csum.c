@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Internet checksum (RFC 1071) with add-with-carry, 64 bytes a turn. */
+/* csum.c - Internet checksum (RFC 1071) with add-with-carry, 64 bytes a turn */
 #include <linux/export.h>
 #include <linux/unaligned.h>
 #include <asm/checksum.h>
@@ -38,7 +38,7 @@ __wsum csum_partial(const void *buff, int len, __wsum wsum)
 	if (len > 0) {
 		u64 tail = 0;
 
-		/* Little endian: byte i of the rest is bits 8i. */
+		/* Little endian: byte i of the rest is at bit 8i. */
 		for (int i = 0; i < len; i++)
 			tail |= (u64)p[i] << (8 * i);
 		sum = add64(sum, tail);

@@ -1,43 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * entry.S - in and out of the image, and from one stack to another
+ * entry.S - entering and leaving the image, and switching stacks
  *
  * Theory of operation
  * -------------------
- * Three kinds of stacks meet here. A host thread has its own (the gate's); every
- * task has a kernel stack in the region; the two are joined only while the thread
- * drives. Whatever is not running lies parked: six callee-saved registers and a
- * return address, with the stack pointer in
+ * There are three kinds of stacks. A host thread has its own (the gate's). Every task has a kernel stack in the
+ * region. The two are connected only while the thread drives. Whatever does not run is parked: six callee-saved
+ * registers and a return address are on its stack, and the stack pointer is in
  *
  *	thread block.host_sp	for a host thread inside the image
  *	task.thread.sp		for a task (by __switch_to or ring3_park)
  *
- * A task whose thread is outside is parked in ring3_task_main(), and
- * thread block.base_sp remembers that frame. The fast path runs the call on the
- * same stack below it and comes back by `ret`, so that calls and returns stay
- * paired (two unpaired switches cost 40 ns, this costs 3). If the call is
- * settled elsewhere, the stack is cut back to base_sp and ring3_task_main()
- * goes on, as if it had been resumed. A task can also be current and parked
- * somewhere else (it gave way in the middle of a switch): `outside` tells.
+ * A task whose thread is outside is parked in ring3_task_main(), and thread block.base_sp points to that frame. The
+ * fast path runs the call on the same stack below the frame and returns by `ret`, so that calls and returns stay
+ * paired (two unpaired switches cost 40 ns, this costs 3). If the call is completed by another thread, the stack is
+ * cut back to base_sp, and ring3_task_main() continues as if it had been resumed. A task can also be current and
+ * parked elsewhere (it yielded in the middle of a switch): `outside` tells.
  *
- * The way out of the fast path lets the vCPU go with a plain store, which takes 5 ns less than a
- * locked instruction. Nobody else changes the owner word while its holder lives and does not
- * poll, but for a waiter that sets WAITERS in it: that, and what is set in `pending', may come between the
- * look and the store and be missed. So a waiter says in `pending' too that it waits, where the way out looks after
- * its store, and does not sleep before a store that has begun must have arrived (vcpu/lock.c). Whoever sets
- * `pending' for another reason looks again (KEEP, DRIVE, a thread that watches), at the latest with the next tick: that
- * goes on as long as a program's task is current, and where none is nobody is on this path.
+ * The fast path releases the vCPU with a plain store, which takes 5 ns less than a locked instruction. No other
+ * thread changes the owner word while its owner lives and does not poll, except a waiter that sets WAITERS in it.
+ * That bit, and bits set in `pending', may arrive between the check and the store, and be missed. So a waiter also
+ * announces itself in `pending', which is read again after the store, and it does not sleep before a store that was
+ * under way must have arrived (vcpu/lock.c). A thread that sets `pending' for another reason looks again (KEEP,
+ * DRIVE, a watcher), at the latest at the next tick. The tick runs as long as a program's task is current; without
+ * one, no thread is on this path.
  *
- * A vCPU that others send interrupts to (smp) is let go by a locked instruction: whoever sets
- * `pending' and sees the owner word taken relies on the look after it (smp.c).
+ * If a vCPU can get interrupts from others (smp), it is released by a locked instruction: a thread that sets
+ * `pending' and sees the owner word taken relies on the check after the release (smp.c).
  *
- * A thread that is killed in here, or anywhere in kernel code, is gone on with by another (adopt.c),
- * from the same instruction. Where code on a task's stack has looked at who drives, or holds that
- * thread's block, it goes on at the look instead: between ring3_returned and ring3_left, ring3_settled
- * and ring3_settled_end, ring3_parking and ring3_parked. There nothing may be done that can't be done twice.
+ * If a thread is killed in here, or anywhere in kernel code, another continues its code from the same instruction
+ * (adopt.c). Code on a task's stack that has read which thread drives, or holds that thread's block, is continued
+ * from that read instead: between ring3_returned and ring3_left, ring3_settled and ring3_settled_end, ring3_parking
+ * and ring3_parked. In these ranges every action must be safe to repeat.
  *
- * Register use below: r12 thread block, rbp its task, ebx tid, r14 result, r13 (smp) its vCPU.
- * With one vCPU that is at a constant place.
+ * Registers below: r12 thread block, rbp its task, ebx tid, r14 result, r13 (smp) its vCPU. With one vCPU, the vCPU
+ * is at a constant address.
  */
 #include <linux/linkage.h>
 #include <generated/asm-offsets.h>
@@ -46,7 +43,7 @@
 #define REGION(off)	ring3_region + (off)(%rip)
 
 #ifdef CONFIG_SMP
-/* Of the vCPU in r13, where the thread in r12 (r10 on the way in) belongs. */
+/* Fields of the vCPU in r13, to which the thread in r12 (r10 on entry) belongs. */
 #define VCPU(off)		(off)(%r13)
 #define PENDING			VCPU_PENDING(%r13)
 #define CURRENT			VCPU_TASK(%r13)
@@ -67,7 +64,7 @@
 	leaq	runqueues + RQ_NR_RUNNING(%rip), %rdx
 	cmpl	$1, (%rdx, %rcx)
 .endm
-/* Lets the vCPU go; fails where somebody waits. */
+/* Releases the vCPU; fails if a thread waits for it. */
 .macro RELEASE failed
 	movl	%ebx, %eax
 	xorl	%ecx, %ecx
@@ -87,7 +84,7 @@
 	cmpl	%r11d, VCPU(VCPU_OWNER)
 .endm
 #else
-/* The locked instruction waits for all stores before it: so first this, then the pushes. */
+/* The locked instruction waits for all earlier stores: so it comes first, then the pushes. */
 .macro TAKE
 	R3_TAKE_FREE %r11d, VCPU(VCPU_OWNER)
 .endm
@@ -107,7 +104,7 @@
 .endm
 #endif
 
-/* Virtual time passes by the call, unless something is due before: turn/task.c does the same. */
+/* The call's cost advances virtual time, unless an event is due before: the same as in turn/task.c. */
 .macro CHARGE slow
 #ifdef CONFIG_RING3_SIM
 	movq	ring3_virtual_cost(%rip), %rax
@@ -124,7 +121,7 @@
 #endif
 .endm
 
-/* On a task's stack: what lies at its foot. */
+/* On a task's stack: fields at its foot. */
 #ifdef CONFIG_SMP
 #define FOOT_TASK(reg)		STACK_TASK(reg)
 .macro FOOT reg
@@ -173,7 +170,7 @@ SYM_FUNC_START(ring3_enter)
 	cmpq	$NR_LINUX_CALLS, %rax
 	jae	.Lslow
 #ifdef CONFIG_SMP
-	/* With one vCPU it stays with whom the node died of. */
+	/* With one vCPU, the owner word keeps the tid of the thread whose death poisoned the node. */
 	cmpl	$RING3_POISONED, REGION(REGION_STATE)
 	je	.Lslow
 #endif
@@ -211,7 +208,7 @@ SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
 	CHARGE	.Lexit_slow
 
 .Lleave:
-	/* Off the task's stack first: once released, it is anybody's. */
+	/* Leaves the task's stack first: after the release, any thread may use it. */
 	movq	T_BASE_SP(%r12), %rcx
 	movq	%rcx, TASK_SP(%rbp)
 	movq	THREAD_HOST_SP(%r12), %rsp
@@ -230,7 +227,7 @@ SYM_INNER_LABEL(ring3_left, SYM_L_GLOBAL)
 	testb	%al, %al
 	jne	.Lbase
 	movq	THREAD_RET(%r12), %r14
-	/* That thread may have been killed since it was found to drive. */
+	/* The driver may have been killed since it was read. */
 SYM_INNER_LABEL(ring3_settled, SYM_L_GLOBAL)
 	cmpq	%r12, VCPU(VCPU_DRIVER)
 	jne	.Lexit_slow
@@ -269,7 +266,7 @@ SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 	movl	%eax, %esi
 	call	ring3_host_enter
 
-	/* eax: 1 resume the current task here, 0 the thread goes home. */
+	/* eax: 1 resume the current task here, 0 the thread goes home */
 .Lafter_host:
 	testl	%eax, %eax
 	je	.Lhome
@@ -286,9 +283,8 @@ SYM_INNER_LABEL(ring3_settled_end, SYM_L_GLOBAL)
 SYM_FUNC_END(ring3_enter)
 
 /*
- * void ring3_park(mode, to): the current task stops here; the host thread goes on
- * on its own stack, in ring3_host_park(). Returns when somebody resumes
- * the task, maybe on another thread.
+ * void ring3_park(mode, to): the current task stops here; the host thread continues on its own stack, in
+ * ring3_host_park(). Returns when a thread, maybe another one, resumes the task.
  */
 SYM_FUNC_START(ring3_park)
 	PUSH_SAVED
@@ -311,7 +307,7 @@ SYM_INNER_LABEL(ring3_parked, SYM_L_GLOBAL)
 	jmp	.Lafter_host
 SYM_FUNC_END(ring3_park)
 
-/* The node is poisoned: the driving thread leaves the kernel stack for good. */
+/* The node is poisoned: the driver leaves the kernel stack for good. */
 SYM_FUNC_START(ring3_abandon)
 	FOOT	%rcx
 	FOOT_DRIVER %rcx, %r12
@@ -376,8 +372,8 @@ SYM_FUNC_START(ring3_enter_drive)
 SYM_FUNC_END(ring3_enter_drive)
 
 /*
- * void ring3_go_on(tb, regs): the thread, which has the vCPU, goes on with kernel code that
- * another had these registers in; returns when it goes home. Below the stack pointer nothing is in use.
+ * void ring3_go_on(tb, regs): the thread, which owns the vCPU, continues kernel code that another thread had these
+ * registers in; returns when it goes home. Nothing below the stack pointer is in use.
  */
 SYM_FUNC_START(ring3_go_on)
 	PUSH_SAVED
@@ -410,7 +406,7 @@ SYM_FUNC_START(ring3_go_on)
 	ret
 SYM_FUNC_END(ring3_go_on)
 
-/* void ring3_on_stack(top, fn, arg): calls fn(arg) there, for good. */
+/* void ring3_on_stack(top, fn, arg): calls fn(arg) on that stack; does not return. */
 SYM_FUNC_START(ring3_on_stack)
 	movq	%rdi, %rsp
 	movq	%rdx, %rdi
@@ -419,7 +415,7 @@ SYM_FUNC_START(ring3_on_stack)
 	ud2
 SYM_FUNC_END(ring3_on_stack)
 
-/* After a handler of the adopter's signals. */
+/* Returns from the adopter's signal handlers. */
 SYM_FUNC_START(ring3_sigreturn)
 	movl	$15, %eax		/* rt_sigreturn */
 	syscall

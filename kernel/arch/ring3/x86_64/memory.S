@@ -2,14 +2,13 @@
 /*
  * memory.S - memcpy, memmove, memset by string instructions
  *
- * No vector registers in the image; every CPU ring3 is meant for has fast `rep
- * movsb` (ERMS), newer ones for short counts too (FSRM). Small sizes are
- * done with moves, since ERMS alone starts slowly. KASAN has its own of these names,
- * which end up in those with the underscores.
+ * The image uses no vector registers. Every CPU that ring3 is meant for has fast `rep movsb` (ERMS), newer ones for
+ * short counts too (FSRM). Small sizes use moves, since ERMS alone starts slowly. KASAN has its own versions of
+ * these names, which call those with underscores.
  *
- * Where the destination lies 1 to 15 bytes behind the source modulo 4096, AMD's processors (seen on
- * Zen 4) take ten to twenty times as long for `rep movsb`: 9.4 us for 32 KiB instead of 0.6, and a connection's
- * data may lie so for as long as it lives. There moves take 1.1.
+ * If the destination is 1 to 15 bytes after the source modulo 4096, AMD processors (seen on Zen 4) take ten to
+ * twenty times as long for `rep movsb`: 9.4 us for 32 KiB instead of 0.6. The buffers of a connection may stay in
+ * such positions for its whole life. Moves take 1.1 us there.
  */
 #include <linux/linkage.h>
 
@@ -93,7 +92,7 @@ SYM_FUNC_START(__memmove)
 	cmpq	%rdx, %r8		/* unsigned: forward is safe unless 0 < to - from < n */
 	jae	.Lforward
 .Lbackward:
-	/* Eight bytes at a time from the end; the head's rest is done last. */
+	/* Eight bytes at a time from the end; the rest at the head is done last. */
 	cmpq	$8, %rcx
 	jb	1f
 	movq	-8(%rsi, %rcx), %r8

@@ -2,8 +2,8 @@
 /*
  * usercopy.S - copies that may fault
  *
- * unsigned long ring3_copy(to, from, n), ring3_clear(to, n): return how many
- * bytes were left undone. A fault in `rep movsb` leaves exactly that in rcx.
+ * unsigned long ring3_copy(to, from, n), ring3_clear(to, n): return the number of bytes that were not processed.
+ * After a fault in `rep movsb`, rcx has exactly that number.
  */
 #include <linux/linkage.h>
 #include <asm/asm.h>
@@ -22,7 +22,7 @@ SYM_FUNC_START(ring3_copy)
 1:	rep movsb
 	movq	%rcx, %rax
 	ret
-	/* Nothing of a turn counts before all of it is done: a fault goes on bytewise from its start. */
+	/* A turn counts only when all of it is done: after a fault, the bytewise copy restarts at its beginning. */
 5:	movq	(%rsi), %r8
 6:	movq	8(%rsi), %r9
 7:	movq	16(%rsi), %r10
@@ -44,7 +44,7 @@ SYM_FUNC_START(ring3_copy)
 4:	movq	%rcx, %rax
 	ret
 	_ASM_EXTABLE_UA(1b, 4b)
-	_ASM_EXTABLE_UA(2b, 1b)		/* bytewise, to count what can be copied */
+	_ASM_EXTABLE_UA(2b, 1b)		/* bytewise, to find how much can be copied */
 	_ASM_EXTABLE_UA(3b, 1b)
 	_ASM_EXTABLE_UA(5b, 1b)
 	_ASM_EXTABLE_UA(6b, 1b)

@@ -8,8 +8,8 @@
 #define __my_cpu_offset		(ring3_stack()->percpu)
 
 /*
- * Interrupts are looked at, they do not arrive (DESIGN rule 3), so an ordinary read, change
- * and write of this vCPU's variable is not interrupted and needs nothing disabled.
+ * Kernel code polls for interrupts (DESIGN rule 3), so none comes between the read and the write of this vCPU's
+ * variable: nothing has to be disabled.
  */
 #define this_cpu_read_1(pcp)			raw_cpu_generic_read(pcp)
 #define this_cpu_write_1(pcp, val)		raw_cpu_generic_to_op(pcp, val, =)

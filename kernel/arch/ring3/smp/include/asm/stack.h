@@ -3,11 +3,10 @@
 #define _ASM_RING3_STACK_H
 
 /*
- * The smp flavour finds what belongs to a vCPU at the foot of the stack it runs on, by the
- * stack pointer: no register is taken from the program, and a task that is resumed on another
- * host thread has nothing to be told. `task` never changes; the rest is set by __switch_to(),
- * which is where a task comes to run on a vCPU. `irq_enabled` is equal on both sides of a
- * switch, so each task may keep its own.
+ * The smp flavour finds the state of a vCPU at the foot of the current stack, by the stack pointer. So no register
+ * is taken from the program, and a task that is resumed on another host thread needs no update. `task` never
+ * changes; __switch_to() sets the rest when a task comes to run on a vCPU. `irq_enabled` is the same on both sides
+ * of a switch, so each task may keep its own.
  *
  * Code on a host thread's own stack (vcpu/) must not ask: it has no task, and names its vCPU
  * by the thread block.
@@ -21,7 +20,7 @@ struct task_struct;
 struct ring3_vcpu;
 
 struct ring3_stack {
-	unsigned long end_magic;	/* STACK_END_MAGIC, the generic code's */
+	unsigned long end_magic;	/* STACK_END_MAGIC, of the generic code */
 	struct task_struct *task;
 	unsigned long percpu;		/* added to the address of a per-CPU variable */
 	struct ring3_vcpu *vcpu;

@@ -4,7 +4,7 @@
 
 struct task_struct;
 
-/* A stack swap in user space, on the host thread that drives. */
+/* Swaps stacks in user space, on the driver. */
 extern struct task_struct *__switch_to(struct task_struct *prev, struct task_struct *next);
 
 #define switch_to(prev, next, last)	((last) = __switch_to((prev), (next)))

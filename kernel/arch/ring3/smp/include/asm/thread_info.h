@@ -5,8 +5,8 @@
 #include "../../../include/asm/thread_info.h"
 
 /*
- * An idle thread's poll is on its own stack, where it looks at the vCPU's pending word and at
- * no task's flags, so a wake-up from another vCPU has to send an interrupt.
+ * The idle poller is on its own stack, where it reads the vCPU's pending word and no task's flags. So a wake-up
+ * from another vCPU has to send an interrupt.
  */
 #undef TIF_POLLING_NRFLAG
 #undef _TIF_POLLING_NRFLAG

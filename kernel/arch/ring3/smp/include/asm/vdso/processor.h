@@ -3,7 +3,7 @@
 #define _ASM_RING3_VDSO_PROCESSOR_H
 
 #ifndef __ASSEMBLY__
-/* Serves interrupts, which do not arrive by themselves, and lets the host run others: smp.c. */
+/* Polls for interrupts, and lets the host run other threads: smp.c. */
 void ring3_relax(void);
 
 static __always_inline void cpu_relax(void)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * ethtool.c - what ethtool -i, -S and the link state say of a port
+ * ethtool.c - ethtool -i, -S and the link state of a port
  */
 #include <linux/ethtool.h>
 
@@ -52,7 +52,7 @@ static void ring3_get_ethtool_stats(struct net_device *dev, struct ethtool_stats
 		data[i] = READ_ONCE(port->count[i]);
 }
 
-/* There is no wire. What bonding and friends ask for is answered as veth and tun do. */
+/* There is no wire. Requests of bonding and its like are answered as veth and tun answer them. */
 static int ring3_get_link_ksettings(struct net_device *dev, struct ethtool_link_ksettings *cmd)
 {
 	cmd->base.speed = SPEED_10000;

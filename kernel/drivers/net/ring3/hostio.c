@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * hostio.c - the host calls that ports make
+ * hostio.c - host calls of ports
  *
  * Numbers and structures are those of the node's own user ABI, which is the host's.
  */
@@ -30,7 +30,7 @@ long ring3_port_writev(unsigned int port, const struct iovec *iov, unsigned int 
 	return port_call(__NR_writev, port, (long)iov, n, 0, 0);
 }
 
-/* For stream sockets: a far side that is gone must not raise SIGPIPE in the program. */
+/* For stream sockets: a closed far side must not raise SIGPIPE in the program. */
 long ring3_port_sendv(unsigned int port, const struct iovec *iov, unsigned int n)
 {
 	struct user_msghdr msg = {
@@ -46,7 +46,7 @@ long ring3_port_recv(unsigned int port, void *buf, size_t len)
 	return port_call(__NR_recvfrom, port, (long)buf, len, MSG_DONTWAIT, 0);
 }
 
-/* AF_XDP: something lies in the TX ring; the fill ring has room. */
+/* AF_XDP: tells the host that the TX ring has frames, or the fill ring has room. */
 long ring3_port_kick_tx(unsigned int port)
 {
 	return port_call(__NR_sendto, port, 0, 0, MSG_DONTWAIT, 0);
@@ -68,8 +68,8 @@ long ring3_port_setsockopt(unsigned int port, int level, int option, const void 
 }
 
 /*
- * Not FUTEX_PRIVATE_FLAG: the sleeper is another process. All of them: one alone may be frozen, or die
- * before it looks. There are hardly ever two (vcpu/idle.c).
+ * Not FUTEX_PRIVATE_FLAG: the sleeper is in another process. Wakes all sleepers: one may be frozen, or die before
+ * it looks. There are hardly ever two (vcpu/idle.c).
  */
 void ring3_host_wake(u32 *word)
 {
@@ -93,7 +93,7 @@ unsigned int ring3_skb_to_iov(const struct sk_buff *skb, struct iovec *iov)
 	return n;
 }
 
-/* Drops the first skip bytes of an array, which moves up; entries left. */
+/* Drops the first skip bytes of an array of iovecs, and moves the rest up; returns the number of entries left. */
 unsigned int ring3_iov_advance(struct iovec *iov, unsigned int n, size_t skip)
 {
 	unsigned int i = 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * hostio.h - the host calls that ports make
+ * hostio.h - host calls of ports
  *
- * Packet memory is plain memory of whichever process drives, so the host reads and writes
- * it in place. A port is named by its index: which descriptor that is in the process that drives is found for each
- * call, for it may be another process's turn after a schedule. EBADF: this process has none. All descriptors are
- * non-blocking; nothing here may sleep.
+ * Packet memory is ordinary memory in the driver's process, so the host reads and writes it in place. A port is
+ * named by its index. The number of its descriptor in the driver's process is looked up for each call, since after
+ * a schedule() another process may drive. EBADF: this process has no descriptor. All descriptors are non-blocking;
+ * nothing here may sleep.
  */
 #ifndef RING3_NET_HOSTIO_H
 #define RING3_NET_HOSTIO_H
@@ -13,7 +13,7 @@
 #include <linux/skbuff.h>
 #include <linux/uio.h>
 
-/* A header of ours, the linear part, the fragments. */
+/* A header of the driver's, the linear part, the fragments. */
 #define RING3_SKB_IOV	(MAX_SKB_FRAGS + 2)
 
 long ring3_port_readv(unsigned int port, const struct iovec *iov, unsigned int n);

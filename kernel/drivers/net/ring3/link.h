@@ -19,17 +19,17 @@ struct link_port {
 	u32 side;
 
 	struct link_tx tx ____cacheline_aligned;	/* TX queue's lock */
-	u32 wanted;			/* the position that the stopped queue waits for; 0: it does not. The same lock */
+	u32 wanted;			/* the position that the stopped queue waits for; 0: it does not wait. Same lock */
 
 	struct link_rx rx ____cacheline_aligned;	/* NAPI */
 	struct page_frag frag;
-	bool polled;			/* idle loop watches the ring */
+	bool polled;			/* the idle loop watches the ring */
 	bool complained;		/* a broken ring was logged */
-	u32 peer_up;			/* as last seen */
+	u32 peer_up;			/* last seen value */
 
-	struct delayed_work look;	/* does the far side's keeper live? */
+	struct delayed_work look;	/* periodic check: does the far side's keeper live? */
 	unsigned int look_period;	/* jiffies */
-	s32 peer_pid;			/* was seen alive; 0: not known */
+	s32 peer_pid;			/* seen alive; 0: not known */
 	struct ring3_port *port;
 };
 

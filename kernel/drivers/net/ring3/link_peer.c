@@ -4,28 +4,27 @@
  *
  * Theory of operation
  * -------------------
- * Each side says `up` when its interface is; the carrier is the far side's
- * flag. Whoever changes its flag rings, so an idle link costs nothing, but a far
- * side that is killed cannot ring: a slow timer looks at its keeper's pid.
- * That works where the two share a pid namespace; where the pid means nothing
- * to us from the start, it is not used.
+ * Each side sets `up` while its interface is up; the carrier is the far side's flag. A side that changes its flag
+ * rings the doorbell, so an idle link costs nothing. A far side that is killed can't ring: so a slow timer checks
+ * its keeper's pid. That works if both nodes share a PID namespace. If the pid means nothing on this side from the
+ * start, it is not used.
  *
- * A far side that breaks the ring loses the link: no carrier, no more polling of
- * its memory, until its interface or ours goes down and up again.
+ * A far side that breaks the ring loses the link: no carrier, and its memory is not polled, until either interface
+ * goes down and up again.
  *
- * A far side that has no room and never says that it has some again (it may be stopped in a
- * debugger, or hostile) is looked at now and then, at growing intervals.
+ * A far side may have no room, and never report room (it may be stopped in a debugger, or hostile). Its ring is
+ * checked from time to time, at growing intervals.
  */
 #include <asm/ring3_host.h>
 #include <asm/ring3_poll.h>
 #include "link.h"
 
-/* Period of the look at the far side's keeper, jiffies ... */
+/* Period of the check of the far side's keeper, jiffies ... */
 #define LINK_LOOK		HZ
-/* ... and at first at a ring without room; then it doubles up to the other. */
+/* ... and first period of the check of a ring without room; it doubles up to the other. */
 #define LINK_LOOK_FULL		max(1, HZ / 500)
 
-/* Our ends of both rings, as they are now. */
+/* Opens this side's ends of both rings, at their present positions. */
 void link_attach(struct link_port *link)
 {
 	u8 *data = (u8 *)link->mem + RING3_LINK_HEAD;
@@ -71,7 +70,7 @@ void link_broken(struct ring3_port *port, struct link_port *link)
 	link_unwatch(port, link);
 }
 
-/* A far side that came anew gets another chance. */
+/* A far side that has come up again gets another chance. */
 static void link_mend(struct ring3_port *port, struct link_port *link)
 {
 	struct netdev_queue *txq = ring3_txq(port);
@@ -87,8 +86,8 @@ static void link_mend(struct ring3_port *port, struct link_port *link)
 }
 
 /*
- * Follows the far side's flag. Each time that side comes up the value is another,
- * so that a quick down and up is not missed.
+ * Follows the far side's flag. Its value differs each time that side comes up, so a quick down and up is not
+ * missed.
  */
 void link_check_carrier(struct ring3_port *port, struct link_port *link)
 {
@@ -118,7 +117,7 @@ void link_look_start(struct link_port *link)
 	schedule_delayed_work(&link->look, round_jiffies_relative(LINK_LOOK));
 }
 
-/* The queue has been stopped for want of room. */
+/* The queue has been stopped for lack of room. */
 void link_look_soon(struct link_port *link)
 {
 	if (link->tx.broken || READ_ONCE(link->look_period) == LINK_LOOK_FULL)
@@ -135,13 +134,13 @@ void link_look(struct work_struct *work)
 
 	if (period == LINK_LOOK && pid && !ring3_host_process_exists(pid)) {
 		netdev_info(link->port->dev, "the far side's node (pid %d) is gone\n", pid);
-		/* Said in its place; nobody else will. A successor may have said its own since. */
+		/*
+		 * Clears the flag of the dead far side, which no other thread will. A successor may have set its
+		 * own since.
+		 */
 		link_cas(&link->peer->up, READ_ONCE(link->peer_up), 0);
 	}
-	/*
-	 * Rings get lost: that of a ring which was broken is not heard, that for
-	 * room not rung by a far side that does not care.
-	 */
+	/* Doorbells get lost: that of a broken ring is ignored, and a far side may fail to ring for room. */
 	if (netif_tx_queue_stopped(ring3_txq(link->port)) ||
 	    link_load(&link->peer->up) != READ_ONCE(link->peer_up)) {
 		local_bh_disable();

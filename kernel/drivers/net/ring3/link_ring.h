@@ -1,28 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * link_ring.h - one direction of a link: the ring's arithmetic and its checks
+ * link_ring.h - one direction of a link: the ring's arithmetic and checks
  *
  * Theory of operation
  * -------------------
- * Pure logic over memory that a stranger writes too; no kernel service is used,
- * so that tests/link can run the same lines under sanitizers from user space.
+ * Pure logic over memory that an untrusted peer writes too. It uses no kernel service, so tests/link runs the same
+ * lines in user space, under sanitizers.
  *
- * Each end keeps its own position (struct link_tx, struct link_rx) in private
- * memory and only ever *stores* it to the shared words: what the far side
- * scribbles over our word harms the far side alone. The other end's position is
- * loaded once for each look, checked against the ring's size, and from then on
- * the private copy counts. Record lengths are loaded once and checked against what was
- * published before a byte of the record is touched. So, whatever the far side does:
+ * Each end keeps its own position (struct link_tx, struct link_rx) in private memory and only ever *stores* it to
+ * the shared words: if the far side overwrites them, it harms only itself. The other end's position is loaded once
+ * for each look and checked against the ring's size; after that only the private copy is used. A record's length is
+ * loaded once and checked against what was published, before any byte of the record is touched. So, whatever the
+ * far side does:
  *
  *   - a producer writes inside the data area only;
  *   - a consumer hands out ranges that lie inside the data area only
  *     (their contents may change while they are being copied: copy, then parse);
  *   - no call loops more than twice.
  *
- * A position that makes no sense gives LINK_BROKEN for good (until reopened).
+ * An impossible position makes the link LINK_BROKEN until it is reopened.
  *
- * Publishing is the caller's decision, so that a batch costs one store that
- * the other core has to fetch: commit/consume move the private position only.
+ * The caller decides when to publish, so that a batch costs one store that the other core has to fetch: commit and
+ * consume only move the private position.
  *
  * Ordering. link_tx_publish() releases the record's bytes, link_rx_peek()
  * acquires them; link_rx_publish() releases the room, link_tx_room() acquires
@@ -42,7 +41,7 @@
 #include <asm/ring3.h>
 #define link_load(p)		READ_ONCE(*(p))
 #define link_store(p, v)	WRITE_ONCE(*(p), v)
-/* Barriers: see above; what each pairs with is said where it is used. */
+/* Barriers: see above; each use says what it pairs with. */
 #define link_load_acquire(p)	virt_load_acquire(p)
 #define link_store_release(p, v) virt_store_release(p, v)
 #define link_mb()		virt_mb()
@@ -54,18 +53,18 @@
 #define link_load(p)		__atomic_load_n(p, __ATOMIC_RELAXED)
 #define link_load_acquire(p)	__atomic_load_n(p, __ATOMIC_ACQUIRE)
 #endif
-#ifndef link_store		/* a model of CPUs keeps stores back */
+#ifndef link_store		/* a model of CPUs delays stores */
 #define link_store(p, v)	__atomic_store_n(p, v, __ATOMIC_RELAXED)
 #define link_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
 #endif
-#ifndef link_mb			/* a sanitizer that knows no fences brings its own */
+#ifndef link_mb			/* a sanitizer without support for fences provides its own */
 #define link_mb()		__atomic_thread_fence(__ATOMIC_SEQ_CST)
 #endif
 #endif
 
 /*
- * Locked on every flavour: an UP kernel's own xchg() and atomic_t are not
- * meant for words that other processors write.
+ * Locked instructions on every flavour: an UP kernel's own xchg() and atomic_t are not meant for words that other
+ * processors write.
  */
 #ifndef link_xchg
 #define link_xchg(p, v)		__atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
@@ -78,7 +77,7 @@
 /* Bytes: a 64 KiB segment, its Ethernet header and two VLAN tags, rounded up. */
 #define LINK_FRAME_MAX		(65536u + LINK_ALIGN)
 #define LINK_RECORD_MAX		(LINK_FRAME_MAX + LINK_ALIGN)
-/* The producer remembers where each LINK_MARKth record began, of the last LINK_MARKS of these. */
+/* The producer remembers where each LINK_MARKth record began, for the last LINK_MARKS of these. */
 #define LINK_MARK		8u
 #define LINK_MARKS		32u
 #define LINK_DEPTH_MAX		(LINK_MARK * (LINK_MARKS - 1))
@@ -86,28 +85,28 @@
 enum link_status {
 	LINK_OK,
 	LINK_EMPTY,		/* nothing published, or no room */
-	LINK_BROKEN,		/* the far side's word makes no sense */
+	LINK_BROKEN,		/* the far side's position is impossible */
 };
 
-/* Producer's end. */
+/* The producer's end. */
 struct link_tx {
 	struct ring3_ring *ring;
 	r3_u8 *data;
 	r3_u32 size;		/* bytes, a power of two */
-	r3_u32 head;		/* ours; ring->head follows at publish */
+	r3_u32 head;		/* the producer's own; ring->head follows at publish */
 	r3_u32 tail;		/* the far side's, as last seen */
 	r3_u32 records;		/* committed so far */
 	r3_u32 mark[LINK_MARKS];	/* positions, by records / LINK_MARK */
 	bool broken;
 };
 
-/* Consumer's end. */
+/* The consumer's end. */
 struct link_rx {
 	struct ring3_ring *ring;
 	r3_u8 *data;
 	r3_u32 size;
 	r3_u32 head;		/* the far side's, as last seen */
-	r3_u32 tail;		/* ours; ring->tail follows at publish */
+	r3_u32 tail;		/* the consumer's own; ring->tail follows at publish */
 	r3_u32 published;	/* tail as the far side sees it */
 	r3_u32 record;		/* bytes of the record handed out by peek */
 	bool broken;
@@ -124,10 +123,9 @@ static inline bool link_size_ok(r3_u32 size)
 }
 
 /*
- * Opening. An end goes on from the position it finds in its own word, since the
- * far side may be at work already. The consumer drops what was sent before it
- * came: those frames were for whoever had this side before. Either repairs a word of
- * its own that was left misaligned.
+ * Opening. An end starts at the position in its own word, since the far side may already be active. The consumer
+ * drops frames that were sent before: they were for the previous owner of this side. Both repair their own word if
+ * it was left misaligned.
  */
 static inline void link_tx_open(struct link_tx *tx, struct ring3_ring *ring,
 				void *data, r3_u32 size)
@@ -138,7 +136,7 @@ static inline void link_tx_open(struct link_tx *tx, struct ring3_ring *ring,
 	tx->data = data;
 	tx->size = size;
 	tx->head = (link_load(&ring->head) + LINK_ALIGN - 1) & ~(LINK_ALIGN - 1);
-	tx->tail = tx->head - size;	/* full until the far side's word is read */
+	tx->tail = tx->head - size;	/* full, until the far side's word is read */
 	tx->records = 0;
 	for (i = 0; i < LINK_MARKS; i++)
 		tx->mark[i] = tx->head;
@@ -160,7 +158,7 @@ static inline void link_rx_open(struct link_rx *rx, struct ring3_ring *ring,
 	link_store_release(&ring->tail, rx->tail);
 }
 
-/* Bytes that a record of `need` bytes takes at the present place, skip included. */
+/* Bytes that a record of `need` bytes takes at the present position, including a skip. */
 static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
 {
 	r3_u32 contiguous = tx->size - (tx->head & (tx->size - 1));
@@ -168,7 +166,7 @@ static inline r3_u32 link_tx_cost(const struct link_tx *tx, r3_u32 need)
 	return need <= contiguous ? need : contiguous + need;
 }
 
-/* Follows the far side's position. */
+/* Reads and checks the far side's position. */
 static inline enum link_status link_tx_follow(struct link_tx *tx)
 {
 	r3_u32 tail = link_load_acquire(&tx->ring->tail);
@@ -196,8 +194,8 @@ static inline enum link_status link_tx_room(struct link_tx *tx, r3_u32 len)
 }
 
 /*
- * Where the record for a frame of len bytes goes; only after link_tx_room() said
- * LINK_OK for at least that length. The caller fills vnet_hdr and the frame.
+ * The place of the record for a frame of len bytes; only after link_tx_room() has returned LINK_OK for at least
+ * that length. The caller fills in vnet_hdr and the frame.
  */
 static inline struct ring3_record *link_tx_reserve(struct link_tx *tx, r3_u32 len)
 {
@@ -221,13 +219,13 @@ static inline void link_tx_commit(struct link_tx *tx, r3_u32 len)
 		tx->mark[tx->records / LINK_MARK % LINK_MARKS] = tx->head;
 }
 
-/* Where the last records begin: so many of them (LINK_DEPTH_MAX at most), or less than LINK_MARK more. */
+/* The position where the last `records' records begin (at most LINK_DEPTH_MAX), or up to LINK_MARK more. */
 static inline r3_u32 link_tx_mark(const struct link_tx *tx, r3_u32 records)
 {
 	return tx->mark[(tx->records - records) / LINK_MARK % LINK_MARKS];
 }
 
-/* Has the far side more than so many records to take, or LINK_MARK more? */
+/* Has the far side more than `records' records to take? Exact up to LINK_MARK. */
 static inline bool link_tx_deep(struct link_tx *tx, r3_u32 records)
 {
 	r3_u32 mark = link_tx_mark(tx, records);
@@ -238,9 +236,10 @@ static inline bool link_tx_deep(struct link_tx *tx, r3_u32 records)
 }
 
 /*
- * The word `waiting` of a producer that has no room, or whose far side has so many records to take: a position where half of the
- * bytes, and of the records, has been taken. Where that has been seen already, the next one: half of the smallest ring is
- * not enough for the largest record that does not fit before the ring's end. Never 0, since bit 0 says only that it waits.
+ * The word `waiting` of a producer without room, or whose far side has too many records to take: a position at
+ * which half of the bytes, and half of the records, have been taken. If that position has been seen already, the
+ * next one: half of the smallest ring is not enough for the largest record if that does not fit before the ring's
+ * end. Never 0; bit 0 says only that the producer waits.
  */
 static inline r3_u32 link_tx_half(const struct link_tx *tx, r3_u32 records)
 {
@@ -259,8 +258,8 @@ static inline void link_tx_publish(struct link_tx *tx)
 }
 
 /*
- * The next record, if one is published: *rec and *len. The len bytes behind *rec
- * lie in the ring; whether they are a frame is the caller's to judge.
+ * The next record, if one is published: *rec and *len. The len bytes after *rec are in the ring; the caller decides
+ * whether they are a valid frame.
  */
 static inline enum link_status link_rx_peek(struct link_rx *rx, struct ring3_record **rec,
 					    r3_u32 *len)
@@ -288,7 +287,7 @@ static inline enum link_status link_rx_peek(struct link_rx *rx, struct ring3_rec
 
 		n = link_load(&r->len);
 		if (n == RING3_RECORD_SKIP) {
-			/* Never at the start: there is nothing to skip for. */
+			/* Never at the ring's start: a skip would be useless there. */
 			if (!at || contiguous > avail)
 				break;
 			rx->tail += contiguous;
@@ -312,7 +311,7 @@ static inline void link_rx_consume(struct link_rx *rx)
 	rx->tail += rx->record;
 }
 
-/* Bytes consumed that the producer does not know of yet. */
+/* Bytes consumed that have not been published to the producer. */
 static inline r3_u32 link_rx_unpublished(const struct link_rx *rx)
 {
 	return rx->tail - rx->published;
@@ -324,21 +323,21 @@ static inline void link_rx_publish(struct link_rx *rx)
 	link_store_release(&rx->ring->tail, rx->tail);
 }
 
-/* Sleeper: announce, then look once more at what is being waited for. */
+/* Sleeper: sets the flag; the caller then looks once more at what it waits for. */
 static inline void link_set_flag(r3_u32 *flag, r3_u32 value)
 {
 	link_store(flag, value);
 	link_mb();
 }
 
-/* Waker, after publishing: true if the sleeper was there and it is ours to wake. */
+/* Waker, after publishing: true if the sleeper had set the flag, and this thread is the one to wake it. */
 static inline bool link_take_flag(r3_u32 *flag)
 {
 	link_mb();
 	return link_load(flag) && link_xchg(flag, 0);
 }
 
-/* The same for `waiting`, which says where: true if the consumer has come there. */
+/* The same for `waiting`, which has a position: true if the consumer has reached it. */
 static inline bool link_take_waiting(const struct link_rx *rx, r3_u32 *waiting)
 {
 	r3_u32 at;

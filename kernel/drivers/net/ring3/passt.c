@@ -4,11 +4,10 @@
  *
  * Theory of operation
  * -------------------
- * passt speaks a unix stream socket: the length of a frame as four bytes, most significant
- * first, then the frame, with neither offload header nor alignment. A read or a
- * write may end anywhere in that. One process drives at a time and all of
- * them hold the same socket, so the state below, which is region memory, says where
- * in the stream we are, whoever goes on.
+ * passt speaks a unix stream socket: the length of a frame as four bytes, most significant first, then the frame,
+ * without offload header or alignment. A read or a write may end anywhere in that. Only one process drives at a
+ * time, and all of them have the same socket. So the state below, which is region memory, has the position in the
+ * stream, and any process can continue.
  *
  * Receive: [buffer: off .. have) holds bytes not yet looked at.
  *	whole frame there	-> an skb; next frame
@@ -23,13 +22,12 @@
  *	part taken, EAGAIN	-> the queue is stopped until the socket is writable
  *	other error		-> down
  *
- * Down is for good: no carrier, a line in the log. The keeper starts another passt
- * by removing the port and adding it anew.
+ * Down is permanent: no carrier, and a line in the log. The keeper starts another passt by removing the port and
+ * adding it again.
  *
- * passt wants complete checksums (they are made here, as the driver says that it can take
- * partial ones, so that scatter-gather stays on) and has checked, or made, those
- * that it sends. It takes frames of up to 64 KiB instead of segments to be cut,
- * hence the MTU.
+ * passt wants complete checksums. They are made here, while the driver announces that it can take partial ones, so
+ * that scatter-gather stays on. passt has checked, or made, the checksums of the frames that it sends. It takes
+ * frames of up to 64 KiB instead of segments to be cut, hence the MTU.
  */
 #include <linux/skbuff.h>
 #include <linux/slab.h>
@@ -44,15 +42,15 @@
 #define PASST_LEN	4U		/* bytes of a frame's length field */
 
 /*
- * Bytes: a length above this is no frame of passt's. Frames that are merely larger
- * than the MTU are counted as giants and skipped.
+ * Bytes: a longer frame is not passt's. A frame that is merely larger than the MTU is counted as a giant and
+ * skipped.
  */
 #define PASST_FRAME_MAX	RING3_FRAME_MAX
 
 /* Bytes: two of the largest frames, so that reading seldom stops short. */
 #define PASST_BUFFER	(128U << 10)
 
-/* Frames and bytes that one host call may carry. */
+/* Frames and bytes of one host call. */
 #define PASST_DRAIN_MAX	65536U		/* frames left unread when the interface comes up */
 #define PASST_BATCH	32U
 #define PASST_BATCH_MAX	(128U << 10)
@@ -61,7 +59,7 @@
 #define PASST_IOV	(3 * RING3_SKB_IOV)
 
 struct passt_cb {
-	__be32 len;		/* what goes before the frame */
+	__be32 len;		/* sent before the frame */
 };
 
 struct passt_port {
@@ -71,7 +69,7 @@ struct passt_port {
 	struct sk_buff_head queue;
 	u32 queued;		/* bytes in queue, length fields too */
 	u32 sent;		/* bytes of the first that the host has taken */
-	struct iovec iov[PASST_IOV];	/* of one call; too large for a stack */
+	struct iovec iov[PASST_IOV];	/* for one call; too large for a stack */
 
 	/* NAPI */
 	struct page_frag frag;
@@ -102,7 +100,7 @@ static void passt_down(struct ring3_port *port, struct passt_port *passt, const 
 	netdev_err(port->dev, "%s (%ld): port down; it comes back with the node (`ring3 down`, `ring3 up`)\n", why, n);
 }
 
-/* The host has refused a call on the socket. One that ended with frames unread resets it. */
+/* The host has refused a call on the socket. A passt that ended with unread frames resets the connection. */
 static void passt_refused(struct ring3_port *port, struct passt_port *passt, const char *why, long err)
 {
 	if (err == -ECONNRESET || err == -EPIPE)
@@ -117,7 +115,7 @@ static u32 passt_bytes(const struct sk_buff *skb)
 	return PASST_LEN + skb->len;
 }
 
-/* The whole of the queue, or as many frames of it as fit, less what has gone. */
+/* The whole queue, or as many of its frames as fit, without the bytes that were sent. */
 static unsigned int passt_iov(struct passt_port *passt)
 {
 	struct iovec *iov = passt->iov;
@@ -144,7 +142,7 @@ static void passt_drop_queue(struct ring3_port *port, struct passt_port *passt)
 	passt->sent = 0;
 }
 
-/* The host has taken n bytes more. */
+/* The host has taken n more bytes. */
 static void passt_taken(struct ring3_port *port, struct passt_port *passt, u32 n)
 {
 	struct sk_buff *skb;
@@ -172,7 +170,7 @@ static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 		if (ret == -EAGAIN)
 			return false;
 		if (ret == -ENOMEM || ret == -ENOBUFS || ret == -EBADF) {
-			/* The host's shortage passes, or another process has the descriptor; no edge tells. */
+			/* The host is short of memory, or another process has the descriptor; no edge will follow. */
 			ring3_poll_owe(port->index);
 			return false;
 		}
@@ -205,7 +203,7 @@ static void passt_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	if (unlikely(!passt_flush(port, passt))) {
 		ring3_count(port, RING3_TX_FULL);
 		netif_tx_stop_queue(ring3_txq(port));
-		/* Room may have come in between, and its edge with it. */
+		/* Room may have been freed in between, and its edge consumed. */
 		napi_schedule(&port->napi);
 	}
 }
@@ -232,7 +230,7 @@ static void passt_frame(struct ring3_port *port, const u8 *frame, u32 len)
 		ring3_receive(port, skb, &hdr);
 }
 
-/* Reads behind what is there. False: nothing more, or down. */
+/* Reads more bytes after those in the buffer. False: there are none, or the port is down. */
 static bool passt_read(struct ring3_port *port, struct passt_port *passt)
 {
 	long n;
@@ -300,7 +298,7 @@ static int passt_poll(struct ring3_port *port, int budget)
 
 /* Up and down */
 
-/* What came while the interface was down is not received, however old; the stream's place is kept. */
+/* Frames that arrived while the interface was down are dropped; the position in the stream is kept. */
 static void passt_drain(struct ring3_port *port, struct passt_port *passt)
 {
 	u32 frames, len;
@@ -325,8 +323,8 @@ static int passt_open(struct ring3_port *port)
 static void passt_stop(struct ring3_port *port)
 {
 	/*
-	 * The stream goes on when the interface comes up again, so a frame
-	 * that is half sent has to stay; so does what was read.
+	 * The stream continues when the interface comes up again: so a frame that is half sent stays in the queue,
+	 * and so do bytes that were read.
 	 */
 	struct passt_port *passt = to_passt(port);
 	struct sk_buff *first = passt->sent ? __skb_dequeue(&passt->queue) : NULL;

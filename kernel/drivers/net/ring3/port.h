@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * port.h - what a kind of port provides, and what the driver gives it
+ * port.h - the interface between the driver and a kind of port
  *
- * main.c owns everything that Linux sees (netdev, NAPI, queue, counters); a kind
- * owns everything that the far side sees. They meet in struct ring3_port_ops.
+ * main.c does everything that Linux sees (netdev, NAPI, queue, counters); a kind does everything that the far side
+ * sees. They meet in struct ring3_port_ops.
  *
- * Locks. xmit and tx_resume run under the TX queue's lock; poll runs in NAPI context,
- * so one at a time; the two may run beside each other on an SMP node and share
- * nothing but counters (each written by one of them only). open, stop, init
- * and exit run under RTNL, with the interrupt unregistered and NAPI disabled,
- * except that the interrupt may come as soon as open has returned.
+ * Locks. xmit and tx_resume run under the TX queue's lock; poll runs in NAPI context, one at a time. On an SMP node
+ * the two may run in parallel; they share nothing but counters (each written by one of them). open, stop, init and
+ * exit run under RTNL, with the interrupt unregistered and NAPI disabled, except that the interrupt may come as
+ * soon as open has returned.
  */
 #ifndef RING3_NET_PORT_H
 #define RING3_NET_PORT_H
@@ -38,16 +37,16 @@ enum ring3_counter {
 	RING3_RX_CALLS,		/* host calls that received */
 	RING3_RX_RUNTS,
 	RING3_RX_GIANTS,
-	RING3_RX_BAD_HEADER,	/* offload header that makes no sense */
+	RING3_RX_BAD_HEADER,	/* invalid offload header */
 	RING3_RX_NO_MEMORY,
-	RING3_RX_DOORBELLS,	/* rung to say that there is room again */
+	RING3_RX_DOORBELLS,	/* rings for the far side: there is room again */
 	RING3_RX_BROKEN,	/* far side broke the ring or the stream */
-	RING3_TX_BATCHES,	/* flushes: one publish or host call for n packets */
-	RING3_TX_DOORBELLS,	/* rung to wake the far side */
+	RING3_TX_BATCHES,	/* flushes: one publish or host call for several packets */
+	RING3_TX_DOORBELLS,	/* rings that wake the far side */
 	RING3_TX_FULL,		/* queue stopped: no room at the far side */
 	RING3_TX_WAKES,		/* ... and started again */
-	RING3_TX_PARTIAL,	/* stream took part of a frame */
-	RING3_TX_HOST_ERRORS,	/* host refused a packet */
+	RING3_TX_PARTIAL,	/* the stream took only a part of a frame */
+	RING3_TX_HOST_ERRORS,	/* the host refused a packet */
 	RING3_COUNTERS
 };
 
@@ -56,7 +55,7 @@ struct ring3_port_ops {
 	unsigned int mtu;	/* default */
 	size_t priv_size;
 
-	/* Before the interface exists: checks cfg. -errno. */
+	/* Before the interface exists: checks cfg. 0 or -errno. */
 	int (*init)(struct ring3_port *port, const struct ring3_port_config *cfg);
 	void (*exit)(struct ring3_port *port);
 
@@ -65,9 +64,8 @@ struct ring3_port_ops {
 	void (*stop)(struct ring3_port *port);
 
 	/*
-	 * Takes skb in any case; a kind that gets short of room stops the queue
-	 * for the next one. more: another follows at once, so waking the far side
-	 * may wait for it.
+	 * Consumes skb in any case. A kind that runs out of room stops the queue for the next packet. more: another
+	 * packet follows at once, so waking the far side may be delayed.
 	 */
 	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
 	/* The queue is stopped: is there room again? Retries what was held back. */
@@ -77,14 +75,11 @@ struct ring3_port_ops {
 	 * ring3_rx_batch bytes it stops too, as if they had been budget packets.
 	 */
 	int (*poll)(struct ring3_port *port, int budget);
-	/*
-	 * Packets are left that need not be received now. Sees to it that the port is
-	 * looked at again.
-	 */
+	/* Packets are left that need not be received now. The port makes sure that it is polled again. */
 	void (*later)(struct ring3_port *port);
-	/* Optional: frames that the host has dropped for want of room, since the port was added. */
+	/* Optional: frames that the host has dropped for lack of room, since the port was added. */
 	u64 (*missed)(struct ring3_port *port);
-	/* Full polls before that, if others than an idle node wait: what a socket holds. */
+	/* Full polls before `later', if programs wait for their turn: as much as a socket holds. */
 	unsigned int share;
 };
 
@@ -94,8 +89,8 @@ struct ring3_port {
 	struct napi_struct napi;
 	u32 index;
 	u32 flags;		/* RING3_PORT_* */
-	u32 polls;		/* full ones since the last interrupt; NAPI */
-	u64 rest_until;		/* readers have their turn; see ring3_rest() */
+	u32 polls;		/* full polls since the last interrupt; NAPI */
+	u64 rest_until;		/* readers have their turn until then; see ring3_rest() */
 	u64 count[RING3_COUNTERS];
 };
 
@@ -113,7 +108,7 @@ static inline void *ring3_port_priv(const struct ring3_port *port)
 
 static inline void ring3_count(struct ring3_port *port, enum ring3_counter which)
 {
-	/* One writer each; ethtool reads beside it. */
+	/* One writer each; ethtool reads it concurrently. */
 	WRITE_ONCE(port->count[which], port->count[which] + 1);
 }
 
@@ -154,7 +149,7 @@ void ring3_rest(struct ring3_port *port);
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);
 
-/* What arch/ring3 calls for RING3_NR_PORT_ADD and RING3_NR_PORT_DEL. */
+/* Called by arch/ring3 for RING3_NR_PORT_ADD and RING3_NR_PORT_DEL. */
 long ring3_port_add(const struct ring3_port_config *cfg);
 long ring3_port_del(u32 index);
 

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * rx.c - from bytes that a stranger wrote to an skb
+ * rx.c - makes an skb of bytes that an untrusted peer wrote
  *
- * What all kinds have in common: a frame's length is judged before it is copied, its
- * offload header after, on the copy. What is refused is counted, as other
- * Ethernet drivers do, and never heard of again.
+ * Shared by all kinds: a frame's length is checked before it is copied, and its offload header on the copy. Refused
+ * frames are counted, as other Ethernet drivers do, and dropped.
  */
 #include "port.h"
 
@@ -14,7 +13,7 @@
 /* Bytes of a larger frame that are copied to the linear part: its headers ... */
 #define RX_HEAD_MIN	64U
 #define RX_HEAD_MAX	256U
-/* ... when the far side does not say how long they are. */
+/* ... if the far side does not say how long they are. */
 #define RX_HEAD		128U
 
 void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why)
@@ -35,7 +34,7 @@ void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why)
 		DEV_STATS_INC(dev, rx_frame_errors);
 		break;
 	case RING3_FAULT_MEMORY:
-		/* Not the frame's fault: dropped, not an error. */
+		/* Not the frame's fault: counted as dropped, not as an error. */
 		ring3_count(port, RING3_RX_NO_MEMORY);
 		DEV_STATS_INC(dev, rx_dropped);
 		return;
@@ -44,9 +43,8 @@ void ring3_rx_fault(struct ring3_port *port, enum ring3_rx_fault why)
 }
 
 /*
- * Judges a frame's length before any of it is copied. Like other Ethernet drivers
- * the port takes what its MTU allows plus VLAN tags; segments to be cut are
- * larger by nature.
+ * Checks a frame's length before any of it is copied. Like other Ethernet drivers, the port accepts its MTU plus
+ * VLAN tags; segments to be cut may be larger.
  */
 bool ring3_rx_len_ok(struct ring3_port *port, unsigned int len, u8 gso_type)
 {
@@ -88,9 +86,9 @@ static bool rx_fill_frags(struct sk_buff *skb, struct page_frag *frag, const voi
 }
 
 /*
- * A copy of a frame whose length was found good; NULL, and counted, without memory.
- * hdr_len: how much of it are headers, as the far side says, or 0. A 64 KiB segment
- * becomes one skb, packed into large pages that frag carries from one to the next.
+ * Copies a frame whose length has been checked. NULL, and counted, if there is no memory. hdr_len: the length of
+ * its headers, as the far side says, or 0. A 64 KiB segment becomes one skb, packed into large pages; frag keeps
+ * the rest of a page for the next frame.
  */
 struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
 			      const void *data, u32 len, u32 hdr_len)

@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * sendfile.c - a file of the host's goes into a TCP socket without a copy of ours
+ * sendfile.c - sends a file of the host to a TCP socket without a copy in the gate
  *
  * Theory of operation
  * -------------------
- * The two kernels share no pages, so sendfile() can't hand a page of the host's page cache to the socket. But
- * the host can be asked to read the file into pages of the node's, and the stack takes these as it
- * takes those of a file of its own (MSG_SPLICE_PAGES). So a byte is copied once on its way into
- * the socket, by the host.
+ * The two kernels share no pages, so sendfile() can't pass a page of the host's page cache to the socket. But the
+ * host can read the file into pages of the node, and the stack takes these as it takes pages of its own files
+ * (MSG_SPLICE_PAGES). So each byte is copied once on its way into the socket, by the host.
  *
- * `in` is a number in the file table of the task's own thread, so the task comes home for the read. Where it has waited,
- * or others had a turn, a thread of another process drives, where that number is another file.
+ * `in` is a number in the file table of the task's own thread, so the task comes home for the read. If the task has
+ * waited, or others have had a turn, a thread of another process may drive, where that number is another file.
  *
- * The vCPU is held meanwhile. So the host is asked for what it has in memory (RWF_NOWAIT), and where that
- * is nothing the gate reads into a buffer, waits, and sends that. So do small files go: to copy them
- * costs less than a page.
+ * The thread keeps the vCPU meanwhile. So it asks the host only for data that is in memory (RWF_NOWAIT). If there
+ * is none, the gate reads into a buffer, waiting for the disk, and sends that. The gate sends small files in that
+ * way, too: copying them costs less than a page.
  */
 #include <linux/bvec.h>
 #include <linux/file.h>
@@ -100,7 +99,7 @@ long ring3_sys_sendfile(int out, int in, s64 pos, u64 count, u32 flags, s64 __us
 
 	home = ring3_come_home();
 	got = home ? chunks_read(&chunks, home, in, pos) : -EINTR;
-	/* Nothing in memory, nothing at all, or an error: the gate's turn. */
+	/* Nothing in memory, end of file, or an error: left to the gate. */
 	if (got <= 0) {
 		ret = -EOPNOTSUPP;
 		goto put;

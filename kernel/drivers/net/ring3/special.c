@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * special.c - a short way for datagrams of connected UDP sockets
+ * special.c - a short path for datagrams of connected UDP sockets
  *
  * Theory of operation
  *
- * A program that sends from a connected IPv4 socket, without options, through an interface
- * that has no rules, asks the stack the same questions at each packet and gets the same
- * answers (paper 000, section 4.4). udp_sendmsg() here comes before the kernel's own: it
- * asks them all at once, by comparing live state, and when each has the usual answer builds
- * the whole frame in one piece. There is no snapshot of the answers, so nothing has to be
- * invalidated: a change of a route, an option, a rule or a neighbour is seen by the next
- * packet.
+ * A program that sends from a connected IPv4 socket, without options, through an interface without rules, makes the
+ * stack check the same conditions for each packet, with the same results (paper 000, section 4.4). udp_sendmsg()
+ * here runs before the kernel's own. It checks all of the conditions at once, against live state. If each has the
+ * usual result, it builds the whole frame in one piece. No result is stored, so nothing has to be invalidated: the
+ * next packet sees any change of a route, an option, a rule or a neighbour.
  *
- * There are two points where a packet leaves the short way:
+ * A packet leaves the short path at one of two points:
  *
- *   plain_socket(), plain_route()	before anything was built: to udp_sendmsg()
- *   plain_path()			an IP packet stands: to ip_local_out(), as udp_sendmsg()
- *					would have handed it over
+ *	plain_socket(), plain_route()	before anything was built: to udp_sendmsg()
+ *	plain_path()			the IP packet is complete: to ip_local_out(), as udp_sendmsg()
+ *					would have passed it
  *
- * What is on the wire, in the counters and in the answers is what udp_sendmsg() makes.
- * net.ring3.specialize = 0 turns this off; net.ring3.specialized counts the packets that went the
- * short way to the end.
+ * The frame, the counters and the results are the same as udp_sendmsg()'s. net.ring3.specialize = 0 turns the short
+ * path off; net.ring3.specialized counts the packets that took it to the end.
  */
 #include <linux/bpf-cgroup.h>
 #include <linux/init.h>
@@ -42,7 +39,7 @@
 static u8 specialize __read_mostly = 1;
 static atomic_long_t specialized;
 
-/* Flags of a call that change nothing in what is sent. */
+/* Flags of a call that do not change what is sent. */
 #define PLAIN_FLAGS	(MSG_DONTWAIT | MSG_NOSIGNAL | MSG_BATCH)
 
 static bool plain_socket(struct sock *sk, const struct msghdr *msg, size_t len)
@@ -61,7 +58,7 @@ static bool plain_socket(struct sock *sk, const struct msghdr *msg, size_t len)
 	       sk_wmem_alloc_get(sk) < READ_ONCE(sk->sk_sndbuf);
 }
 
-/* A route whose MTU is its device's, to one host, through Ethernet or loopback. */
+/* A unicast route whose MTU is its device's, through Ethernet or loopback. */
 static bool plain_route(const struct net *net, const struct rtable *rt, size_t len)
 {
 	const struct dst_entry *dst = &rt->dst;
@@ -77,7 +74,7 @@ static bool plain_route(const struct net *net, const struct rtable *rt, size_t l
 	       (dev->features & (NETIF_F_HW_CSUM | NETIF_F_IP_CSUM)) && !dst->trailer_len;
 }
 
-/* No rule, program or other device has a word in it. */
+/* No rule, program or other device sees the packet. */
 static bool plain_path(const struct net *net, const struct net_device *dev)
 {
 	return !rcu_access_pointer(net->nf.hooks_ipv4[NF_INET_LOCAL_OUT]) &&
@@ -88,9 +85,8 @@ static bool plain_path(const struct net *net, const struct net_device *dev)
 }
 
 /*
- * What __dev_queue_xmit() does of its queue's when that is empty, or isn't there: none of a
- * node's interfaces has a queue to choose, a shared channel or segments to make of this.
- * Interrupts of the soft kind are off.
+ * Does what __dev_queue_xmit() does if the queue is empty or absent: no interface of a node has a queue to choose,
+ * a shared channel, or segments to cut. Soft interrupts are disabled.
  */
 static int xmit(struct sk_buff *skb, struct net_device *dev)
 {
@@ -166,7 +162,7 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	if (!plain_route(net, rt, len))
 		goto generic;
 
-	/* Headers in front of the payload as in __ip_append_data(). */
+	/* Headers before the payload, as in __ip_append_data(). */
 	room = LL_RESERVED_SPACE(dst->dev);
 	skb = alloc_skb(room + 15 + HEADERS + len, sk->sk_allocation);
 	if (unlikely(!skb))
@@ -198,7 +194,7 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	uh->len = htons(sizeof(*uh) + len);
 	uh->check = 0;
 	skb->ip_summed = CHECKSUM_PARTIAL;
-	skb->ignore_df = ip_sk_ignore_df(sk);	/* a rule may choose another way, with a smaller MTU */
+	skb->ignore_df = ip_sk_ignore_df(sk);	/* a rule may choose another route, with a smaller MTU */
 	udp4_hwcsum(skb, iph->saddr, iph->daddr);
 	skb->priority = READ_ONCE(sk->sk_priority);
 	skb->mark = READ_ONCE(sk->sk_mark);
@@ -247,7 +243,7 @@ static int __init special_init(void)
 {
 	if (!register_net_sysctl(&init_net, "net/ring3", special_table))
 		return -ENOMEM;
-	/* Sockets look here at each call. */
+	/* Sockets call through this at each call. */
 	udp_prot.sendmsg = special_udp_sendmsg;
 	return 0;
 }

@@ -4,29 +4,28 @@
  *
  * Theory of operation
  * -------------------
- * The host puts the frames that come to an interface into memory of ours (the
- * UMEM) and sends those that we put there. Four rings say which chunks of it:
+ * The host writes the frames that arrive at an interface to memory of the node (the UMEM), and sends frames from
+ * there. Four rings say which chunks of it:
  *
- *   fill        us -> host    chunks that may be received into
- *   RX          host -> us    chunks with a frame
- *   TX          us -> host    chunks to be sent
- *   completion  host -> us    chunks that were sent
+ * fill        node -> host  chunks to receive into
+ * RX          host -> node  chunks with a frame
+ * TX          node -> host  chunks to be sent
+ * completion  host -> node  chunks that were sent
  *
- * The lower half of the UMEM's chunks circulates between fill and RX, the upper half
- * lies in free[] or is with the host. As many chunks as a ring has entries, so no
- * ring of ours is ever without room. A frame is copied to and from the UMEM: by an
- * experiment with links that is not what packets per second hang on.
+ * The lower half of the UMEM's chunks circulates between fill and RX; the upper half is in free[] or with the host.
+ * There are as many chunks as a ring has entries, so a ring that the node fills is never full. A frame is copied to
+ * and from the UMEM: an experiment with links showed that this does not limit packets per second.
  *
- * Receiving takes no host call: the idle loop and the way out of calls look at the RX
- * ring as they look at a link's, and a node that sleeps is woken by the descriptor's
- * readiness. Sending takes one for each burst, where the host asks for it.
+ * Receiving takes no host call: the idle loop and the way out of calls look at the RX ring as they look at a
+ * link's, and a sleeping node is woken by the descriptor's readiness. Sending takes one for each burst, if the host
+ * asks for it.
  *
- * The rings are mappings of the socket at the same address in every process
- * (include/ring3.abi, enum ring3_xdp_ring). The UMEM is the region's own memory. The host holds on to it until the last
- * process has closed the socket, which nobody here sees: so it is never given back.
+ * The rings are mappings of the socket at the same address in every process (include/ring3.abi, enum
+ * ring3_xdp_ring). The UMEM is region memory. The host uses it until the last process has closed the socket, which
+ * the node cannot see: so it is never freed.
  *
- * The host is trusted here as it is with everything else; what it says is
- * checked as far as a mistake of it would hurt the node's other memory.
+ * The host is trusted, as everywhere. Its values are checked only so that a mistake of the host would not damage
+ * other memory of the node.
  */
 #include <linux/timer.h>
 #include <uapi/linux/if_xdp.h>
@@ -43,14 +42,14 @@
 /* The host sends 32 frames in one call, then asks to be called again. */
 #define XDP_KICKS	(RING3_XDP_ENTRIES / 32 + 1)
 
-/* Jiffies until a host that could not send is asked again. */
+/* Jiffies before a host that could not send is asked again. */
 #define XDP_RETRY	1
 
-/* One ring, whose other end is the host's. */
+/* One ring; the host has its other end. */
 struct xdp_end {
 	u32 *producer, *consumer, *flags;
 	void *entry;
-	u32 at;			/* our own count, ahead of the shared one until it is told */
+	u32 at;			/* private position, ahead of the shared one until it is published */
 };
 
 struct xdp_port {
@@ -68,10 +67,10 @@ struct xdp_port {
 	struct page_frag frag;
 	unsigned long checked;		/* jiffies */
 
-	u64 missed;			/* as the host last said */
-	bool gone;			/* never undone; whoever finds it first says it */
+	u64 missed;			/* the host's last value */
+	bool gone;			/* never reset; the first to find it reports it */
 
-	/* What the idle loop wants of a port; the host rings by the descriptor. */
+	/* The two words that the idle loop needs of a port; the host wakes by the descriptor instead. */
 	u32 armed, doorbell;
 };
 
@@ -101,8 +100,8 @@ static u64 *xdp_addr(const struct xdp_end *end, u32 at)
 }
 
 /*
- * The interface is gone for good, and with it the host's end of the rings. A process that comes
- * later can't even map them and has pages of zeroes in their place: not to be used any more.
+ * The interface is gone for good, and with it the host's end of the rings. A process that joins later can't map
+ * them, and has zeroed pages in their place: they must not be used any more.
  */
 static void xdp_gone(struct ring3_port *port, struct xdp_port *xdp, long err)
 {
@@ -115,7 +114,7 @@ static void xdp_gone(struct ring3_port *port, struct xdp_port *xdp, long err)
 		   -err);
 }
 
-/* There was an interrupt for nothing: perhaps for an error. The host is asked once a jiffy at most. */
+/* An interrupt without input: perhaps an error. Asks the host, at most once a jiffy. */
 static void xdp_check(struct ring3_port *port, struct xdp_port *xdp)
 {
 	unsigned long now = jiffies;
@@ -125,7 +124,7 @@ static void xdp_check(struct ring3_port *port, struct xdp_port *xdp)
 		return;
 	xdp->checked = now;
 	ring3_port_getsockopt(port->index, SOL_SOCKET, SO_ERROR, &error, &size);
-	/* Told once; ENETDOWN is that of a device that goes, being set down raises none. */
+	/* Reported once. ENETDOWN: the device is being removed; setting it down raises no error. */
 	if (error)
 		xdp_gone(port, xdp, -(long)error);
 }
@@ -147,7 +146,7 @@ static void xdp_reclaim(struct xdp_port *xdp)
 	smp_store_release(end->consumer, end->at);
 }
 
-/* Tells the host of what is in the TX ring. */
+/* Publishes the TX ring to the host. */
 static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 {
 	unsigned int calls;
@@ -156,7 +155,7 @@ static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 	smp_store_release(xdp->tx.producer, xdp->tx.at);
 	ring3_count(port, RING3_TX_BATCHES);
 	for (calls = 0; calls < XDP_KICKS; calls++) {
-		/* The flag is read after the producer is written: the host does the reverse. */
+		/* The flag must be read after the producer is written: the host does the reverse. */
 		smp_mb();
 		if (!xdp_wants_call(&xdp->tx) || READ_ONCE(*xdp->tx.consumer) == xdp->tx.at)
 			return;
@@ -166,7 +165,7 @@ static void xdp_kick(struct ring3_port *port, struct xdp_port *xdp)
 			break;
 		xdp_reclaim(xdp);
 	}
-	/* -EBUSY: the driver's queue is full. -ENOBUFS: a frame was lost there. */
+	/* -EBUSY: the device's queue is full. -ENOBUFS: a frame was lost there. */
 	if (err && err != -EAGAIN && err != -EBUSY && err != -ENOBUFS) {
 		ring3_count(port, RING3_TX_HOST_ERRORS);
 		if (err == -ENXIO)
@@ -189,7 +188,7 @@ static void xdp_retry(struct timer_list *timer)
 	if (READ_ONCE(*xdp->tx.consumer) != xdp->tx.at)
 		xdp_kick(port, xdp);
 	__netif_tx_unlock(txq);
-	/* The poll starts a stopped queue. */
+	/* The poll restarts a stopped queue. */
 	napi_schedule(&port->napi);
 }
 
@@ -217,7 +216,7 @@ static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	if (unlikely(!xdp->free_count)) {
 		ring3_count(port, RING3_TX_FULL);
 		netif_tx_stop_queue(ring3_txq(port));
-		/* Nobody says when a frame has been sent. */
+		/* The host does not report when a frame has been sent. */
 		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
 	}
 }
@@ -248,7 +247,7 @@ static void xdp_frame(struct ring3_port *port, struct xdp_port *xdp, u64 at, u32
 		ring3_receive(port, skb, &none);
 }
 
-/* Tells the host what was taken, and what it may fill. */
+/* Publishes which chunks were taken, and which the host may fill. */
 static void xdp_rx_release(struct ring3_port *port, struct xdp_port *xdp)
 {
 	smp_store_release(xdp->rx.consumer, xdp->rx.at);
@@ -260,7 +259,7 @@ static void xdp_rx_release(struct ring3_port *port, struct xdp_port *xdp)
 	}
 }
 
-/* Gives a chunk back to the host, which the caller tells it. */
+/* Returns a chunk to the host; the caller publishes that. */
 static void xdp_refill(struct xdp_port *xdp, u64 at)
 {
 	*xdp_addr(&xdp->fill, xdp->fill.at++) = round_down(at, RING3_XDP_CHUNK);
@@ -287,7 +286,7 @@ static int xdp_poll(struct ring3_port *port, int budget)
 		bytes += len;
 		if (unlikely(at >= XDP_UMEM_BYTES / 2 ||
 			     len > RING3_XDP_CHUNK - at % RING3_XDP_CHUNK)) {
-			/* Not a chunk that was given: so there is none to give back. */
+			/* Not a chunk of the fill ring: there is none to return. */
 			ring3_count(port, RING3_RX_BROKEN);
 			continue;
 		}
@@ -298,14 +297,14 @@ static int xdp_poll(struct ring3_port *port, int budget)
 			break;
 		}
 	}
-	/* Also with nothing done: the idle loop compares the two words. */
+	/* Also with nothing received: the idle loop compares the two words. */
 	xdp_rx_release(port, xdp);
 	if (!done)
 		xdp_check(port, xdp);
 	return done;
 }
 
-/* What is there is looked at like what comes while nobody sleeps. */
+/* Remaining frames are polled like those that arrive while the node is awake. */
 static void xdp_later(struct ring3_port *port)
 {
 	WRITE_ONCE(to_xdp(port)->armed, 0);
@@ -314,13 +313,13 @@ static void xdp_later(struct ring3_port *port)
 
 /* Up and down */
 
-/* What came while the interface was down is not received, however old. */
+/* Frames that arrived while the interface was down are dropped. */
 static void xdp_drain(struct ring3_port *port, struct xdp_port *xdp)
 {
 	u32 producer = xdp_load(xdp->rx.producer);
 
 	if (producer - xdp->rx.at > RING3_XDP_ENTRIES)
-		return;		/* xdp_poll() says so */
+		return;		/* xdp_poll() reports it */
 	while (xdp->rx.at != producer) {
 		u64 at = READ_ONCE(xdp_desc(&xdp->rx, xdp->rx.at++)->addr);
 
@@ -380,7 +379,7 @@ static void xdp_attach(struct xdp_end *end, u64 window, enum ring3_xdp_ring whic
 	end->entry = ring + offset->desc;
 }
 
-/* All of the lower half may be received into. */
+/* Makes the whole lower half available for receiving. */
 static void xdp_fill(struct xdp_port *xdp)
 {
 	u32 i;

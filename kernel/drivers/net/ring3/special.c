@@ -5,10 +5,11 @@
  * Theory of operation
  *
  * A program that sends from a connected IPv4 socket, without options, through an interface without rules, makes the
- * stack check the same conditions for each packet, with the same results (paper 000, section 4.4). udp_sendmsg()
- * here runs before the kernel's own. It checks all of the conditions at once, against live state. If each has the
- * usual result, it builds the whole frame in one piece. No result is stored, so nothing has to be invalidated: the
- * next packet sees any change of a route, an option, a rule or a neighbour.
+ * stack check the same conditions for each packet, with the same results (Koh, Pu: "Efficient Packet Processing in
+ * User-Level OSes: A Study of UML", section 4.5). udp_sendmsg() here runs before the kernel's own. It checks all of
+ * the conditions at once, against live state. If each has the usual result, it builds the whole frame in one piece.
+ * No result is stored, so nothing has to be invalidated: the next packet sees any change of a route, an option, a
+ * rule or a neighbour.
  *
  * A packet leaves the short path at one of two points:
  *

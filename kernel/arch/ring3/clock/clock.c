@@ -14,9 +14,11 @@
 #include <linux/sched/signal.h>
 #include <linux/time64.h>
 #include <linux/timekeeping.h>
+#include <linux/tick.h>
 #include <asm/ring3.h>
 #include <asm/ring3_time.h>
 #include <asm/switch_to.h>
+#include "../../../kernel/time/tick-sched.h"
 #include "clock.h"
 
 unsigned long long notrace sched_clock(void)
@@ -54,14 +56,39 @@ static struct clocksource clock = {
 	.flags	= CLOCK_SOURCE_IS_CONTINUOUS | CLOCK_SOURCE_VALID_FOR_HRES,
 };
 
+/* The event is the tick, and not what comes after it where that is stopped. */
+static bool is_tick(const struct clock_event_device *evt)
+{
+	return !tick_nohz_tick_stopped() &&
+	       evt->next_event == hrtimer_get_expires(&tick_get_tick_sched(smp_processor_id())->sched_timer);
+}
+
+/* The node goes idle with the tick running, since RCU wants it. A timer that is behind the tick must not wait for what comes by. */
+void ring3_tick_or_timer(void)
+{
+	struct ring3_cpu *cpu = ring3_this_cpu;
+
+	if (cpu->tick && READ_ONCE(cpu->keep_hot) &&
+	    hrtimer_next_event_without(&tick_get_tick_sched(smp_processor_id())->sched_timer) <
+	    (u64)ktime_get() + KEEP_HOT_NS)
+		host_store(&cpu->tick, false);
+}
+
 static int set_next_event(unsigned long delta, struct clock_event_device *evt)
 {
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
+	struct ring3_cpu *cpu = ring3_this_cpu;
 	u64 deadline = ring3_clock() + delta;
+	bool tick = is_tick(evt);
 
-	WRITE_ONCE(vcpu->deadline, deadline);
+	/* KEEP may take a tick for something else, and come for it, but not the other way round. */
+	if (!tick)
+		WRITE_ONCE(cpu->tick, false);
+	host_store(&vcpu->deadline, deadline);
+	if (tick)
+		host_store(&cpu->tick, true);
 	host_fence();
-	if (ring3_keep_is_late(deadline, READ_ONCE(ring3_this_cpu->keep_until)))
+	if (ring3_keep_misses(vcpu))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 	return 0;
 }

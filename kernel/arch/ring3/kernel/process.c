@@ -128,10 +128,12 @@ void arch_cpu_idle(void)
 {
 	if (READ_ONCE(ring3_pending) || need_resched())
 		return;
-	if (IS_ENABLED(CONFIG_RING3_SIM))
+	if (IS_ENABLED(CONFIG_RING3_SIM)) {
 		turn_idle();
-	else
+	} else {
+		ring3_tick_or_timer();
 		ring3_park(R3_PARK_SLEEP, NULL);
+	}
 	/* Pending interrupts are served when do_idle() enables them. */
 }
 

@@ -21,7 +21,8 @@
  *			and KEEP lets the watcher try first
  *
  * If threads go idle more often than there are ticks, KEEP serves the deadlines, and watchers set no time-out
- * (cpu->keep_hot). A watcher does not tell KEEP of a deadline that is nearer than KEEP's own. When it stops
+ * (cpu->keep_hot). Ticks are served by the threads then: each looks at the time when it goes idle. KEEP comes every KEEP_HOT_NS, in
+ * case they stop. So a tick may be late by that much, and with it the jiffies of a node whose programs have just begun to compute. A watcher does not tell KEEP of a deadline that is nearer than KEEP's own. When it stops
  * watching, it tells KEEP if such a deadline is left (ring3_watch_over()).
  *
  * As all of vcpu/ this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
@@ -122,8 +123,7 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 	 * A time-out costs the host a timer, set and taken back. Where threads go idle more often than there are ticks, that
 	 * is left to KEEP. Its word is good for as long as KEEP comes: one that has no CPU takes nothing back.
 	 */
-	left_to_keep = READ_ONCE(cpu->keep_hot) && now - READ_ONCE(cpu->keep_at) < KEEP_WORD_NS &&
-		       !ring3_keep_is_late(deadline, READ_ONCE(cpu->keep_until));
+	left_to_keep = READ_ONCE(cpu->keep_hot) && now - READ_ONCE(cpu->keep_at) < KEEP_WORD_NS && !ring3_keep_misses(vcpu);
 	WRITE_ONCE(cpu->watch_until, left_to_keep ? U64_MAX : deadline);
 	wv[0] = ring3_waitv(&tb->word, value);
 	for (i = 0; i < n; i++)
@@ -166,13 +166,13 @@ void ring3_watch_over(struct ring3_thread *tb)
 		return;
 	if ((host_load(&vcpu->owner) & RING3_OWNER_TID) == tb->tid)
 		ring3_tell_keep(vcpu);
-	else if (ring3_keep_is_late(ring3_clock_next(vcpu), READ_ONCE(cpu->keep_until)))
+	else if (ring3_keep_misses(vcpu))
 		ring3_kick(vcpu);
 }
 
 /* For the holder of the vCPU: release() may have forgotten that KEEP sleeps beyond the deadline. */
 void ring3_tell_keep(struct ring3_vcpu *vcpu)
 {
-	if (ring3_keep_is_late(ring3_clock_next(vcpu), READ_ONCE(vcpu_cpu(vcpu)->keep_until)))
+	if (ring3_keep_misses(vcpu))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);
 }

@@ -22,12 +22,6 @@
 #include "../kernel/errand.h"
 #include "internal.h"
 
-/* A node that goes idle and comes back all the time has no tick now, and one at once: when that would be. */
-static u64 next_tick(u64 now, u64 tick_at)
-{
-	return now + TICK_NS - (now - tick_at) % TICK_NS;
-}
-
 /* KEEP's state. */
 struct keeping {
 	struct ring3_thread *tb;
@@ -50,7 +44,7 @@ struct keeping {
 
 	/* From turn to turn. */
 	u32 kicked, taken;		/* as they were in the last one */
-	u64 hot_until, tick_at;
+	u64 hot_until;
 	u64 seen;			/* when a program was last seen to drive */
 	u32 held_by;			/* the owner that KEEP has met, */
 	u64 held_since;			/* in each turn since */
@@ -80,25 +74,32 @@ static void gather(struct keeping *k)
 	host_xchg(&cpu->away, k->watches);
 }
 
+/* The next event is a tick, and not overdue. */
+static bool leaves_tick(const struct keeping *k)
+{
+	return host_load(&k->cpu->tick) && ring3_clock_next(k->vcpu) + TICK_NS > k->now;
+}
+
 /* Decides until when to wait, and says so in keep_until. False: an earlier deadline was set meanwhile, so that nobody kicked. */
 static bool decide(struct keeping *k)
 {
 	struct ring3_cpu *cpu = k->cpu;
 	u64 comings = k->watches + k->kick - k->kicked;
 	u32 before = k->taken;
+	bool hot;
 
 	k->kicked = k->kick;
 	k->deadline = ring3_clock_next(k->vcpu);
 	k->now = ring3_clock();
 	if (comings * KEEP_HOT_EACH_NS >= k->now - READ_ONCE(cpu->keep_at) && comings > 1)
 		k->hot_until = k->now + KEEP_HOT_NS;
-	WRITE_ONCE(cpu->keep_hot, k->now < k->hot_until);
-	if (k->deadline > k->now && k->deadline - k->now <= TICK_NS)
-		k->tick_at = k->deadline;
-	else if (k->now < k->hot_until)
-		k->deadline = min(k->deadline, next_tick(k->now, k->tick_at));
+	hot = k->now < k->hot_until;
+	WRITE_ONCE(cpu->keep_hot, hot);
+	/* Threads go idle so often that they serve the tick. KEEP comes in case they stop. */
+	if (hot)
+		k->deadline = leaves_tick(k) ? k->now + KEEP_HOT_NS : min(k->deadline, k->now + KEEP_HOT_NS);
 	__atomic_store_n(&cpu->keep_until, k->deadline, __ATOMIC_SEQ_CST);
-	if (ring3_keep_is_late(ring3_clock_next(k->vcpu), k->deadline))
+	if (ring3_keep_misses(k->vcpu))
 		return false;
 
 	WRITE_ONCE(cpu->keep_at, k->now);

@@ -16,6 +16,8 @@
 #define ACQUIRE_TURNS		4		/* of pause between two looks, some 0.3 us */
 #define GONE_LOOKS		3		/* looks at a free vCPU, then nobody is making calls. Choice */
 #define ACQUIRE_NEW_NS		1500ULL		/* a new call leaves the owner alone for so long: some dozen of its calls */
+#define ACQUIRE_BUSY_NS		8000ULL		/* the same for a thread that has not slept lately: the calls that others make between two sleeps */
+#define BURST_CALLS		8		/* contended calls after a sleep, for which the thread has slept lately: those of a request. Choice */
 #define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake: what a sleep and a wake-up would take */
 #define ACQUIRE_YIELD_NS	2000ULL		/* between two yields of the CPU: the owner may have to run on it */
 #define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are contended. Choice: long holds */
@@ -55,10 +57,10 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then: a wake-up's time */
 #define KEEP_WATCH_NS		1000000ULL	/* one tick: a program that stopped making calls */
 #define KEEP_SEEN_NS		4000000ULL	/* a program that made calls so lately only waits for its CPU */
-#define KEEP_WORD_NS		2000000ULL	/* two ticks: a busy node's KEEP comes at each. Chosen; `apps::fault_keeper_stopped_timers` */
+#define KEEP_WORD_NS		8000000ULL	/* twice KEEP_HOT_NS. Chosen; `apps::fault_keeper_stopped_timers` */
 #define AWAY_NS			20000000ULL	/* a watcher may be stopped: doorbells wait for so long then */
 #define KEEP_HOT_EACH_NS	300000ULL	/* a node goes idle, or kicks KEEP, so often: then for */
-#define KEEP_HOT_NS		4000000ULL	/* so long KEEP comes with each tick, and nobody kicks or waits for one */
+#define KEEP_HOT_NS		4000000ULL	/* so long KEEP leaves ticks to threads. It comes as often, in case they stop */
 #define KEEP_LATE_NS		5000ULL		/* so much later than a deadline KEEP may come without being told */
 #define TICK_NS			1000000ULL	/* of HZ=1000 */
 

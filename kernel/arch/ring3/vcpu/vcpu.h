@@ -42,6 +42,8 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_slack(tb)	(*r3t_priv(tb, R3T_SLACK))
 #define r3t_owes(tb)	(*r3t_priv(tb, R3T_OWES))
 #define r3t_robust(tb)	(*r3t_priv(tb, R3T_ROBUST))
+#define r3t_burst(tb)	(*r3t_priv(tb, R3T_BURST))
+#define r3t_cpu(tb)	(*r3t_priv(tb, R3T_CPU))
 #define r3t_since(tb)	(*r3t_priv(tb, R3T_SINCE))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 #define r3t_host_pid(tb)	(*r3t_priv(tb, R3T_HOST_PID))	/* 0: no call yet */
@@ -64,6 +66,7 @@ struct ring3_wake {
 struct ring3_crowd {
 	u64 until;
 	u64 ns;			/* for so long, the last time */
+	struct ring3_thread *last, *before;	/* the last two threads that were seen here, awake. Hints */
 };
 #define CROWDS		16	/* CPUs of the same number modulo this share one */
 
@@ -85,7 +88,8 @@ struct ring3_cpu {
 	bool home_wanted;	/* the driver has driven for others long enough, its own call is over. W: the holder */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
-	bool keep_hot;		/* KEEP sees to deadlines: many go idle and come back */
+	bool keep_hot;		/* many threads go idle and come back: they serve ticks, KEEP all other deadlines */
+	bool tick;		/* vcpu->deadline is the tick, and no timer comes soon after. W: the vCPU */
 	u32 watch;		/* who waits for what KEEP waits for, its tid: idle.c */
 	u32 watches;		/* that began since KEEP's last turn; 0 also where one may have died since */
 	u64 watch_until;	/* the deadline it knows */
@@ -200,6 +204,15 @@ static inline void ring3_place_task(struct task_struct *task, struct ring3_threa
 }
 #endif
 
+/* KEEP would come too late for the next event. A tick is served by threads while keep_hot is set. */
+static inline bool ring3_keep_misses(struct ring3_vcpu *vcpu)
+{
+	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
+
+	return ring3_keep_is_late(host_load(&vcpu->deadline), READ_ONCE(cpu->keep_until)) &&
+	       !(host_load(&cpu->tick) && READ_ONCE(cpu->keep_hot));
+}
+
 /* All vCPUs of the node. */
 #define for_each_vcpu(v) \
 	for ((v) = &ring3_region.vcpu[0]; (v); (v) = (struct ring3_vcpu *)(v)->next)
@@ -272,6 +285,7 @@ static inline void ring3_deadline_check(void)
 }
 
 void ring3_timer_start(void);	/* of this vCPU */
+void ring3_tick_or_timer(void);
 bool ring3_poll_unarmed(void);
 u32 ring3_poll_watched(void);
 /* A number that is another one when packets of peers have been taken since. */

@@ -34,7 +34,9 @@ extern struct task_struct *ring3_current;
 #define R3T_SLACK	8	/* the host's timer slack, ns, and in the upper half when it was asked for, ms */
 #define R3T_OWES	9	/* it has wake-ups to send, or a hand-off to end, that nobody else knows of */
 #define R3T_ROBUST	10	/* sim: what set_robust_list() said */
+#define R3T_BURST	10	/* not sim: calls that are left of the burst after its last sleep: vcpu/wait.c */
 #define R3T_SINCE	11	/* sim: virtual time of its last turn */
+#define R3T_CPU		11	/* not sim: the host's CPU that it was last seen on, as ring3_host_cpu(). A hint */
 #define R3T_HOST_PID	6	/* to tell whether its tid is still in use */
 
 enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };

@@ -22,7 +22,7 @@ pub(crate) struct SockAddr {
 }
 
 impl SockAddr {
-    /// `sockaddr_nl` of the kernel, or of a socket without an address.
+    /// `sockaddr_nl` of the kernel, or of nobody yet.
     pub fn netlink() -> SockAddr {
         let mut bytes = [0; 28];
         bytes[..2].copy_from_slice(&(libc::AF_NETLINK as u16).to_ne_bytes());
@@ -38,7 +38,7 @@ impl SockAddr {
         SockAddr { bytes, len: 20 }
     }
 
-    /// Size of the largest address.
+    /// Bytes of the largest.
     pub const MAX: usize = 28;
 
     /// `sockaddr_in` or `sockaddr_in6`.
@@ -60,7 +60,7 @@ impl SockAddr {
     }
 }
 
-/// The calls of a thread that has a task.
+/// What a thread with a task may do.
 impl Thread {
     fn linux(&mut self, nr: libc::c_long, args: [u64; 6]) -> Result<i64> {
         // SAFETY: the functions below pass addresses of borrowed memory with its true length,
@@ -79,7 +79,7 @@ impl Thread {
         self.linux(libc::SYS_openat, args).map(|fd| fd as i32)
     }
 
-    /// Makes a file with this content in the node's root file system.
+    /// A file with this content, in the node's root file system.
     pub fn write_file(&mut self, path: &CStr, content: &[u8]) -> Result<()> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
         let dir = libc::AT_FDCWD as i64 as u64;
@@ -93,10 +93,9 @@ impl Thread {
         self.close(fd).and(done)
     }
 
-    /// The content of a file in the node's root file system; EFBIG if that is more than `max`
-    /// bytes.
+    /// What a file in the node's root file system holds; EFBIG if that is more than `max` bytes.
     pub fn read_file(&mut self, path: &CStr, max: usize) -> Result<Vec<u8>> {
-        // If a program has put a FIFO there, the keeper must not wait for it.
+        // Should a program have put something else there, the keeper does not wait for it.
         let fd = self.open(path, libc::O_RDONLY | libc::O_NONBLOCK)?;
         let mut content = Vec::new();
         let mut part = vec![0; 1 << 16];
@@ -113,7 +112,7 @@ impl Thread {
         self.close(fd).and(done).map(|()| content)
     }
 
-    /// Replaces one file by another.
+    /// One file takes another's place.
     pub fn rename(&mut self, from: &CStr, to: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;
         let (from, to) = (from.as_ptr() as u64, to.as_ptr() as u64);
@@ -121,7 +120,7 @@ impl Thread {
             .map(drop)
     }
 
-    /// Makes a folder, unless it exists.
+    /// A folder there, unless there is one.
     pub fn make_folder(&mut self, path: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;
         let args = [dir, path.as_ptr() as u64, 0o755, 0, 0, 0];
@@ -138,14 +137,14 @@ impl Thread {
             .map(drop)
     }
 
-    /// Gives this thread's task a network namespace of its own.
+    /// A network namespace of its own for this thread's task.
     pub fn new_network(&mut self) -> Result<()> {
         let flags = libc::CLONE_NEWNET as u64;
         self.linux(libc::SYS_unshare, [flags, 0, 0, 0, 0, 0])
             .map(drop)
     }
 
-    /// Moves this thread's task to the network namespace that `fd` is a file of.
+    /// This thread's task goes to the network namespace that `fd` is a file of.
     pub fn enter_network(&mut self, fd: i32) -> Result<()> {
         let flags = libc::CLONE_NEWNET as u64;
         self.linux(libc::SYS_setns, [fd as u64, flags, 0, 0, 0, 0])
@@ -204,14 +203,14 @@ impl Thread {
         self.linux(libc::SYS_sendto, args).map(|n| n as usize)
     }
 
-    /// With MSG_TRUNC the whole length of the datagram is returned, even if it was truncated.
+    /// The whole length of the datagram is returned with MSG_TRUNC, also when it was cut.
     pub fn recv(&mut self, fd: i32, data: &mut [u8], flags: i32) -> Result<usize> {
         let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
         self.linux(libc::SYS_recvfrom, [fd as u64, at, len, flags as u64, 0, 0])
             .map(|n| n as usize)
     }
 
-    /// recvmsg with room for ancillary data: the length of the data and of the ancillary data.
+    /// recvmsg with the ancillary data the caller has room for: the bytes of each.
     pub fn recv_msg(
         &mut self,
         fd: i32,
@@ -235,19 +234,19 @@ impl Thread {
         Ok((bytes as usize, message.msg_controllen as usize))
     }
 
-    /// Makes a task for process `host_pid`; returns its thread block.
+    /// A task of its own for process `host_pid`: its thread block.
     pub fn spawn(&mut self, host_pid: i32) -> Result<u64> {
         self.ring3(RING3_NR_SPAWN, [host_pid as u64, 0, 0, 0, 0, 0])
             .map(|block| block as u64)
     }
 
-    /// The host process of this struct ring3_proc has ended.
+    /// The host process behind a struct ring3_proc is gone.
     pub fn reap(&mut self, proc: u64) -> Result<()> {
         self.ring3(RING3_NR_REAP, [proc, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
-    /// The address of the adopter's thread block.
+    /// Address of the adopter's thread block.
     pub fn adopter(&mut self) -> Result<u64> {
         Ok(self.ring3(RING3_NR_ADOPTER, [0; 6])? as u64)
     }
@@ -258,7 +257,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes a network interface; returns its ifindex.
+    /// Makes a network interface; its ifindex.
     pub fn port_add(&mut self, config: &ring3_port_config) -> Result<u32> {
         let at = config as *const _ as u64;
         self.ring3(RING3_NR_PORT_ADD, [at, 0, 0, 0, 0, 0])
@@ -270,7 +269,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Reads the kernel log from record `*seq` on, in whole lines; advances `*seq`.
+    /// Kernel log from record `*seq` on, whole lines; moves `*seq`.
     pub fn log_read(&mut self, data: &mut [u8], seq: &mut u64) -> Result<usize> {
         let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
         let seq = seq as *mut u64 as u64;
@@ -278,7 +277,7 @@ impl Thread {
             .map(|n| n as usize)
     }
 
-    /// Ends this thread's task; its block belongs to the node again.
+    /// This thread's task ends; the block is not ours any more.
     pub fn exit_group(mut self) -> Result<()> {
         self.ring3(RING3_NR_EXIT_GROUP, [0; 6])?;
         Ok(())
@@ -297,10 +296,10 @@ impl Thread {
     }
 }
 
-/// Calls that only tests make.
+/// What only tests do.
 #[cfg(test)]
 impl Thread {
-    /// Reads a clock of the node, in nanoseconds.
+    /// A clock of the node, in nanoseconds.
     pub fn clock(&mut self, clock: libc::clockid_t) -> Result<u64> {
         let mut time = [0u64; 2];
         let args = [clock as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0];

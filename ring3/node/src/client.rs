@@ -14,16 +14,14 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
 pub use crate::control::{Adopter, Calls, Counters, Log, Memory, Port, Proc, State, Status};
-use crate::ended;
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
 
-/// How long `ring3 ls` waits for one node.
+/// How long a list waits for one node.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long `down` waits for the node's process to clean up, after its programs' grace.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
-/// How long `down` then waits for the keeper's process to end. It does not wait for one that keeps
-/// other nodes, too.
+/// How long `down` then waits for the process itself to end. One that keeps other nodes does not.
 const KEEPER_PATIENCE: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
@@ -37,12 +35,12 @@ const DOWN_TURN: Duration = Duration::from_millis(2);
 pub struct Client {
     folder: Folder,
     name: String,
-    /// The lock of the node that was found; a later node of that name has another one.
+    /// Held by the node that was found, and by no later one of its name.
     lock: File,
 }
 
-/// This user's nodes, with the status of each, or the reason why it does not answer. All are asked
-/// at the same time.
+/// This user's nodes: what each says of itself, or why it does not answer. They are asked at
+/// the same time.
 pub fn list() -> Result<Vec<(String, Result<Status>)>> {
     let folder = Folder::open()?;
     let names = folder.nodes()?;
@@ -71,55 +69,21 @@ pub fn list() -> Result<Vec<(String, Result<Status>)>> {
             })
             .collect()
     });
-    // A node that has just gone down is left out.
-    let mut all: Vec<_> = names
+    // One that went down just now is not one of them.
+    Ok(names
         .into_iter()
         .zip(statuses)
         .filter(|(_, status)| !matches!(status, Err(Error::NoSuchNode { .. })))
-        .collect();
-    for status in ended::list(&folder) {
-        if !all.iter().any(|(name, _)| *name == status.name) {
-            all.push((status.name.clone(), Ok(status)));
-        }
-    }
-    all.sort_by(|(a, _), (b, _)| a.cmp(b));
-    Ok(all)
-}
-
-/// What a node says of itself, or what was left of it when it failed.
-pub fn status(name: &str) -> Result<Status> {
-    match Client::open(name) {
-        Ok(node) => node.status(),
-        Err(Error::Ended { name, .. }) => {
-            ended::find(&Folder::open()?, &name).ok_or(Error::NoSuchNode { name })
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Forgets a node that failed; false: there is none of that name.
-pub fn forget(name: &str) -> Result<bool> {
-    Ok(ended::forget(&Folder::open()?, name))
+        .collect())
 }
 
 impl Client {
-    /// The node called `name`; else [`Error::Ended`], where it failed lately, or [`Error::NoSuchNode`].
+    /// The node called `name`, or [`Error::NoSuchNode`].
     pub fn open(name: &str) -> Result<Client> {
-        let folder = Folder::open()?;
-        match Client::find(folder.clone(), name) {
-            Err(Error::NoSuchNode { name }) => Err(match ended::find(&folder, &name) {
-                Some(Status {
-                    poison: Some(why),
-                    ended_s: Some(ago_s),
-                    ..
-                }) => Error::Ended { name, ago_s, why },
-                _ => Error::NoSuchNode { name },
-            }),
-            found => found,
-        }
+        Client::find(Folder::open()?, name)
     }
 
-    /// The same in a runtime folder that is already open.
+    /// The same in a runtime folder that is known already.
     pub fn find(folder: Folder, name: &str) -> Result<Client> {
         let name = name.to_owned();
         match folder.running(&name) {
@@ -128,7 +92,7 @@ impl Client {
         }
     }
 
-    /// The value of the environment variable `RING3_NODE` with which a program joins.
+    /// What to put into the environment variable `RING3_NODE` for a program to join.
     pub fn join_path(&self) -> PathBuf {
         self.folder.join_path(&self.name)
     }
@@ -141,7 +105,7 @@ impl Client {
         Err(self.absent(Absent::Starting))
     }
 
-    /// Whether programs cannot join but are started inside: [`crate::outside::ask`].
+    /// Whether programs can't join, but are started within: [`crate::outside::ask`].
     pub fn is_sandboxed(&self) -> bool {
         self.folder.enter_path(&self.name).exists()
     }
@@ -153,7 +117,7 @@ impl Client {
         }
     }
 
-    /// The kernel log from record `from` on (0: from its beginning).
+    /// Kernel log from record `from` on (0: all that there is).
     pub fn log(&self, from: u64) -> Result<Log> {
         match self.ask(&Request::Log { from })? {
             Reply::Log(log) => Ok(log),
@@ -175,19 +139,19 @@ impl Client {
         self.port(&Request::Plug { link }).map(drop)
     }
 
-    /// Adds a port to the node, described as for `ring3 up`.
+    /// Gives the node a further port, described as for `ring3 up`.
     pub fn port_add(&self, spec: &str) -> Result<Port> {
         let spec = spec.to_owned();
         self.port(&Request::PortAdd { spec })
     }
 
-    /// Removes the port whose interface on the node has this name.
+    /// Takes the port away whose interface on the node has this name.
     pub fn port_del(&self, ifname: &str) -> Result<Port> {
         let ifname = ifname.to_owned();
         self.port(&Request::PortDel { ifname })
     }
 
-    /// Tells the node the name and addresses of another one.
+    /// Tells the node another's name and addresses.
     pub fn know(&self, name: &str, addresses: Vec<String>) -> Result<()> {
         let name = name.to_owned();
         match self.ask(&Request::Know { name, addresses })? {
@@ -203,8 +167,8 @@ impl Client {
         }
     }
 
-    /// Takes the node down and returns when nothing of it is left, also if another command takes it
-    /// down. A node that is starting is told when its control socket exists.
+    /// Takes the node down and returns when nothing of it is left: also when it goes down by
+    /// another's word. One that starts is told once it can hear.
     pub fn down(&self) -> Result<()> {
         let start = Instant::now();
         let mut patience = DOWN_PATIENCE;
@@ -213,7 +177,7 @@ impl Client {
             let is_late = || start.elapsed() > patience;
             let told = self.connect().and_then(|stream| {
                 keeper = keeper_of(&stream);
-                // A stopped keeper does not read.
+                // A stopped one does not hear.
                 if let (Some(keeper), Some(_)) = (&keeper, stopped(&stream)) {
                     let _ = pidfd_send_signal(keeper, Signal::CONT);
                     std::thread::sleep(DOWN_TURN);
@@ -288,7 +252,7 @@ impl Client {
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
             ErrorKind::WouldBlock => self.no_answer(&late(stream, patience)),
-            // Its process has ended, or it closed its socket while we waited for our turn.
+            // Its process ended, or it closed its socket while we waited for our turn.
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
                 self.absent(Absent::Ending)
             }
@@ -296,7 +260,7 @@ impl Client {
         })
     }
 
-    /// Why no process answers at the node's socket.
+    /// Why nobody hears, where a node that is up would.
     fn absent(&self, why: Absent) -> Error {
         let name = self.name.clone();
         match why {
@@ -332,7 +296,7 @@ mod tests {
     use crate::runtime::NodeFolder;
     use std::os::unix::net::UnixListener;
 
-    /// Another node takes the name while `down` waits: the old one is gone all the same.
+    /// Somebody takes the name while `down` waits: what it waits for is gone all the same.
     #[test]
     fn down_waits_for_its_own_node() {
         let dir = tempfile::tempdir().unwrap();
@@ -360,7 +324,7 @@ mod tests {
     }
 }
 
-/// A pidfd of the process that answers, unless it is this one: readable when it has ended.
+/// The process that answers, if it is not this one: readable when it has ended.
 fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
     let pid = socket_peercred(stream).ok()?.pid;
     (pid != rustix::process::getpid())
@@ -368,16 +332,16 @@ fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
         .flatten()
 }
 
-/// A node whose lock is held but that has no control socket.
+/// A node that has its name and no ear.
 #[derive(Debug, Clone, Copy)]
 enum Absent {
     /// It has no sockets yet.
     Starting,
-    /// It has none any more: it is ending.
+    /// It has none any more.
     Ending,
 }
 
-/// The message about a node whose process is stopped: waiting for its answer would be in vain.
+/// What to say of a node whose process is stopped: to wait for its answer would be in vain.
 fn stopped(stream: &UnixStream) -> Option<String> {
     let pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -392,12 +356,11 @@ fn has_answer(stream: &UnixStream, limit: Duration) -> bool {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: limit.subsec_nanos().into(),
     };
-    // Any other result shows in the read that follows.
+    // Whatever else it returns, reading says better.
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)) != Ok(0)
 }
 
-/// Waits for the answer up to `patience`, but not for a node whose process has been stopped
-/// meanwhile.
+/// Waits for the answer, for so long, and for no node whose process has been stopped meanwhile.
 fn wait_for_answer(stream: &UnixStream, patience: Duration) {
     let start = Instant::now();
     while start.elapsed() < patience && !has_answer(stream, LOOK_AGAIN) && stopped(stream).is_none()
@@ -405,7 +368,7 @@ fn wait_for_answer(stream: &UnixStream, patience: Duration) {
     }
 }
 
-/// The message for an answer that is late, with the way to remove the node nevertheless.
+/// Why there is no answer in time, and how to be rid of the node all the same.
 fn late(stream: &UnixStream, patience: Duration) -> String {
     if let Some(why) = stopped(stream) {
         return why;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The protocol of the control socket: one request and one reply, each a line of JSON.
+//! What the control socket speaks: one request and one reply, each a line of JSON.
 //!
-//! The connection is a unix stream; the server answers and closes. Only processes of the node's own
-//! user are served (the folder is 0700, and the peer's credentials are checked).
+//! The connection is a unix stream; the server answers and closes. Only processes of the
+//! node's own user are heard (the folder is 0700, and the peer's credentials are checked).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest line that is accepted.
+/// A line longer than this is not ours.
 const LINE_MAX: u64 = 16 << 20;
 /// How long either side waits for the other's line.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -20,17 +20,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
     Status,
-    /// Kernel log records from sequence number `from` on; 0: from the beginning.
+    /// Kernel log records from sequence number `from` on; 0: all that there are.
     Log {
         from: u64,
     },
-    /// The counters of the node's kernel.
+    /// What the node's kernel counts.
     Counters,
-    /// To a switch: a node has one end of this link, and asks the switch to take the other.
+    /// To a switch: a node has one end of this link, and wants the switch at the other.
     Plug {
         link: String,
     },
-    /// Adds a port, while programs run.
+    /// A further port, while programs run.
     PortAdd {
         spec: String,
     },
@@ -39,7 +39,7 @@ pub enum Request {
         name: String,
         addresses: Vec<String>,
     },
-    /// Removes the port with this interface.
+    /// Away with the port whose interface this is.
     PortDel {
         ifname: String,
     },
@@ -52,26 +52,25 @@ pub enum Reply {
     Status(Box<Status>),
     Log(Log),
     Counters(Box<Counters>),
-    /// `Know`: the name was written down.
+    /// `Know`: written down.
     Known,
-    /// `PortAdd`, `PortDel`, `Plug`: the port that was added or removed.
+    /// `PortAdd`, `PortDel`, `Plug`: the port that came or went.
     Port(Box<Port>),
-    /// `down`: accepted; the node is gone when its lock is released. Its programs may take this
-    /// long to end.
+    /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.
     Down {
         grace_ms: u64,
     },
-    /// The node is going down, and answers no more requests.
+    /// The node goes down, and answers nothing any more.
     Ending,
     Error(String),
 }
 
-/// The status of a node.
+/// What a node says of itself.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Status {
     pub name: String,
     pub state: State,
-    /// The reason, if it is poisoned.
+    /// Why it is poisoned.
     pub poison: Option<String>,
     /// The keeper's process.
     pub pid: i32,
@@ -85,38 +84,35 @@ pub struct Status {
     pub base: u64,
     pub mem: Memory,
     pub calls: Calls,
-    /// Waits that only their time limit ended, so that a wake-up was lost. See ring3_stat.h.
+    /// Waits that only their time limit ended: wake-ups that were lost. See ring3_stat.h.
     pub late: u64,
     pub ports: Vec<Port>,
     pub procs: Vec<Proc>,
-    /// The process that continues kernel code of programs that are killed in it.
+    /// What goes on with the kernel code of programs that are killed in there.
     pub adopter: Option<Adopter>,
-    /// Programs that hold the node up: they are stopped while they run kernel code.
+    /// Programs that hold the node up: they are stopped while they run its kernel's code.
     pub held_up_by: Vec<Proc>,
-    /// Seconds since the node has failed and its keeper ended; this is what was left of it then.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ended_s: Option<u64>,
 }
 
 /// See `ring3_abi`'s RING3_ADOPTS_*.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adopter {
-    /// "killed": the host reports each death to it; "traced": by ptrace().
+    /// "killed": it hears of each death from the host; "traced": by ptrace().
     pub how: String,
-    /// Calls that it has continued.
+    /// Calls that were gone on with.
     pub adopted: u32,
-    /// vCPUs that it has only freed.
+    /// vCPUs that were merely taken back.
     pub freed: u32,
 }
 
-/// System calls of the node's programs. The last few dozen of each thread are not yet included.
+/// System calls of the node's programs; what the last few dozen of each thread were, is not in yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calls {
-    /// From a rewritten site.
+    /// By a site that was rewritten.
     pub rewritten: u64,
     /// By a trap.
     pub trapped: u64,
-    /// Of both: passed to the host unchanged.
+    /// Of both: passed to the host as they came.
     pub host: u64,
 }
 
@@ -144,7 +140,7 @@ impl std::fmt::Display for State {
 pub struct Memory {
     /// Bytes the region may use.
     pub size: u64,
-    /// Bytes of host memory in use now.
+    /// Bytes of host memory it holds now.
     pub resident: u64,
 }
 
@@ -152,7 +148,7 @@ pub struct Memory {
 pub struct Port {
     /// `link`, `switch`, `tap`, `host`, `passt`, `packet`, `xdp`.
     pub kind: String,
-    /// The part after the colon in the port's specification.
+    /// What follows the colon in the port's specification.
     pub name: Option<String>,
     /// The interface's name and index on the node.
     pub ifname: String,
@@ -161,21 +157,20 @@ pub struct Port {
     pub gw: Vec<String>,
     pub mtu: Option<u32>,
     pub pcap: Option<PathBuf>,
-    /// Host side: this node made the TAP, or started passt or the host port's process.
+    /// Host side: the TAP was made by this node, passt's or the host port's process.
     pub made: bool,
     pub pid: Option<i32>,
-    /// The other end of a link: the node that has it now. Of a host port: `the host`, unless its
-    /// process has ended.
+    /// A link's other end: the node that has it now. A host port's: `the host`, unless its process has ended.
     #[serde(default)]
     pub peer: Option<String>,
-    /// The link by which it is joined, if only the node knows it.
+    /// The link by which it is joined, where that is known to the node alone.
     #[serde(skip)]
     pub(crate) link: Option<String>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Proc {
-    /// The pid on the host.
+    /// The host's number of the process.
     pub pid: i32,
     pub threads: u32,
     /// Its name, from the host's /proc.
@@ -186,11 +181,11 @@ pub struct Proc {
 pub struct Log {
     /// Lines as `<prio>[ssss.uuuuuu] text`.
     pub text: String,
-    /// The `from` of the next request.
+    /// Where to go on: `from` of the next request.
     pub next: u64,
 }
 
-/// Files of the node's /proc/net, unchanged; empty: the node has no such file.
+/// Files of the node's /proc/net, as they are there; empty: the node has no such file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub dev: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Everything that can go wrong with a node's own process, in words that tell the user what to do.
+//! Everything that can go wrong with a node's own process, in words a person can act on.
 //!
 //! Each message is one line: what failed, why, and what to do about it.
 
@@ -16,7 +16,7 @@ pub struct Errno(pub i32);
 
 impl std::fmt::Display for Errno {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The host is Linux as well: its messages fit the node's errors.
+        // The host is Linux as well: its words are the node's.
         let text = io::Error::from_raw_os_error(self.0).to_string();
         match text.find(" (os error") {
             Some(end) => f.write_str(&text[..end]),
@@ -79,12 +79,6 @@ pub enum Error {
     Starting { name: String },
     #[error("node `{name}` is going down")]
     Ending { name: String },
-    #[error("node `{name}` failed {ago_s} s ago: {why}; `ring3 up` starts it again")]
-    Ended {
-        name: String,
-        ago_s: u64,
-        why: String,
-    },
     #[error("node `{name}` does not answer: {why}")]
     NoAnswer { name: String, why: String },
     #[error("it was told to end before the node was up")]
@@ -94,7 +88,7 @@ pub enum Error {
 
     #[error("the node's kernel did not start: {why}")]
     Boot { why: String },
-    #[error("the node is poisoned: {why}; start it again")]
+    #[error("the node is poisoned: {why}; `ring3 down` and start it again")]
     Poisoned { why: String },
     #[error(
         "the node did not end: a program inside its kernel is stopped (`fg` or `kill -CONT` it)"
@@ -214,7 +208,7 @@ fn remedy_of_sysctl(why: &Errno) -> &'static str {
     }
 }
 
-/// The limit that the host reports: the node's memory is a file to it, too.
+/// What limits memory, by what the host says: its memory is a file to it, too.
 fn limit_of(why: &Errno) -> &'static str {
     match why.0 {
         libc::EFBIG => "`ulimit -f`",

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: how the programs of a node end with it
+//! Theory of operation: the programs of a node that ends, end too
 //!
-//! A server without its network would fail in every call and retry for ever. So each program gets
-//! SIGTERM, as on a machine that is switched off, and SIGKILL after the node's grace period. A
-//! stopped program is continued, so that it can handle the signal.
+//! A server that went on without its network would fail in every call and try again for ever. So each
+//! program gets SIGTERM, as by a machine that is switched off, and SIGKILL after the node's grace. A
+//! stopped one is made to go on, for else it would not hear.
 //!
 //! ```text
 //! down       the keeper: SIGTERM, the network stays for the grace; then the ports go, then SIGKILL
@@ -11,13 +11,12 @@
 //! killed     the keeper is gone: the undertaker does the same (undertaker.rs)
 //! ```
 //!
-//! If none of them is left, or has the permission, each program's gate does it for its process
-//! (gate/process/end.c). SIGKILL comes after the node is over, so that it can't poison it.
+//! Where none of them is left, or allowed to, each program's gate does it for itself (gate/process/end.c).
+//! SIGKILL comes when the node is over, so that it can't poison it.
 //!
-//! The pid of a process may have been reused. So its mappings are checked first: each process of
-//! the node maps the region. If the host does not allow that, the process must have the start time
-//! of the process that the keeper has watched under this pid (procs.rs). A process that was never
-//! watched is left to its gate.
+//! The number of a process may be another's by now. So its memory is looked at first: whoever is on
+//! the node has the region. Where the host does not let us look, the process must have started when the one did that
+//! the keeper has watched by this number (procs.rs). One that was never watched is left to its gate.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -62,7 +61,7 @@ impl<'a> Farewell<'a> {
         }
     }
 
-    /// Tells the programs to end; returns when they have, or after the grace period.
+    /// Tells the programs to end, and returns when they have or the time is over.
     pub fn ask(&mut self, grace: Duration) {
         let start = Instant::now();
         loop {
@@ -81,7 +80,7 @@ impl<'a> Farewell<'a> {
         }
     }
 
-    /// Kills those that are left.
+    /// Ends those that are left.
     pub fn kill(&mut self) {
         let start = Instant::now();
         loop {
@@ -111,7 +110,7 @@ impl<'a> Farewell<'a> {
         known.filter(|program| !is_readable(&program.pidfd, Timespec::default()))
     }
 
-    /// Finds processes that are not known yet, and tells each of them to end.
+    /// Finds those that are not known yet, and tells each.
     fn look(&mut self) {
         let own = std::process::id() as i32;
         let region = self.region;
@@ -123,8 +122,7 @@ impl<'a> Farewell<'a> {
             let Some(pid) = Pid::from_raw(entry.pid).filter(|_| entry.pid > 0) else {
                 continue;
             };
-            // One that has ended needs nothing; one that is about to execute a program is found the
-            // next time.
+            // One that has ended needs no telling; one that is about to execute a program is found next time.
             let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
                 continue;
             };
@@ -148,7 +146,7 @@ impl<'a> Farewell<'a> {
     }
 }
 
-/// Whether a process is the one of this entry.
+/// Whether a process is the one that has the entry.
 fn is_of_node(pid: i32, index: usize, region: &Region) -> bool {
     match File::open(format!("/proc/{pid}/maps")) {
         Ok(maps) => has_mapped(maps, region),
@@ -156,12 +154,12 @@ fn is_of_node(pid: i32, index: usize, region: &Region) -> bool {
     }
 }
 
-/// `known`: the start time of the watched process; 0: none was watched.
+/// `known`: when the process started that was watched; 0: none was.
 fn is_same(now: Option<u64>, known: u64) -> bool {
     known != 0 && now == Some(known)
 }
 
-/// Whether a process's mappings include the region.
+/// Whether a process's maps have the region.
 fn has_mapped(maps: impl Read, region: &Region) -> bool {
     // "2a0000000000-2a00000aa000 rw-s 00000000 00:01 12345   /memfd:..."
     let start = format!("{:x}-", region.base());
@@ -181,7 +179,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// If its mappings can't be read, a process is identified by its start time, or not at all.
+    /// A process whose memory may not be looked at is known by its start, or not at all.
     #[test]
     fn numbers_used_again() {
         let own = std::process::id() as i32;

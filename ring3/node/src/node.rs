@@ -2,8 +2,8 @@
 //! Theory of operation: a node from its keeper's side
 //!
 //! One thread, `ring3-node`, boots the node and then is its pid 1: it alone owns init_thread and
-//! makes every call as root of the node (SPAWN, REAP, netlink, log), so these need no lock. After
-//! that it waits in one epoll set and serves:
+//! makes every call as root of the node (SPAWN, REAP, netlink, log), so those need no lock.
+//! The rest of its life it waits in one epoll set and serves:
 //!
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
@@ -20,15 +20,14 @@
 //! LOADED    image copied, nothing runs              -> KEEP is started, then boot
 //! BOOTING   start_kernel on this thread              -> wait; an error or poison ends it all
 //! UP        ports, addresses, sysctls, then sockets: whoever can connect finds it complete
-//! POISONED  the node is over, the keeper is not      -> ends the programs; says why to who asks meanwhile. The handle ends it then
+//! POISONED  the node is over, the keeper is not      -> ends the programs; says why to who asks, until `down`
 //! DOWN      set here                                 -> KEEP and every call return; clean up
 //! ```
 //!
-//! If the keeper itself is killed, its undertaker poisons the node and ends the programs
-//! (undertaker.rs). If that is gone too, the first thread whose wait in the kernel times out checks
-//! its keeper and poisons the node, and all calls get `EIO` (wait_for_it() in vcpu/wait.c). A
-//! program that never sleeps there runs until then. No program can join. The rest in the runtime
-//! folder is removed by the next command that looks (runtime.rs).
+//! If the keeper itself is killed, its undertaker poisons the node and ends the programs (undertaker.rs). Should that be gone too, the
+//! first whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
+//! vcpu/wait.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
+//! one who looks (runtime.rs).
 
 mod answer;
 mod last_words;
@@ -65,11 +64,11 @@ use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
 use crate::{configure, control, flows, layout, pcap};
 
-/// The place of a node on the host.
+/// Where a node stands on the host.
 pub(crate) enum Place {
     /// In a runtime folder, where others find it.
     Folder(Folder),
-    /// None: all that it needs was passed to it, and each program that joins is announced.
+    /// Nowhere: what it needs was given, and who joins is announced.
     Confined(Given, Guests),
 }
 
@@ -85,23 +84,23 @@ const ORDERLY_END: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Node {
     config: NodeConfig,
-    /// None: the node is confined.
+    /// None: it is confined.
     runtime: Option<Folder>,
-    /// Released last, by drop().
+    /// Given back last, by drop().
     folder: Option<NodeFolder>,
     region: Arc<Region>,
     init: Thread,
     guard: Option<Guard>,
     ports: Vec<Port>,
-    /// The ports as the control socket reports them.
+    /// What the control socket says of them.
     port_statuses: Arc<Mutex<Vec<control::Port>>>,
-    /// Places for further ports, see live.rs.
+    /// Places for ports to come, see live.rs.
     spares: Vec<live::Spare>,
-    /// Names of other nodes that this one was told.
+    /// Other nodes' names, as they were told.
     known: Vec<(String, Vec<IpAddr>)>,
     /// Of a switch.
     alone: live::Alone,
-    /// Of a confined node: ports that were opened outside and are not added yet.
+    /// Of a confined node: opened outside, not added yet.
     given: Vec<OpenPort>,
     flows: Option<std::fs::File>,
     guests: Option<Guests>,
@@ -112,7 +111,7 @@ pub(crate) struct Node {
     graves: Graves,
     tickets: Tickets,
     undertaker: Option<Undertaker>,
-    /// The thread that ends the programs of a poisoned node, and since when.
+    /// Ends the programs of a poisoned node, and since when.
     farewell: Option<(Driver, Instant)>,
     captures: Vec<Driver>,
     /// Of a gateway.
@@ -126,7 +125,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Boots the node and completes it, except for its sockets.
+    /// Boots the node and makes it complete but for its sockets.
     pub fn start(config: NodeConfig, place: impl Into<Place>) -> Result<Node> {
         let (runtime, folder, image, given, flows, guests) = match place.into() {
             Place::Folder(runtime) => {
@@ -153,9 +152,9 @@ impl Node {
             seed: config.seed,
         };
         let region = Arc::new(Region::create(&image, &params)?);
-        // Now, while this process has few threads and no descriptors of the node.
+        // While this process has few threads and no descriptors of the node's.
         let undertaker = Undertaker::start(&region, config.grace)?;
-        // In virtual time there is no adopter: it would start and end at the host's time.
+        // In virtual time nobody is the adopter: its coming and going would be at the host's time.
         let join = runtime
             .as_ref()
             .filter(|_| !image.is_sim())
@@ -191,7 +190,7 @@ impl Node {
             leaving: Arc::default(),
             config,
         };
-        // From here on drop() cleans up.
+        // From here on drop() cleans up whatever there is.
         node.boot()?;
         node.configure()?;
         Ok(node)
@@ -240,7 +239,7 @@ impl Node {
         self.wait_for_carriers()
     }
 
-    /// Returns when every link whose far end is up is usable.
+    /// Returns when every link whose far end is up can be used.
     pub fn wait_for_carriers(&mut self) -> Result<()> {
         for port in &self.ports {
             configure::wait_for_carrier(&mut self.init, port)?;
@@ -248,8 +247,8 @@ impl Node {
         Ok(())
     }
 
-    /// Makes the interfaces, down. All of them before any thread of the keeper gets a task: a task
-    /// knows the descriptors of the ports that existed when it was made.
+    /// Makes the interfaces, down. All of them before any thread of ours gets a task: a task
+    /// knows the descriptors of the ports that there were when it was made.
     fn add_ports(&mut self) -> Result<()> {
         let mut given = std::mem::take(&mut self.given).into_iter();
         for (index, spec) in self.config.ports.iter().enumerate() {
@@ -335,7 +334,7 @@ impl Node {
 }
 
 impl Node {
-    /// The node is poisoned: ends its programs, while the control socket reports the reason.
+    /// The node is poisoned: its programs end, while whoever asks hears why.
     fn end_programs(&mut self, failed: Arc<OwnedFd>) -> Result<()> {
         let (region, grace) = (self.region.clone(), self.config.grace);
         let driver = Driver::start("ring3-farewell", move || {
@@ -348,10 +347,10 @@ impl Node {
         Ok(())
     }
 
-    /// Removes the interfaces in good order: peers lose their carrier now, captures see the end and
-    /// write what they have. A program that is stopped while it owns the vCPU would block this
-    /// thread, so a helper ends the node after a while: then these calls fail like all others.
-    /// Tells whether all captures ended.
+    /// Takes the interfaces away in good order: peers lose their carrier now, captures see
+    /// the end and write what they have. A program that is stopped while it holds the vCPU
+    /// would keep us waiting, so a helper ends the node after a while: then these calls fail
+    /// like everybody's. Tells whether all captures ended.
     fn remove_ports(&mut self) -> bool {
         let mut ended = true;
         if self.region.state() != RING3_UP {
@@ -411,7 +410,7 @@ impl Drop for Node {
         }
         self.ports.clear();
         if !ended {
-            // A thread is still in the image: keeping the memory is better than unmapping it.
+            // A thread is still in there: better to keep the memory than to pull it away.
             std::mem::forget(self.guard.take());
             std::mem::forget(self.region.clone());
         }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: a node whose keeper is confined
 //!
-//! A keeper maps its node's memory, which a hostile program can write to. So the program may have
-//! taken it over, and the keeper must not be able to do more than the program. Actions that need
-//! the host's user are therefore done by another process, the warden, which never maps that memory:
+//! A keeper maps its node's memory, which a hostile program can write to: so it may have been taken over, and must
+//! not be able to do more than the program. What needs the host's user is therefore done by another process, the
+//! warden, which never maps that memory:
 //!
 //! ```text
 //! warden                                   keeper, its child, confined from its first act on
@@ -38,35 +38,35 @@ use crate::error::{Error, Result};
 use crate::ports::OpenPort;
 use crate::runtime::{Folder, NodeFolder};
 
-/// More than the facts of all ports need.
+/// More than the facts of all ports take.
 const MESSAGE_MAX: usize = 64 << 10;
 
-/// The trust in the programs of a confined node.
+/// Whose programs a confined node is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// None: they may have taken over its kernel.
+    /// Nobody's: its kernel may be theirs.
     Strangers,
-    /// The user's own programs: a gateway, to which strangers only send packets.
+    /// The user's own: a gateway, which strangers only send packets to.
     Gateway,
 }
 
-/// The resources of a confined node outside of it. Dropping it releases them.
+/// What a confined node has outside. Dropping it gives that back to the host.
 #[derive(Debug)]
 pub struct Outside {
     ports: Vec<OpenPort>,
-    /// Released last.
+    /// Given back last.
     _folder: NodeFolder,
 }
 
 impl Outside {
-    /// Takes the node's name and refuses settings that a confined node cannot have.
+    /// Takes the node's name and refuses what a confined node cannot have.
     pub fn claim(config: &NodeConfig, folder: &Folder, trust: Trust) -> Result<Outside> {
         for port in &config.ports {
             let why = match (&port.kind, &port.pcap) {
                 (PortKind::Xdp { .. }, _) => {
                     "an xdp port needs rights of the host's: use tap, host, passt or link"
                 }
-                // Any process that was given a packet socket may send by all interfaces.
+                // Any process may send by all interfaces from a packet socket that it was given.
                 (PortKind::Packet { .. }, _) => {
                     "a packet port would lead to all interfaces: use tap, host, passt or link"
                 }
@@ -91,7 +91,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Sends the keeper what it needs, over a SOCK_SEQPACKET socket.
+    /// Gives the keeper what it needs, over a SOCK_SEQPACKET socket.
     pub fn send(&self, to: &OwnedFd) -> Result<()> {
         let fail = || Error::host("give a confined node its ports");
         let facts: Vec<_> = self.ports.iter().map(OpenPort::facts).collect();
@@ -110,17 +110,17 @@ impl Outside {
     }
 }
 
-/// What a confined keeper needs to start its node.
+/// What a confined keeper starts its node with.
 #[derive(Debug)]
 pub struct Given {
     pub(crate) image: Image,
     pub(crate) ports: Vec<OpenPort>,
-    /// Of a gateway: the file for its record of connections (flows.rs).
+    /// Of a gateway: where it says what passes and what does not (flows.rs).
     pub flows: Option<std::fs::File>,
 }
 
 impl Given {
-    /// Opens the kernel's image. The rest arrives by [`Given::receive`].
+    /// Opens the kernel's image. The rest comes by [`Given::receive`].
     pub fn new(config: &NodeConfig) -> Result<Given> {
         Ok(Given {
             image: Image::open(config.image.as_deref(), config.cpus)?,
@@ -129,7 +129,7 @@ impl Given {
         })
     }
 
-    /// Waits for the warden's message.
+    /// Waits for what the warden sends.
     pub fn receive(&mut self, config: &NodeConfig, from: &OwnedFd) -> Result<()> {
         let fail = || Error::host("get a confined node's ports");
         let mut bytes = vec![0; MESSAGE_MAX];
@@ -138,7 +138,7 @@ impl Given {
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = RecvFlags::CMSG_CLOEXEC;
         let got = rustix::net::recvmsg(from, &mut parts, &mut ancillary, flags).map_err(fail())?;
-        // The warden has ended, and has reported why.
+        // The warden has ended: it has said why.
         if got.bytes == 0 {
             return Err(Error::GivenUp);
         }

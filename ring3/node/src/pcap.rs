@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pcap=FILE`: records all packets of a port, as the node's own packet socket sees them.
+//! `pcap=FILE`: everything that crosses a port, as the node's own packet socket sees it.
 //!
-//! The thread is a process of the node (it has a task), so that it can sleep in recvmsg like any
-//! program. The file is pcap with nanoseconds, and is flushed whenever no packet is waiting. It
-//! ends with its interface when `stop` is set, or with the node. If the file is such a capture
-//! already, it is continued; any other non-empty file is refused: nothing is overwritten.
+//! The thread is a process of the node in its own right (it has a task), so that it can
+//! sleep in recvmsg like any program. The file is pcap with nanoseconds, flushed whenever there is
+//! nothing more to write. It ends with its interface when `stop` is set, or with the node. A file that is such a capture
+//! already is continued; any other that holds something is refused: nothing is overwritten.
 
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -23,24 +23,23 @@ use crate::image::Thread;
 
 /// A 64 KiB segment with its headers fits.
 const FRAME_MAX: usize = 128 << 10;
-/// Of the packet socket: a burst is not lost while the disk is slow.
+/// Of the packet socket, so that a burst is not lost while the disk is slow.
 const SOCKET_BYTES: i32 = 8 << 20;
-/// Ancillary data: a time stamp (32 bytes) and the tag that the kernel removed from the frame (40);
-/// with room for additions of newer kernels.
+/// Ancillary data: a time stamp (32 bytes) and what the kernel took off the frame (40); room for what a newer one adds.
 const CONTROL_BYTES: usize = 256;
 /// <linux/if_packet.h>
 const PACKET_AUXDATA: i32 = 8;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-/// Size of the two addresses, after which a VLAN tag stands.
+/// Bytes of the two addresses, behind which a VLAN tag lies.
 const ADDRESSES: usize = 12;
 /// SO_TIMESTAMPNS_OLD, <asm-generic/socket.h>
 const SO_TIMESTAMPNS: i32 = 35;
 
-/// Bytes that are buffered for a write.
+/// Bytes that wait for a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// Starts to capture on interface `ifindex` with a task of its own; returns once it captures.
+/// Starts to capture on interface `ifindex` with a task of its own; returns once it does.
 pub(crate) fn start(
     mut thread: Thread,
     ifindex: u32,
@@ -70,7 +69,7 @@ pub(crate) fn start(
         if let Err(error) = capture(&mut thread, socket, &mut file, &stop) {
             log::error!("{}", capture_error(&path)(error.to_string()));
         }
-        // Fails if the node is over: then there is nothing to free.
+        // Fails when the node is over: then there is nothing to give back.
         let _ = thread.exit_group();
     })?;
     told.recv()
@@ -79,7 +78,7 @@ pub(crate) fn start(
     Ok(driver)
 }
 
-/// Opens the file for this user only, at its end; tells whether it is a capture already.
+/// Opens the file, ours alone, at its end; and whether it is a capture already.
 fn open_file(path: &Path) -> Result<(File, bool), String> {
     let words = |error: std::io::Error| match error.raw_os_error() {
         Some(libc::ENXIO) => "it is a pipe that nobody reads: start its reader first".to_owned(),
@@ -88,7 +87,7 @@ fn open_file(path: &Path) -> Result<(File, bool), String> {
         }
         _ => error.to_string(),
     };
-    // Opening a pipe must not wait for a reader, which might never come.
+    // A pipe's reader is not waited for, which could take for ever.
     let mut file = File::options()
         .write(true)
         .create(true)
@@ -109,13 +108,13 @@ fn open_file(path: &Path) -> Result<(File, bool), String> {
     let end = end.ok_or(
         "it holds something else than a capture of ring3's: give another name, or move it away",
     )?;
-    // Drops a record that a killed node left incomplete.
+    // A record that a killed node left incomplete goes.
     file.set_len(end).map_err(words)?;
     file.seek(SeekFrom::Start(end)).map_err(words)?;
     Ok((file, true))
 }
 
-/// The end of the last whole record of a capture; `None`: it is not a capture of ring3's format.
+/// Where the last whole record of a capture ends; `None`: it is not one of ours.
 fn end_of_capture(file: File) -> std::io::Result<Option<u64>> {
     let len = file.metadata()?.len();
     let mut file = BufReader::new(file);
@@ -161,7 +160,7 @@ fn open(thread: &mut Thread, ifindex: u32) -> Result<i32, Errno> {
     Ok(socket)
 }
 
-/// Runs until the node ends (`Ok`) or the file cannot be written.
+/// Until the node ends (`Ok`) or the file cannot be written.
 fn capture<W: Write>(
     thread: &mut Thread,
     socket: i32,
@@ -173,8 +172,7 @@ fn capture<W: Write>(
     let mut wait = 0;
     loop {
         let flags = libc::MSG_TRUNC | wait;
-        // Read before the look at the queue: packets between a look at an empty queue and `stop`
-        // are wanted too.
+        // Before the look: what comes between a look at an empty queue and `stop` is wanted too.
         let is_over = stop.load(Ordering::Acquire);
         match thread.recv_msg(socket, &mut frame, &mut control, flags) {
             Ok((len, control_len)) => {
@@ -188,12 +186,11 @@ fn capture<W: Write>(
                 if is_over {
                     return Ok(());
                 }
-                // `stop` has been set meanwhile, so the interface is about to go, which ends a
-                // wait.
+                // With `stop` set meanwhile the interface is going, which ends a wait.
                 wait = 0;
             }
-            // The interface may be set down and up at any time, and goes for good with the node;
-            // queued packets follow after this error.
+            // The interface goes up and down as its owner likes, and for good with the node;
+            // what is queued comes behind this error.
             Err(Errno(libc::ENETDOWN | libc::EINTR)) => wait = libc::MSG_DONTWAIT,
             Err(_) => return file.flush(),
         }
@@ -260,7 +257,7 @@ struct PcapFile<W> {
     out: W,
 }
 
-/// Size of the header before each frame.
+/// What stands before each frame.
 const RECORD_BYTES: u64 = 16;
 /// Magic of a file with nanoseconds.
 const PCAP_NANOS: u32 = 0xa1b2_3c4d;
@@ -278,8 +275,7 @@ impl<W: Write> PcapFile<W> {
         Ok(file)
     }
 
-    /// Writes one frame of `len` bytes, of which `stored` were kept, with `tag` after its
-    /// addresses.
+    /// One frame of `len` bytes, of which `stored` was kept, with `tag` behind its addresses.
     fn write(
         &mut self,
         time: Duration,
@@ -401,7 +397,7 @@ mod tests {
         aux[0] = 0;
         let control = message(libc::SOL_PACKET, PACKET_AUXDATA, &aux);
         assert_eq!(vlan_tag(&control), None);
-        // Truncated, or with a length beyond the end.
+        // Cut short, or a length that leads nowhere.
         assert_eq!(vlan_tag(&control[..20]), None);
         assert_eq!(vlan_tag(&[0; 40]), None);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: the host processes of a node, and their deaths
 //!
-//! The image writes procs[] of the region: an entry appears with SPAWN (a program joined) or CLONE
-//! (one forked; its pid may come a moment later), and goes with the last task. Each live process
-//! gets a pidfd, whose readiness is the process's death. Two threads handle a death, because the
-//! second may have to wait for the first:
+//! procs[] of the region is written by the image: an entry appears with SPAWN (a program joined)
+//! or CLONE (one forked; its pid may come a moment later), and goes with the last task.
+//! Each live one gets a pidfd, whose readiness is the process's death. What then happens is in
+//! two hands, because the second may be waiting for the first:
 //!
 //! ```text
 //! ring3-deaths   never enters the kernel, so nothing can keep it. It marks the entry DEAD, and
@@ -34,23 +34,22 @@ use crate::image::Thread;
 use crate::region::Region;
 use crate::vcpu::Grip;
 
-/// A thread that hands the vCPU over writes the new owner first and then announces it; waiters
-/// check their owner themselves. A state that lasts longer than this is permanent.
+/// Whoever hands the vCPU over names the new holder first and then says so; and those who wait
+/// for it look after their holder themselves. What lasts longer than this lasts for ever.
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
-/// The same with an adopter, which may have no CPU to notice the death.
+/// The same where there is an adopter, which may have no CPU to see the death.
 const ADOPTED_PATIENCE: Duration = Duration::from_secs(2);
-/// When a node's first program has lived this long, or a second one comes, the node gets its
-/// adopter.
+/// When a node's first program has lived for so long, or a second one comes, the node gets its adopter.
 const ADOPT_AFTER: Duration = Duration::from_millis(200);
-/// How often to check the vCPU while the entry of a dead process is not free yet.
+/// How often to look at the vCPU while a dead process's entry is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
-/// How often to retry a process for which the host refused a pidfd.
+/// How often to try again to watch a process that the host gave no pidfd for.
 const LOOK_TURN: Duration = Duration::from_secs(1);
-/// After so many changes of procs[] it pays to make the start of processes cheaper.
+/// After so many changes of procs[] it is worth while to make each start of a process cheaper.
 const MANY: u32 = 16;
 
-/// Tokens of the epoll set. A process's token is its index in procs[] and, above these bits, the
-/// number of its watch: an event may be about the process that had the entry before.
+/// Tokens of the epoll set; a process's is its index in procs[] and, above these bits, the number of
+/// its watch: what is read of the set may be about the process that had the entry before.
 const INDEX_BITS: u32 = 16;
 const STOP: u64 = u64::MAX;
 const CHANGED: u64 = u64::MAX - 1;
@@ -72,7 +71,7 @@ pub(crate) struct Deaths {
     changed: Arc<OwnedFd>,
 }
 
-/// The node's thread's end: processes to reap; `bell` is rung for each.
+/// The node's thread's end: whom to reap; `bell` is rung for each.
 #[derive(Debug)]
 pub(crate) struct Graves {
     queue: mpsc::Receiver<Dead>,
@@ -120,11 +119,11 @@ impl Deaths {
 }
 
 impl Graves {
-    /// Reaps all that are in the queue.
+    /// Reaps all that wait for it.
     pub fn reap(&self, init: &mut Thread) -> Result<()> {
         while was_rung(&self.bell) {
             while let Ok(dead) = self.queue.try_recv() {
-                // The entry may have been reused by now.
+                // Its entry may be another's by now.
                 let now = init.region().proc_entry(dead.index);
                 if now.state == RING3_PROC_FREE || now.pid != dead.pid {
                     continue;
@@ -145,8 +144,7 @@ impl Graves {
     }
 }
 
-/// The start time of a process, in clock ticks since the host's boot: pid and start time identify
-/// one process.
+/// When a process started, in clock ticks since the host's boot: a number and this are of one process only.
 pub(crate) fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // "PID (NAME) STATE ...", where NAME may have anything in it; the time is field 22.
@@ -163,7 +161,7 @@ struct Watched {
     _pidfd: OwnedFd,
 }
 
-/// A dead process whose entry is not free yet, its hold on the vCPU, and since when.
+/// A dead process whose entry is not free yet, what it has of the vCPU, and since when.
 #[derive(Debug)]
 struct Unburied {
     dead: Dead,
@@ -171,23 +169,23 @@ struct Unburied {
     since: Instant,
 }
 
-/// The state of the thread `ring3-deaths`.
+/// What the thread `ring3-deaths` has.
 struct Watch {
     region: Arc<Region>,
     set: OwnedFd,
     /// By index into procs[].
     watched: HashMap<usize, Watched>,
-    /// The number of all watches so far.
+    /// How many have ever been.
     watches: u64,
-    /// Programs start all the time, and the memory has been moved to huge pages for that.
+    /// Programs start all the time here, and the memory is in huge pages for that.
     is_busy: bool,
-    /// The host refused a pidfd for a process; most likely, descriptors have run out.
+    /// The host gave no pidfd for one of them, out of descriptors most likely.
     is_to_look_again: bool,
     unburied: Vec<Unburied>,
-    /// The node's socket, for the adopter; `None`: there is no adopter.
+    /// The node's socket, for the adopter; `None`: there is to be none.
     join: Option<PathBuf>,
     adopter: Option<(Adopter, OwnedFd)>,
-    /// When to start it.
+    /// When it is to be started.
     adopt_at: Option<Instant>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
@@ -241,7 +239,7 @@ impl Watch {
                 }
             }
             if events.is_empty() && self.is_to_look_again {
-                // It was reported when it began.
+                // It was said when it began.
                 let _ = self.look();
             }
             for event in &events {
@@ -262,7 +260,7 @@ impl Watch {
         }
     }
 
-    /// Starts the adopter when it is time.
+    /// Starts it when it is time.
     fn see_to_adopter(&mut self) {
         let Some(join) = self.join.as_ref().filter(|_| self.adopter.is_none()) else {
             self.adopt_at = None;
@@ -304,8 +302,7 @@ impl Watch {
         }
     }
 
-    /// Compares procs[] with the watched processes. Returns the first error, after all were
-    /// checked.
+    /// Compares procs[] with what is watched. The first error, after all were looked at.
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
@@ -335,7 +332,7 @@ impl Watch {
                     self.watches += 1;
                     let token = self.watches << INDEX_BITS | entry.index as u64;
                     self.add(&pidfd, token)?;
-                    // For the node's end, when a pid may have been reused.
+                    // For the end, when a number may be another process's.
                     region.set_started(entry.index, started(entry.pid).unwrap_or(0));
                     let watched = Watched {
                         pid: entry.pid,
@@ -363,7 +360,8 @@ impl Watch {
         result
     }
 
-    /// A pidfd is readable. A killed process can no longer announce its children: look for them.
+    /// A pidfd is readable. What a process that was killed may have meant to say, about children,
+    /// it says no more: look.
     fn died(&mut self, token: u64) {
         let index = (token & ((1 << INDEX_BITS) - 1)) as usize;
         let watched = self.watched.get(&index);
@@ -379,7 +377,7 @@ impl Watch {
         }
     }
 
-    /// False: it has ended in an orderly way, and its entry may have been reused.
+    /// False: it has ended in an orderly way, and its entry may be another's by now.
     fn bury(&mut self, dead: Dead) -> bool {
         if !self.region.mark_dead(dead.index, dead.pid) {
             return false;
@@ -394,7 +392,7 @@ impl Watch {
         true
     }
 
-    /// Checks what dead processes hold of the vCPU.
+    /// Looks at what the dead have of the vCPU.
     fn judge(&mut self) {
         let region = &self.region;
         self.unburied.retain_mut(|it| {
@@ -455,8 +453,8 @@ mod tests {
         Arc::new(Region::create(&image, &params).unwrap())
     }
 
-    /// An event may be about a process whose entry has been reused: the new process was taken for
-    /// dead and reaped.
+    /// What was read of the epoll set may be about a process whose entry is another's by now: that
+    /// one was taken for dead and buried alive.
     #[test]
     fn news_of_who_had_the_entry_before() {
         let region = region("news");
@@ -481,14 +479,14 @@ mod tests {
         assert_eq!(queue.try_recv().unwrap().pid, second.id() as i32);
     }
 
-    /// A process without a pidfd does not keep others from being watched, and is retried.
+    /// One that the host gives no pidfd for keeps nobody else from being watched, and is tried again.
     #[test]
     fn one_that_cannot_be_watched() {
         let region = region("one");
         let (tell, _queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
         let mut child = sleeper();
-        // The tid of a thread that leads no process: an error that is not "no such process".
+        // The number of a thread that leads no process: an error that is not "no such process".
         let (say, said) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {

@@ -7,7 +7,6 @@
 //! ROOT/nodes/NAME/lock      locked (byte 0) by the node's process while it lives
 //! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3.abi
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
-//! ROOT/ended/NAME           what became of a node that failed, see ended.rs
 //! ROOT/links/NAME           who has which end of a link, see ports/link.rs
 //! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other
 //! ```
@@ -15,9 +14,9 @@
 //! ROOT is `$XDG_RUNTIME_DIR/ring3`, for root without one `/run/ring3`, for others
 //! `/tmp/ring3-UID`.
 //!
-//! A name is taken if and only if its `lock` is locked. The host drops the lock with the process,
-//! however that ends. So the remains of a killed keeper are recognised, and removed by the next
-//! command that looks ([`NodeFolder::claim`], [`Folder::nodes`]).
+//! A name is taken if and only if its `lock` is locked. The host drops the lock with the
+//! process, however that ends, so what a killed keeper left behind is recognised and
+//! removed by the next one who looks ([`NodeFolder::claim`], [`Folder::nodes`]).
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -26,15 +25,14 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
-use crate::ended;
 use crate::error::{Errno, Error, Result};
 use crate::sys::{byte_is_locked, lock_byte};
 
 /// `sun_path` of a unix socket holds this many bytes, its NUL included.
 const SUN_PATH: usize = 108;
-/// A node's folder that is still not locked at this age has no owner.
+/// What is not locked after this long has no owner.
 const STALE_AGE: std::time::Duration = std::time::Duration::from_secs(5);
-/// Attempts to lock a file that others may be removing at the same time.
+/// Tries to lock a file that others may be removing at the same time.
 const LOCK_TRIES: usize = 100;
 
 /// This user's runtime folder.
@@ -44,7 +42,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Opens or makes the folder; refuses one that other users could write to.
+    /// Finds and makes the folder, and refuses one that others could write to.
     pub fn open() -> Result<Folder> {
         let uid = geteuid().as_raw();
         let root = match std::env::var_os("XDG_RUNTIME_DIR") {
@@ -55,7 +53,7 @@ impl Folder {
         Folder::at(root)
     }
 
-    /// The same at another place; for tests.
+    /// The same at a place of one's own; for tests.
     pub fn at(root: PathBuf) -> Result<Folder> {
         private(&root)?;
         private(&root.join("nodes"))?;
@@ -82,7 +80,7 @@ impl Folder {
         self.node(name).join("join")
     }
 
-    /// The socket at which a sandboxed node's warden receives requests to start programs.
+    /// Where a sandboxed node's warden hears who wants a program started.
     pub(crate) fn enter_path(&self, name: &str) -> PathBuf {
         self.node(name).join("enter")
     }
@@ -91,7 +89,7 @@ impl Folder {
         self.node(name).join("control")
     }
 
-    /// Names of the running nodes, sorted. Removes the remains of killed ones.
+    /// Names of the nodes that run, sorted. Removes what killed ones left behind.
     pub fn nodes(&self) -> Result<Vec<String>> {
         let dir = self.root.join("nodes");
         let entries = fs::read_dir(&dir).map_err(Error::io(format!("list {}", dir.display())))?;
@@ -103,7 +101,7 @@ impl Folder {
             if self.is_running(&name) {
                 names.push(name);
             } else if entry.metadata().is_ok_and(|meta| is_old(&meta)) {
-                // The claim succeeded, so no node owns it: dropping the claim removes it.
+                // Ours for a moment, so nobody's: dropping the claim removes it.
                 drop(NodeFolder::claim(self, &name));
             }
         }
@@ -116,20 +114,19 @@ impl Folder {
         self.running(name).is_some()
     }
 
-    /// The lock of node `name`, if that runs. It distinguishes this node from a later one of the
-    /// name.
+    /// The lock of node `name`, if that runs. It tells this node from a later one of the name.
     pub(crate) fn running(&self, name: &str) -> Option<File> {
         let lock = File::open(self.node(name).join("lock")).ok()?;
         is_held(&lock).then_some(lock)
     }
 }
 
-/// Whether a node holds this lock.
+/// Whether a node has this lock.
 pub(crate) fn is_held(lock: &File) -> bool {
     byte_is_locked(lock, 0) == Ok(true)
 }
 
-/// A starting node has its folder a moment before its lock.
+/// A node that starts has its folder a moment before its lock.
 fn is_old(meta: &fs::Metadata) -> bool {
     let age = meta.modified().map(|time| time.elapsed());
     matches!(age, Ok(Ok(age)) if age > STALE_AGE)
@@ -171,7 +168,7 @@ impl NodeFolder {
                     })
                 }
             }
-            // The last owner may have removed it just before it was locked here.
+            // Its last owner may have removed it just before we locked it.
             if !is_current(&lock, &lock_path) {
                 continue;
             }
@@ -179,7 +176,6 @@ impl NodeFolder {
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
             let _ = fs::remove_file(path.join("enter"));
-            ended::forget(folder, name);
             return Ok(NodeFolder { path, lock });
         }
         Err(taken())
@@ -188,11 +184,11 @@ impl NodeFolder {
 
 impl Drop for NodeFolder {
     fn drop(&mut self) {
-        // Someone has removed the folder; one with the same name is another node's.
+        // Somebody cleaned the folder away; one with its name is another node's.
         if !is_current(&self.lock, &self.path.join("lock")) {
             return;
         }
-        // The lock is removed last: when it is free, the sockets are gone.
+        // The lock goes last: who finds it free finds the sockets gone.
         for name in ["join", "control", "enter", "lock"] {
             let _ = fs::remove_file(self.path.join(name));
         }
@@ -219,7 +215,7 @@ pub(crate) fn is_current(file: &File, path: &Path) -> bool {
 }
 
 /// Makes a folder that only this user can enter, or checks that it is one.
-pub(crate) fn private(path: &Path) -> Result<()> {
+fn private(path: &Path) -> Result<()> {
     let fail = |why: String| Error::Runtime {
         path: path.to_owned(),
         why,
@@ -277,8 +273,8 @@ mod tests {
         NodeFolder::claim(&folder, "a").unwrap();
     }
 
-    /// Someone removes the folder, and the name is taken again: the end of the first owner leaves
-    /// the second's files alone.
+    /// Somebody cleans the folder away, and the name is taken again: the first owner's end is not
+    /// the second's.
     #[test]
     fn another_owners_folder_is_left_alone() {
         let (_dir, folder) = folder();
@@ -300,7 +296,7 @@ mod tests {
         fs::write(folder.join_path("dead"), "").unwrap();
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(folder.node("dead"), fs::Permissions::from_mode(0o700)).unwrap();
-        // A starting node looks the same: it is left alone.
+        // One that just starts looks the same: it is left alone.
         assert!(folder.nodes().unwrap().is_empty());
         assert!(folder.node("dead").exists());
         let old = std::time::SystemTime::now() - 2 * STALE_AGE;

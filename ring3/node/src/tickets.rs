@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Descriptors of the node in transit over the host's unix sockets: gate/fd/ticket.c has the theory
-//! of operation. Here is the other end of each ticket. When it hangs up, no process can present the
-//! ticket any more, and the node drops the file.
+//! Descriptors of the node on their way over the host's unix sockets: gate/fd/ticket.c has the
+//! theory of operation. Here is the other end of each ticket; when it hangs up nobody can
+//! come with the ticket any more, and the node drops the file.
 //!
-//! Programs send the ends over one socket that they all share. If one is killed at the wrong
-//! moment, it leaves an end whose ticket is gone already, which needs no special handling.
+//! Programs send the ends over one socket that they all share. One that is killed at the wrong
+//! moment leaves an end whose ticket is gone already, which is no special case.
 
 use std::collections::HashMap;
 use std::io::IoSliceMut;
@@ -20,16 +20,16 @@ use rustix::net::{
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 
-/// Token of the inbox; all others are ends.
+/// Token of the inbox; the ends have the others.
 const INBOX: u64 = 0;
 
-/// Events taken from the epoll set at a time; the rest is there next time.
+/// What one look takes from the epoll set; the rest is there next time.
 const EVENTS: usize = 64;
 
-/// The number of lost keys that are remembered: each is retried at every look.
+/// More than this many at a time are not worth remembering: each is tried at every look.
 const LOST_MAX: usize = 1024;
 
-/// Told of each ticket that is over.
+/// Whom a look tells what is over.
 pub(crate) trait Forget {
     fn forget(&mut self, key: u64) -> std::result::Result<(), Errno>;
 }
@@ -82,17 +82,17 @@ impl Tickets {
         })
     }
 
-    /// Readable when there are events.
+    /// Readable when there is something to look at.
     pub fn events(&self) -> &OwnedFd {
         &self.set
     }
 
-    /// The socket that every program of the node gets.
+    /// What every program of the node gets.
     pub fn for_programs(&self) -> &OwnedFd {
         &self.for_programs
     }
 
-    /// Receives new ends and forgets the tickets that are gone.
+    /// Takes in new ends and forgets the tickets that are gone.
     pub fn look(&mut self, node: &mut impl Forget) -> Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         let now = rustix::event::Timespec {
@@ -165,7 +165,7 @@ impl Tickets {
         }
     }
 
-    /// The program may not have parked the file yet: the key is retried later.
+    /// The program may not have parked it yet.
     fn give_up(&mut self, key: u64, node: &mut impl Forget) {
         if node.forget(key) == Err(Errno(libc::ENOENT)) && self.lost.len() < LOST_MAX {
             self.lost.push(key);
@@ -184,7 +184,7 @@ impl Tickets {
         }
         // The node does not know it if the message could not be sent.
         let _ = node.forget(key);
-        // Closing a socket with unread data resets it for the other side.
+        // What was written and not read makes this a reset for the other side.
         drop(socket);
     }
 }
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Does the sender's part; returns the ticket.
+    /// Does the sender's part; the ticket.
     fn ticket(tickets: &Tickets, key: u64) -> OwnedFd {
         let kind = SocketType::SEQPACKET;
         let (ticket, end) =

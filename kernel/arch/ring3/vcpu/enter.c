@@ -34,6 +34,7 @@ int ring3_host_leave(struct ring3_thread *tb)
 		return 1;
 	}
 	r3t_call(tb) = R3_CALL_NONE;
+	vcpu_seen_here(tb);
 	return 0;
 }
 
@@ -166,6 +167,7 @@ int ring3_host_enter(struct ring3_thread *tb, int owned)
 	/* Who died has one vCPU; the others would go on. */
 	if (IS_ENABLED(CONFIG_SMP) && !owned && host_load(&ring3_region.state) == RING3_POISONED)
 		return vcpu_fail(tb);
+	vcpu_seen_here(tb);
 	if (!owned && vcpu_acquire(tb, 0) != TAKEN)
 		return vcpu_fail(tb);
 	WRITE_ONCE(vcpu->driver, (unsigned long)tb);

@@ -72,6 +72,12 @@ static inline bool vcpu_is_crowded(struct ring3_cpu *cpu, u64 now)
 	return now < READ_ONCE(vcpu_crowd_here(cpu)->until);
 }
 
+/* The other thread was last seen on the CPU that this code runs on: it can't run now. */
+static inline bool vcpu_is_here(struct ring3_thread *other)
+{
+	return other && r3t_cpu(other) == ring3_host_cpu();
+}
+
 /* The wake-ups that were put off, taken by the holder to be carried out without the vCPU. */
 struct wakes {
 	unsigned int n;
@@ -116,6 +122,10 @@ void vcpu_take_wakes(struct ring3_cpu *cpu, struct wakes *wakes);
 void vcpu_send_wakes(const struct wakes *wakes);
 
 /* crowd.c */
+void vcpu_seen_here(struct ring3_thread *tb);
+void vcpu_wants_cpu_here(struct ring3_thread *tb);
+void vcpu_goes_to_sleep(struct ring3_thread *tb);
+bool vcpu_other_wants_cpu(struct ring3_thread *tb);
 bool vcpu_crowded_out(struct ring3_cpu *cpu, u64 from, u64 to);
 bool vcpu_yield_cpu(struct ring3_cpu *cpu, u64 now);
 

@@ -194,11 +194,12 @@ int vcpu_poll(struct ring3_thread *tb)
 	p.n_fds = fd_ports(tb, p.fds, p.fd_bits);
 	p.yielded = false;
 	p.start = p.now = ring3_clock();
-	if (vcpu_is_crowded(cpu, p.start)) {
+	if (vcpu_is_crowded(cpu, p.start) || vcpu_other_wants_cpu(tb)) {
 		cpu->gave_up = 0;
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL);
 		return 1;
 	}
+	vcpu_seen_here(tb);
 	adapt_spin(cpu, p.start);
 	ring3_poll_disarm();
 	p.beside_peer = ring3_poll_beside_peer();

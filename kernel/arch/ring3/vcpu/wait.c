@@ -23,10 +23,13 @@ static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiter
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 	u64 start = ring3_clock(), now = start, yielded = start;
-	bool asks = bits || waiters, crowded;
+	u64 patience = bits || waiters ? 0 : r3t_burst(tb) ? ACQUIRE_NEW_NS : ACQUIRE_BUSY_NS;
+	bool asks = !patience, crowded;
 	int i, gone = GONE_LOOKS;
 	u32 o;
 
+	if (r3t_burst(tb))
+		r3t_burst(tb)--;
 	for (;;) {
 		if ((asks || gone >= GONE_LOOKS) && vcpu_try_acquire(tb, waiters)) {
 			/* Others who wait awake ask again. */
@@ -51,7 +54,7 @@ static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiter
 		for (i = 0; i < ACQUIRE_TURNS; i++)
 			host_pause();
 		now = ring3_clock();
-		asks |= now - start >= ACQUIRE_NEW_NS;
+		asks |= now - start >= patience;
 		crowded = vcpu_is_crowded(cpu, now);
 		if (now - start >= (crowded ? ACQUIRE_CROWDED_NS : ACQUIRE_SPIN_NS))
 			return ring3_poisoned() ? POISONED : TOO_LONG;
@@ -92,7 +95,9 @@ enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits)
 			r3_word_clear(&tb->word, RING3_WORD_QUEUED);
 			continue;
 		}
+		vcpu_goes_to_sleep(tb);
 		ret = ring3_host_futex_wait(&vcpu->owner, o, ACQUIRE_SLEEP_NS);
+		vcpu_seen_here(tb);
 		if (bits)
 			r3_word_clear(&tb->word, RING3_WORD_QUEUED);
 		if (ret != -ETIMEDOUT)
@@ -171,7 +176,7 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 		}
 		if (ring3_poisoned())
 			return vcpu_fail(tb);
-		if (spin > 0 && (how == POLLED || host_load(&vcpu->owner))) {
+		if (spin > 0 && (how == POLLED || host_load(&vcpu->owner)) && !vcpu_other_wants_cpu(tb)) {
 			host_pause();
 			if (--spin % SPIN_WAIT_YIELD == 0 && !vcpu_yield_cpu(cpu, ring3_clock()))
 				spin = 0;
@@ -182,6 +187,7 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			return 1;
 		if (!r3_say_sleeping(&tb->word, w))
 			continue;
+		vcpu_goes_to_sleep(tb);
 		if (how != WATCHES)
 			ret = ring3_host_futex_wait(&tb->word, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS);
 		else if (ring3_watch(tb, w | RING3_WORD_SLEEPING, WAIT_TIMEOUT_NS, &ret)) {
@@ -189,6 +195,7 @@ static int wait_for_it(struct ring3_thread *tb, enum waits how)
 			return vcpu_drive_again(tb);
 		}
 		r3_word_clear(&tb->word, RING3_WORD_SLEEPING);
+		vcpu_seen_here(tb);
 		if (vcpu_take_offer(tb))
 			return 1;
 		if (ret != -ETIMEDOUT)

@@ -25,6 +25,9 @@ void vcpu_wake(struct ring3_thread *tb, u32 w)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(r3t_vcpu(tb));
 
+	/* Where no CPU is idle the host mostly wakes a thread on the CPU that it slept on. */
+	if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) && vcpu_is_here(tb))
+		vcpu_wants_cpu_here(tb);
 	if (w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED))
 		WRITE_ONCE(cpu->woken[cpu->n_woken++ % WOKEN], tb);
 	if (w & RING3_WORD_SLEEPING)
@@ -34,15 +37,16 @@ void vcpu_wake(struct ring3_thread *tb, u32 w)
 }
 
 /*
- * Where the CPUs are crowded a thread that is woken runs at once, mostly, on the CPU of the one that woke it, and needs the
- * vCPU, which that one still has: both would have to sleep once more. So the holder wakes it after it has let go.
+ * A thread that is woken on the CPU of its waker runs at once, mostly. It needs the vCPU, which the waker still has, so both would have
+ * to sleep once more. So where the CPUs are contended, or the thread slept on this very CPU, the owner wakes it after the release.
  */
 static bool wake_later(struct ring3_thread *tb, u32 w)
 {
 	struct ring3_vcpu *vcpu = ring3_this_vcpu;
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 
-	if (vcpu != r3t_vcpu(tb) || cpu->n_wakes == WAKES_MAX || !vcpu_is_crowded(cpu, ring3_clock()))
+	if (vcpu != r3t_vcpu(tb) || cpu->n_wakes == WAKES_MAX ||
+	    (!vcpu_is_here(tb) && !vcpu_is_crowded(cpu, ring3_clock())))
 		return false;
 	cpu->wakes[cpu->n_wakes++] = (struct ring3_wake) { tb, w };
 	r3_owe(&vcpu->owner);
@@ -52,7 +56,10 @@ static bool wake_later(struct ring3_thread *tb, u32 w)
 /* A thread's word says something new and was `w` before: wakes it, wherever it sleeps. */
 static void wake_thread(struct ring3_thread *tb, u32 w)
 {
-	if ((w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)) && !wake_later(tb, w))
+	if (!(w & (RING3_WORD_SLEEPING | RING3_WORD_QUEUED)))
+		return;
+	vcpu_seen_here(ring3_driver);
+	if (!wake_later(tb, w))
 		vcpu_wake(tb, w);
 }
 

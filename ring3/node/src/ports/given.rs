@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One end of a link whose memory was passed as a descriptor: between a node and its gateway.
+//! One end of a link whose memory was handed over as a descriptor: between a node and its gateway.
 //!
-//! No file names this link, so no other process can take an end of it. The node's keeper makes the
-//! memory and has side 0.
+//! No file names this link, so nobody else can take an end of it. The node's keeper makes the memory and has side 0.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,7 +24,7 @@ pub struct GivenLink {
 }
 
 impl GivenLink {
-    /// Makes new memory, and takes the node's end of it.
+    /// New memory, and the node's end of it.
     pub(crate) fn make(name: &str) -> Result<GivenLink> {
         let memory = handover::make_memory(name)?;
         let window = LinkMemory::map(&memory)?;
@@ -37,7 +36,7 @@ impl GivenLink {
         })
     }
 
-    /// Takes the gateway's end of memory that the keeper has passed.
+    /// The gateway's end of memory that the keeper gave.
     pub(crate) fn take(memory: File) -> Result<GivenLink> {
         let window = LinkMemory::map(&memory)?;
         if !window.is_valid() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A node's ports: the host's half of each, and adding them to the node.
+//! A node's ports: the host's half of each, and telling the node of it.
 
 mod foreign;
 pub mod given;
@@ -71,7 +71,7 @@ impl Host {
         }
     }
 
-    /// Offloads that the far side supports: RING3_PORT_CSUM and its like.
+    /// What the far side takes: RING3_PORT_CSUM and its like.
     fn flags(&self) -> u32 {
         match self {
             Host::Link(_) | Host::Given(_) | Host::Relay(_) => {
@@ -151,25 +151,24 @@ impl Host {
     }
 }
 
-/// A port whose host's half is open, and which has not been added to a node. Opening it needs the
-/// user's rights on the host; adding it needs the node only.
+/// A port whose host's half is open, and which no node has yet. Making one needs what the host gives to its user;
+/// adding it needs the node only.
 #[derive(Debug)]
 pub(crate) struct OpenPort {
     spec: PortSpec,
-    /// The preferred name of its interface.
+    /// What the interface would be called if it were the only one.
     wanted: String,
     addrs: Vec<IpNet>,
     gw: Vec<IpAddr>,
     host: Host,
-    /// The link, if its specification does not name it.
+    /// A link that its specification does not name.
     link: Option<String>,
 }
 
-/// Counts the links that join this process's nodes to switches.
+/// Of the links that join this process's nodes to switches.
 static PLUGS: AtomicU32 = AtomicU32::new(0);
 
-/// Takes one end of a new link, and asks the switch to take the other. No link of a user has such a
-/// name.
+/// Takes one end of a link of its own, and asks the switch to take the other. No user's link has such a name.
 fn plug(
     folder: &Folder,
     switch: &str,
@@ -189,8 +188,7 @@ fn plug(
     Ok((link, name))
 }
 
-/// The name of the interface at this end of a link: a switch names it after the node at the far
-/// end.
+/// What the interface at this end of a link is to be called: of a switch's, as the node at the far end.
 fn link_interface(name: &str) -> String {
     let mut words = name.split(':');
     let first = words.next().unwrap_or(name);
@@ -198,8 +196,8 @@ fn link_interface(name: &str) -> String {
 }
 
 impl OpenPort {
-    /// Opens the host's half of a port for a node that is up. Its programs have mapped `memory`, if
-    /// the port needs any.
+    /// Opens the host's half of a port that comes to a node that is up. Its programs have mapped `memory`, if it may have
+    /// any.
     pub fn open_live(
         spec: &PortSpec,
         node: &str,
@@ -274,7 +272,7 @@ impl OpenPort {
         })
     }
 
-    /// A port that was opened outside, described by its facts.
+    /// One that was opened outside, as its facts say.
     pub fn foreign(spec: &PortSpec, facts: Facts, fd: OwnedFd) -> Result<OpenPort> {
         let wrong = |word: &String| Error::Outside {
             why: format!("{word} is no address"),
@@ -295,7 +293,7 @@ impl OpenPort {
         })
     }
 
-    /// For the process that adds it elsewhere; its descriptor is [`OpenPort::fd`].
+    /// For the one who is to add it elsewhere; its descriptor is [`OpenPort::fd`].
     pub fn facts(&self) -> Facts {
         Facts {
             wanted: self.wanted.clone(),
@@ -319,13 +317,13 @@ impl OpenPort {
         &self.spec
     }
 
-    /// The link's name if the specification does not contain it.
+    /// The link's name where its specification does not say it.
     pub fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
 }
 
-/// One port of a node. Dropping it releases its resources on the host.
+/// One port of a node. Dropping it gives back what it took from the host.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub index: usize,
@@ -333,7 +331,7 @@ pub(crate) struct Port {
     /// On the node.
     pub ifname: String,
     pub ifindex: u32,
-    /// From the specification, or the kind's own.
+    /// What the spec says, or the kind's own.
     pub addrs: Vec<IpNet>,
     pub gw: Vec<IpAddr>,
     host: Host,
@@ -415,18 +413,18 @@ impl Port {
         self.host.kind()
     }
 
-    /// The descriptor for programs that join: a link's memory or the port's descriptor.
+    /// What a program that joins gets: a link's memory or the port's descriptor.
     pub fn join_fd(&self) -> BorrowedFd<'_> {
         self.host.fd()
     }
 
-    /// The address of the `host` port's gateway, which answers for the host's resolvers.
+    /// The gateway of a `host` port answers for the host's resolvers.
     pub fn name_server(&self) -> Option<IpAddr> {
         let gateway = self.gw.first().copied();
         gateway.filter(|_| self.host.has_names())
     }
 
-    /// The number of bytes that a TCP peer may send at once, if the port's queue is short.
+    /// Bytes a TCP peer may send at once, where the port can queue little.
     pub fn window(&self) -> Option<u32> {
         self.host.window()
     }
@@ -443,7 +441,7 @@ impl Port {
         }
     }
 
-    /// Whether the port is about to get a carrier: a link has one if its far end is up.
+    /// Whether the port is about to have a carrier: a link has one when its far end is up.
     pub fn expects_carrier(&self) -> bool {
         match &self.host {
             Host::Link(link) => link.far_end_is_up(),
@@ -452,12 +450,12 @@ impl Port {
         }
     }
 
-    /// This node made the TAP.
+    /// The TAP was made by this node.
     pub fn made(&self) -> bool {
         self.host.made()
     }
 
-    /// Whether it can be added and removed while the node is up.
+    /// It can come and go while the node is up.
     pub fn is_live(&self) -> bool {
         matches!(self.host, Host::Link(_))
     }
@@ -468,11 +466,11 @@ impl Port {
     }
 }
 
-/// Names that no port's interface can have: the loopback's, and those that stand for all and for
-/// new interfaces in /proc/sys/net/ipv4/conf.
+/// Names that no port's interface can have: the loopback's, and those that stand for all interfaces
+/// and for new ones in /proc/sys/net/ipv4/conf.
 const RESERVED: [&str; 4] = ["lo", "all", "default", BRIDGE];
 
-/// The preferred name, shortened to Linux's limit; `kind` and a number if it is in use.
+/// The name wanted, shortened to what Linux takes; `kind` and a number where it is in use.
 fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
     let mut name = wanted.to_owned();
     while name.len() > IFNAME_MAX {
@@ -493,8 +491,7 @@ fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
 mod tests {
     use super::*;
 
-    /// Linux has settings for `all` interfaces and for the `default` one, so no interface may have
-    /// these names.
+    /// Linux has settings for `all` interfaces and for the `default` one, so none is called that.
     #[test]
     fn names_that_no_interface_can_have() {
         for (wanted, name) in [

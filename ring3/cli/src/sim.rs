@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ring3_node::Folder;
 use ring3_sim::data::{self, Data};
-use ring3_sim::plan;
+use ring3_sim::plan::{self, Cables};
 use ring3_sim::read;
 use ring3_sim::run::{self, Report};
 use ring3_sim::scenario::Scenario;
@@ -72,7 +72,11 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         true => None,
         false => Some(image()?),
     };
-    let mut plan = plan::plan(&scenario, folder);
+    let cables = match args.real_time {
+        true => Cables::Netem,
+        false => Cables::Simlink,
+    };
+    let mut plan = plan::plan(&scenario, folder, cables);
     plan.trace = args.trace;
     let data = Data::make(&plan, scenario.general.template_directory.as_deref())?;
     data::write(&data.path("processed-config.yaml"), &tree.to_json())?;

@@ -175,7 +175,17 @@ fn change(node: &Node, path: &str, links: &[Link]) -> Result<Action> {
             format!("{path}.link: there is no link `{name}`"),
         ));
     };
+    let places = map.places();
     let wires = wires(&mut map, &link.wires)?;
+    let has_trace =
+        |wires: &[crate::scenario::Wire; 2]| wires.iter().any(|wire| wire.trace.is_some());
+    if has_trace(&wires) {
+        let words = match has_trace(&link.wires) {
+            true => format!("{path}.link: `{name}` follows a trace, which says its changes"),
+            false => format!("{path}.trace: a trace belongs to the link"),
+        };
+        return Err(Fault::at(places.of("trace"), words));
+    }
     map.finish(WIRE)?;
     Ok(Action::LinkSet(link.name.clone(), Box::new(wires)))
 }

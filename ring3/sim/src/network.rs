@@ -7,6 +7,7 @@ use crate::address::{self, Addresses};
 use crate::plan::{Space, Step, Timed, NET, WIRES};
 use crate::qdisc;
 use crate::scenario::{Host, Network, Scenario};
+use crate::simlink;
 use crate::steps;
 
 /// The network of places. What it returns is done when the time without limits is over.
@@ -104,7 +105,39 @@ pub fn places(
     })
 }
 
-/// The links.
+/// The links in virtual time.
+pub fn cables(
+    scenario: &Scenario,
+    addresses: &Addresses,
+    spaces: &mut BTreeMap<String, Space>,
+    links: &mut Vec<String>,
+) {
+    for (i, link) in scenario.links.iter().enumerate() {
+        let ends = &addresses.ends[i];
+        let macs = [address::link_mac(i, 0), address::link_mac(i, 1)];
+        let [near, far] = [0, 1].map(|side| {
+            let host = link.ends[side].host.as_str();
+            (host, ends[side].interface.as_str(), macs[side].as_str())
+        });
+        links.push(simlink::add(near, far));
+        for side in 0..2 {
+            let Some(space) = spaces.get_mut(&link.ends[side].host) else {
+                continue;
+            };
+            let (end, peer, wire) = (&ends[side], &ends[1 - side], &link.wires[side]);
+            let seed = simlink::seed(scenario.general.seed, i, side);
+            space
+                .wires
+                .push(simlink::set(&end.interface, wire, Some(seed)));
+            space
+                .ip
+                .extend(address::link_port(end, peer, &macs[1 - side]));
+            space.tc.extend(qdisc::before(&end.interface, wire));
+        }
+    }
+}
+
+/// The links in real time.
 pub fn wires(
     scenario: &Scenario,
     addresses: &Addresses,

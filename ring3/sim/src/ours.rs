@@ -24,6 +24,7 @@ pub const WIRE: &[&str] = &[
     "reorder",
     "queue",
     "limit",
+    "trace",
 ];
 pub const LINK: &[&str] = &[
     "between",
@@ -40,6 +41,7 @@ pub const LINK: &[&str] = &[
     "reorder",
     "queue",
     "limit",
+    "trace",
 ];
 /// IFNAMSIZ of linux/if.h, without its zero.
 const INTERFACE_BYTES: usize = 15;
@@ -163,6 +165,7 @@ pub fn wire(map: &mut Map, base: &Wire) -> Result<Wire> {
         reorder: opt(map, "reorder", share_of)?.unwrap_or(base.reorder),
         queue: opt(map, "queue", |n, p| n.text(p).map(str::to_owned))?.or(base.queue),
         limit: opt(map, "limit", bytes_of)?.or(base.limit),
+        trace: opt(map, "trace", |n, p| n.text(p).map(crate::read::home))?.or(base.trace),
     })
 }
 
@@ -188,6 +191,13 @@ pub fn wires(map: &mut Map, base: &[Wire; 2]) -> Result<[Wire; 2]> {
                 map.path
             );
             return Err(Fault::at(places.of("reorder"), words));
+        }
+        if wire.trace.is_some() && wire.rate.is_none() {
+            let words = format!(
+                "{}: a link with a trace needs a rate, for where the trace says none",
+                map.path
+            );
+            return Err(Fault::at(places.of("trace"), words));
         }
         if wire.queue.is_some() && wire.rate.is_none() {
             let words = format!("{}: a queue needs a rate that it waits for", map.path);

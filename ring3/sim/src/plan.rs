@@ -2,7 +2,8 @@
 //! From a scenario to what is to be done, to the last word: namespaces, addresses, queues, and a list of steps with
 //! their times. Whoever carries it out (conduct.rs) decides nothing any more. The same scenario and seed make the same plan.
 //!
-//! Each host is a network namespace. Beside them are two that belong to none:
+//! Each host is a network namespace. In virtual time, links join them directly (simlink.rs). Beside them are two that
+//! belong to none, the second in real time only:
 //!
 //! ```text
 //!  host eth0 ── c3 ┐                    host eth1 ── l0a ═ l0b ── eth1 host
@@ -10,8 +11,8 @@
 //!  host eth0 ── c2 ┘ of places, routed          on one end goes out on the other
 //! ```
 //!
-//! A queue is where it is in the world: the sender's interface limits the rate and has the queue, the far side's
-//! end in `_wires` delays and loses. In `_net` the interface towards a host delays each packet as the way from its sender's
+//! A queue is where it is in the world: the sender's interface limits the rate and has the queue, the link behind it
+//! (the far side's end in `_wires`) delays and loses. In `_net` the interface towards a host delays each packet as the way from its sender's
 //! place has it (netem, one for each place), and then waits for the host's downstream rate (htb).
 
 use std::collections::BTreeMap;
@@ -59,6 +60,8 @@ pub struct Space {
     pub early: Vec<(String, String)>,
     /// Lines for `ip -batch`.
     pub ip: Vec<String>,
+    /// Properties of the host's ends of links; words that `ip` does not know (simlink.rs).
+    pub wires: Vec<String>,
     /// Lines for `tc -batch`.
     pub tc: Vec<String>,
     /// A script for `nft -f`.
@@ -151,7 +154,16 @@ const WRITE_MEMORY: &str = "4096 16384 8388608";
 /// The first number in names of a process's files (Shadow's).
 const FIRST_NUMBER: u32 = 1000;
 
-pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
+/// What links are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cables {
+    /// Virtual time: one pair of interfaces, whose driver has rate, delay and losses (simlink.rs).
+    Simlink,
+    /// Real time: two pairs and Linux's queues, as any kernel has them.
+    Netem,
+}
+
+pub fn plan(scenario: &Scenario, data: PathBuf, cables: Cables) -> Plan {
     let addresses = Addresses::assign(scenario);
     let mut made = Plan {
         seed: scenario.general.seed,
@@ -181,7 +193,10 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
         let late = network::places(scenario, network, &addresses, &mut spaces, &mut made.links);
         made.timeline.extend(late);
     }
-    network::wires(scenario, &addresses, &mut spaces, &mut made.links);
+    match cables {
+        Cables::Simlink => network::cables(scenario, &addresses, &mut spaces, &mut made.links),
+        Cables::Netem => network::wires(scenario, &addresses, &mut spaces, &mut made.links),
+    }
     let routes = match scenario.general.routes {
         true => route::routes(scenario, &addresses),
         false => BTreeMap::new(),
@@ -194,7 +209,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf) -> Plan {
     let adds = spaces.keys().map(|name| format!("netns add {name}"));
     made.links.splice(0..0, adds);
     made.spaces = spaces.into_values().collect();
-    add_events(scenario, &addresses, &mut made);
+    add_events(scenario, &addresses, &mut made, cables);
     add_processes(scenario, &mut made);
     // Of one instant: the network's changes, then the ends of processes, then starts, as they were added.
     made.timeline.sort_by_key(|timed| timed.at);
@@ -335,7 +350,7 @@ fn edges(scenario: &Scenario) -> Vec<Edge> {
     edges
 }
 
-fn add_events(scenario: &Scenario, addresses: &Addresses, made: &mut Plan) {
+fn add_events(scenario: &Scenario, addresses: &Addresses, made: &mut Plan, cables: Cables) {
     let index = |name: &str| {
         scenario
             .hosts
@@ -350,7 +365,7 @@ fn add_events(scenario: &Scenario, addresses: &Addresses, made: &mut Plan) {
                 made.processes.push(run(index(host), words));
                 vec![Step::Start { process }]
             }
-            other => steps::of(other, scenario, addresses, index),
+            other => steps::of(other, scenario, addresses, cables, index),
         };
         made.timeline.push(Timed {
             at: event.at,

@@ -4,14 +4,18 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::plan::{plan, Plan, Space, Step, NET, WIRES};
+use crate::plan::{plan, Cables, Plan, Space, Step, NET, WIRES};
 
 fn of(text: &str) -> Plan {
+    with(text, Cables::Netem)
+}
+
+fn with(text: &str, cables: Cables) -> Plan {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s.yaml");
     std::fs::write(&path, text).unwrap();
     let (scenario, _) = crate::read::scenario(&path, "/usr/bin:/bin", &[]).unwrap();
-    plan(&scenario, PathBuf::from("/data"))
+    plan(&scenario, PathBuf::from("/data"), cables)
 }
 
 fn space<'a>(plan: &'a Plan, name: &str) -> &'a Space {
@@ -127,6 +131,76 @@ links: [{between: [a, b], rate: 8 Mbit, delay: 3 ms, queue: fq_codel, back: {rat
         &space(&plan, "a").ip,
         "route replace default via 10.128.0.2"
     ));
+}
+
+/// netem refuses a distribution around no delay.
+#[test]
+fn jitter_needs_no_delay() {
+    let text = "
+general: {stop_time: 1 s}
+hosts: {a: {}, b: {}}
+links: [{between: [a, b], jitter: 1 ms}]
+";
+    assert!(has(
+        &space(&of(text), WIRES).tc,
+        "delay 1us 1000us distribution normal"
+    ));
+}
+
+/// In virtual time a link is one pair of interfaces, which have the rate and the delay themselves.
+#[test]
+fn a_link_of_virtual_time_has_its_properties_in_its_ends() {
+    let text = "
+general: {stop_time: 9 s, seed: 7}
+hosts: {a: {}, b: {}, c: {}}
+links:
+- {between: [a, b], rate: 8 Mbit, delay: 3 ms, queue: fq_codel, back: {rate: 1 Mbit, loss: 50 %, queue: fifo, limit: 9 KB}}
+- {between: [a, c], rate: 1 Mbit, queue: cake}
+events:
+- {at: 1 s, down: a-b}
+- {at: 2 s, change: {link: a-b, rate: 4 Mbit}}
+";
+    let plan = with(text, Cables::Simlink);
+    assert!(plan.spaces.iter().all(|space| space.name != WIRES));
+    let pair = "link add eth0 netns a address 02:01:00:00:00:00 type simlink peer name eth0 netns b address 02:01:01:00:00:00";
+    assert!(has(&plan.links, pair), "{:#?}", plan.links);
+    let (a, b) = (space(&plan, "a"), space(&plan, "b"));
+    assert!(has(
+        &a.wires,
+        "link set eth0 type simlink rate 8000000 delay 3000000 jitter 0 loss 0 "
+    ));
+    assert!(has(
+        &b.wires,
+        "link set eth0 type simlink rate 1000000 delay 3000000 jitter 0 loss 2147483648 "
+    ));
+    assert_eq!(
+        a.tc,
+        [
+            "qdisc replace dev eth0 root handle 1: fq_codel",
+            "qdisc replace dev eth1 root handle 1: cake"
+        ]
+    );
+    assert_eq!(
+        b.tc,
+        ["qdisc replace dev eth0 root handle 1: bfifo limit 9000"]
+    );
+    let seeds: Vec<_> = a.wires.iter().chain(&b.wires).collect();
+    assert!(seeds.iter().all(|line| line.contains(" seed ")));
+    let down = Step::Ip {
+        space: "a".into(),
+        lines: vec!["link set eth0 carrier off".into()],
+    };
+    assert_eq!(plan.timeline[0].steps, [down]);
+    // The queues are there before the rates; random numbers do not begin again.
+    let changed = &plan.timeline[1].steps;
+    assert!(
+        matches!(&changed[0], Step::Tc { space, lines } if space == "a" && has(lines, "fq_codel"))
+    );
+    assert!(
+        matches!(&changed[1], Step::Ip { space, lines } if space == "a"
+        && has(lines, "rate 4000000 ") && !has(lines, "seed"))
+    );
+    assert_eq!(changed.len(), 4);
 }
 
 #[test]

@@ -57,6 +57,19 @@ pub fn egress(
     lines
 }
 
+/// The queue at an interface that has a rate itself.
+pub fn before(dev: &str, wire: &Wire) -> Option<String> {
+    wire.rate?;
+    let queue = match wire.queue.as_deref().filter(|queue| *queue != "fifo") {
+        Some(queue) => queue.to_owned(),
+        None => format!(
+            "bfifo limit {}",
+            wire.limit.unwrap_or(QUEUE_BYTES).max(FRAME)
+        ),
+    };
+    Some(format!("qdisc replace dev {dev} root handle 1: {queue}"))
+}
+
 /// What a wire does to what travels on it, at its far end.
 pub fn wire(dev: &str, wire: &Wire) -> Vec<String> {
     vec![format!(
@@ -91,7 +104,9 @@ fn netem(wire: &Wire) -> String {
 
 fn delay(words: &mut String, delay: Duration, jitter: Duration) {
     if !delay.is_zero() || !jitter.is_zero() {
-        let _ = write!(words, " delay {}us", micros(delay));
+        // With a distribution, a delay of 0 is refused.
+        let least = u128::from(!jitter.is_zero());
+        let _ = write!(words, " delay {}us", micros(delay).max(least));
     }
     if !jitter.is_zero() {
         let _ = write!(words, " {}us distribution normal", micros(jitter));

@@ -14,6 +14,7 @@ use crate::ours;
 use crate::places;
 use crate::process;
 use crate::scenario::{General, Host, Scenario};
+use crate::trace;
 use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
 
@@ -171,10 +172,16 @@ impl Reader {
         if let Some(node) = faults {
             general.faults = ours::faults(node, &general, &hosts)?;
         }
-        let events = match top.take("events") {
+        let mut events = match top.take("events") {
             Some(node) => events::read(node, &hosts, &links, &general, &self.search)?,
             None => Vec::new(),
         };
+        let follow = trace::events(&links, general.stop_time).map_err(|(link, why)| {
+            let words = format!("link {}: trace: {why}", links[link].name);
+            Fault::at(links[link].places.of("trace"), words)
+        })?;
+        events.extend(follow);
+        events.sort_by_key(|event| event.at);
         // Keys for anchors, as docker-compose has them.
         let rest: Vec<_> = top.rest();
         if let Some((key, place, _)) = rest.iter().find(|(key, _, _)| !key.starts_with("x-")) {

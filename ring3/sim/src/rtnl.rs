@@ -6,7 +6,9 @@
 //! translated here; it means what it means to the programs. Other words are theirs: what a scenario says for `tc`,
 //! and what is done once for the whole network (one start for all lines).
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{
@@ -66,7 +68,7 @@ fn interfaces() -> Result<Names> {
 /// Any name will do for the question whether a line is for here.
 fn is_known(tool: &str, line: &str) -> bool {
     let is_tools = line.starts_with("qdisc ") == (tool == "tc");
-    is_tools && message(line, |_| Some(1)).is_some()
+    is_tools && message(line, |_| Some(1), |_| Some(1)).is_some()
 }
 
 fn send_all(lines: &[String], names: &Names) -> Result<()> {
@@ -85,9 +87,18 @@ fn send_all(lines: &[String], names: &Names) -> Result<()> {
 
 fn send_some(fd: &OwnedFd, lines: &[String], names: &Names) -> Result<()> {
     let mut bytes = Vec::new();
+    // Open until the message is sent.
+    let spaces: RefCell<Vec<File>> = RefCell::default();
+    let space = |name: &str| {
+        let file = File::open(format!("/run/netns/{name}")).ok()?;
+        let fd = file.as_raw_fd();
+        spaces.borrow_mut().push(file);
+        Some(fd)
+    };
     for (i, line) in lines.iter().enumerate() {
-        let made = message(line, |name| names.get(name).copied());
-        let made = made.ok_or_else(|| Error::Said(format!("no such interface: {line}")))?;
+        let made = message(line, |name| names.get(name).copied(), space);
+        let why = || Error::Said(format!("no such interface or namespace: {line}"));
+        let made = made.ok_or_else(why)?;
         let ack = match i + 1 == lines.len() {
             true => NLM_F_ACK,
             false => 0,
@@ -146,11 +157,16 @@ mod tests {
             "route add 11.0.0.1/32 dev c0",
             "route replace 10.128.0.0/30 via 10.128.0.5",
             "route replace fd10::/64 nexthop via fd10::1 nexthop via fd10::5",
+            "link add eth1 netns a address 02:01:00:00:00:00 type simlink peer name eth0 netns b address 02:01:01:00:00:00",
+            "link set eth1 type simlink rate 8000 delay 10 jitter 0 loss 4 seed 99",
+            "link set eth1 carrier off",
         ] {
             assert!(known("ip", line) && !known("tc", line), "{line}");
         }
         let tbf = "qdisc replace dev eth1 root handle 1: tbf rate 1000000bit burst 3028 limit 9000";
         assert!(known("tc", tbf) && !known("ip", tbf));
+        let bfifo = "qdisc replace dev eth1 root handle 1: bfifo limit 9000";
+        assert!(known("tc", bfifo) && !known("ip", bfifo));
         for line in [
             "netns add a",
             "link add eth0 netns a type veth peer name c0",

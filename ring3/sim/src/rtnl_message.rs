@@ -8,6 +8,8 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
+use crate::simlink;
+
 pub const NLM_F_ACK: u16 = 4;
 pub const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 1;
@@ -22,6 +24,9 @@ const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const IFF_UP: u32 = 1;
 const IFLA_GSO_MAX_SEGS: u16 = 40;
+const IFLA_CARRIER: u16 = 33;
+/// struct ifinfomsg
+pub const NEWLINK_BYTES: usize = 16;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
 const IFA_F_NODAD: u8 = 2;
@@ -77,17 +82,28 @@ impl Message {
     }
 }
 
-fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
+pub fn attribute(out: &mut Vec<u8>, kind: u16, value: &[u8]) {
     out.extend((4 + value.len() as u16).to_ne_bytes());
     out.extend(kind.to_ne_bytes());
     out.extend(value);
     out.resize(out.len().next_multiple_of(4), 0);
 }
 
-/// What a line means; None: it is not for here, or an interface in it is not known.
-pub fn message(line: &str, index: impl Fn(&str) -> Option<u32>) -> Option<Message> {
+/// What a line means; None: it is not for here, or an interface or a network namespace in it is not known.
+pub fn message(
+    line: &str,
+    index: impl Fn(&str) -> Option<u32>,
+    space: impl Fn(&str) -> Option<i32>,
+) -> Option<Message> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     match words.as_slice() {
+        ["link", "add", name, "netns", near, "address", mac, "type", "simlink", "peer", "name", far_name, "netns", far, "address", far_mac] =>
+        {
+            let (mac, far_mac) = (mac_of(mac)?, mac_of(far_mac)?);
+            let far = (space(far)?, *far_name, far_mac.as_slice());
+            let body = simlink::new_pair((space(near)?, name, &mac), far);
+            Some(Message::new(RTM_NEWLINK, ADD, &[&body]))
+        }
         ["link", "set", dev, rest @ ..] => link(index(dev)?, rest),
         ["addr", "add", net, "dev", dev, rest @ ..] => address(net, index(dev)?, rest),
         ["neigh", "replace", to, "lladdr", mac, "dev", dev, "nud", "permanent"] => {
@@ -98,11 +114,30 @@ pub fn message(line: &str, index: impl Fn(&str) -> Option<u32>) -> Option<Messag
         ["qdisc", "replace", "dev", dev, "root", "handle", "1:", "tbf", "rate", rate, "burst", burst, "limit", limit] => {
             tbf(index(dev)?, rate, burst, limit)
         }
+        ["qdisc", "replace", "dev", dev, "root", "handle", "1:", "bfifo", "limit", limit] => {
+            // struct tc_fifo_qopt
+            let limit: u32 = limit.parse().ok()?;
+            let made = root_qdisc(index(dev)?, b"bfifo\0");
+            Some(made.with(TCA_OPTIONS, &limit.to_ne_bytes()))
+        }
         _ => None,
     }
 }
 
 fn link(index: u32, words: &[&str]) -> Option<Message> {
+    match words {
+        ["type", "simlink", properties @ ..] => {
+            let head = [0, index, 0, 0].map(u32::to_ne_bytes).concat();
+            let properties = simlink::properties(properties)?;
+            return Some(Message::new(RTM_NEWLINK, 0, &[&head, &properties]));
+        }
+        ["carrier", state @ ("on" | "off")] => {
+            let head = [0, index, 0, 0].map(u32::to_ne_bytes).concat();
+            let made = Message::new(RTM_NEWLINK, 0, &[&head]);
+            return Some(made.with(IFLA_CARRIER, &[u8::from(*state == "on")]));
+        }
+        _ => {}
+    }
     let (is_up, segments) = match words {
         ["up"] => (true, None),
         ["down"] => (false, None),
@@ -150,13 +185,15 @@ fn address(net: &str, index: u32, words: &[&str]) -> Option<Message> {
     Some(made.with(IFA_LOCAL, &ip).with(IFA_ADDRESS, &ip))
 }
 
+fn mac_of(text: &str) -> Option<Vec<u8>> {
+    let parts = text.split(':');
+    let bytes = parts.map(|part| u8::from_str_radix(part, 16));
+    bytes.collect::<std::result::Result<_, _>>().ok()
+}
+
 fn neighbour(to: &str, mac: &str, index: u32) -> Option<Message> {
     let to: IpAddr = to.parse().ok()?;
-    let mac: Vec<u8> = mac
-        .split(':')
-        .map(|part| u8::from_str_radix(part, 16))
-        .collect::<std::result::Result<_, _>>()
-        .ok()?;
+    let mac = mac_of(mac)?;
     let head = [family(&to), 0, 0, 0];
     let state = NUD_PERMANENT.to_ne_bytes();
     let parts: [&[u8]; 4] = [&head, &index.to_ne_bytes(), &state, &[0, 0]];
@@ -274,9 +311,13 @@ fn tbf(index: u32, rate: &str, burst: &str, limit: &str) -> Option<Message> {
     if rate > u64::from(u32::MAX) {
         attribute(&mut options, TCA_TBF_RATE64, &rate.to_ne_bytes());
     }
+    Some(root_qdisc(index, b"tbf\0").with(TCA_OPTIONS, &options))
+}
+
+/// 1: at the root.
+fn root_qdisc(index: u32, kind: &[u8]) -> Message {
     let head = [0, index, 1 << 16, TC_H_ROOT, 0].map(u32::to_ne_bytes);
-    let made = Message::new(RTM_NEWQDISC, REPLACE, &[&head.concat()]);
-    Some(made.with(TCA_KIND, b"tbf\0").with(TCA_OPTIONS, &options))
+    Message::new(RTM_NEWQDISC, REPLACE, &[&head.concat()]).with(TCA_KIND, kind)
 }
 
 #[cfg(test)]
@@ -285,7 +326,7 @@ mod tests {
 
     #[test]
     fn an_address_byte_by_byte() {
-        let made = message("addr add 10.0.0.1/24 dev eth1", |_| Some(7)).unwrap();
+        let made = message("addr add 10.0.0.1/24 dev eth1", |_| Some(7), |_| None).unwrap();
         let mut out = Vec::new();
         made.finish(3, NLM_F_ACK, &mut out);
         let ip = [10, 0, 0, 1];

@@ -145,6 +145,8 @@ pub struct Wire {
     pub queue: Option<String>,
     /// Bytes that the default queue holds.
     pub limit: Option<u64>,
+    /// A file that says how rate, delay and losses change (trace.rs).
+    pub trace: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
@@ -177,6 +179,8 @@ pub enum Action {
     LinkUp(String),
     /// A link's new properties in both directions.
     LinkSet(String, Box<[Wire; 2]>),
+    /// The same by the link's trace: nothing that a report names.
+    LinkFollows(String, Box<[Wire; 2]>),
     /// Hosts of different groups no longer reach each other; who is in no group reaches all.
     Partition(Vec<Vec<String>>),
     /// Ends every partition.

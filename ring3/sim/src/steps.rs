@@ -4,9 +4,10 @@
 use std::net::IpAddr;
 
 use crate::address::Addresses;
-use crate::plan::{Step, WIRES};
+use crate::plan::{Cables, Step, WIRES};
 use crate::qdisc;
 use crate::scenario::{Action, Scenario, Wire};
+use crate::simlink;
 
 const SIGKILL: i32 = 9;
 const SIGCONT: i32 = 18;
@@ -32,6 +33,7 @@ pub fn of(
     action: &Action,
     scenario: &Scenario,
     addresses: &Addresses,
+    cables: Cables,
     index: impl Fn(&str) -> usize,
 ) -> Vec<Step> {
     let link = |name: &str| {
@@ -42,9 +44,12 @@ pub fn of(
             .unwrap_or_default()
     };
     match action {
-        Action::LinkDown(name) => vec![set_link(link(name), "down")],
-        Action::LinkUp(name) => vec![set_link(link(name), "up")],
-        Action::LinkSet(name, wires) => change(scenario, addresses, link(name), wires),
+        Action::LinkDown(name) => vec![set_link(scenario, addresses, cables, link(name), false)],
+        Action::LinkUp(name) => vec![set_link(scenario, addresses, cables, link(name), true)],
+        Action::LinkSet(name, wires) | Action::LinkFollows(name, wires) => match cables {
+            Cables::Simlink => change_cable(scenario, addresses, link(name), wires),
+            Cables::Netem => change(scenario, addresses, link(name), wires),
+        },
         Action::Partition(groups) => partition(groups, addresses),
         Action::Heal => scenario
             .hosts
@@ -83,13 +88,51 @@ fn nft(space: &str, script: String) -> Step {
     }
 }
 
-fn set_link(link: usize, state: &str) -> Step {
+fn set_link(
+    scenario: &Scenario,
+    addresses: &Addresses,
+    cables: Cables,
+    link: usize,
+    is_up: bool,
+) -> Step {
+    if cables == Cables::Simlink {
+        let dev = &addresses.ends[link][0].interface;
+        let state = if is_up { "on" } else { "off" };
+        return Step::Ip {
+            space: scenario.links[link].ends[0].host.clone(),
+            lines: vec![format!("link set {dev} carrier {state}")],
+        };
+    }
+    let state = if is_up { "up" } else { "down" };
     Step::Ip {
         space: WIRES.into(),
         lines: (0..2)
             .map(|side| format!("link set {} {state}", port(link, side)))
             .collect(),
     }
+}
+
+/// The queue first: an interface that has a rate and no queue drops what it has no time for.
+fn change_cable(
+    scenario: &Scenario,
+    addresses: &Addresses,
+    link: usize,
+    wires: &[Wire; 2],
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (side, wire) in wires.iter().enumerate() {
+        let space = &scenario.links[link].ends[side].host;
+        let dev = &addresses.ends[link][side].interface;
+        steps.extend(qdisc::before(dev, wire).map(|line| Step::Tc {
+            space: space.clone(),
+            lines: vec![line],
+        }));
+        steps.push(Step::Ip {
+            space: space.clone(),
+            lines: vec![simlink::set(dev, wire, None)],
+        });
+    }
+    steps
 }
 
 fn change(scenario: &Scenario, addresses: &Addresses, link: usize, wires: &[Wire; 2]) -> Vec<Step> {
@@ -165,6 +208,7 @@ pub fn label(action: &Action) -> String {
         Action::LinkDown(name) => format!("link {name} down"),
         Action::LinkUp(name) => format!("link {name} up"),
         Action::LinkSet(name, _) => format!("link {name} changes"),
+        Action::LinkFollows(..) => String::new(),
         Action::Partition(groups) => {
             let groups: Vec<_> = groups.iter().map(|group| group.join(" ")).collect();
             format!("partition: {}", groups.join(" | "))

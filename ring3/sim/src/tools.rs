@@ -79,6 +79,7 @@ pub fn set_up(data: &Data, space: &Space) -> Result<()> {
     for (key, value) in &space.early {
         set_sysctl(key, value)?;
     }
+    batch(data, "ip", &format!("{}.simlink", space.name), &space.wires)?;
     batch(data, "ip", &format!("{}.ip", space.name), &space.ip)?;
     batch(data, "tc", &format!("{}.tc", space.name), &space.tc)?;
     if !space.nft.is_empty() {

@@ -36,6 +36,7 @@
 //! | [`cpuid`] | the instruction, which a node answers from memory |
 //! | [`frames`] | corrupt frames, checksums, what children send |
 //! | [`sim_cmd`] | simulated networks |
+//! | [`sim_links`] | rate, delay, losses and traces of simulated links |
 //! | [`sim_nat`] | simulated hosts behind another's address |
 //! | [`sim_search`] | planted bugs, found by seed |
 //! | [`sim_sees`] | what simulated programs see of the machine; deadlocks |
@@ -69,6 +70,7 @@ mod scenario;
 mod secrets;
 mod shortage;
 mod sim_cmd;
+mod sim_links;
 mod sim_nat;
 mod sim_search;
 mod sim_sees;
@@ -147,6 +149,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(frames::trials());
     all.extend(ordinary::trials());
     all.extend(sim_cmd::trials());
+    all.extend(sim_links::trials());
     all.extend(sim_nat::trials());
     all.extend(sim_search::trials());
     all.extend(sim_sees::trials());

@@ -69,9 +69,9 @@ fn same() -> Checked {
     for words in [
         "gso_max_segs 1 ",
         "nexthop via",
-        "qdisc tbf 1: dev eth1 root refcnt 2 rate 10Mbit",
-        "qdisc tbf 1: dev eth2 root refcnt 2 rate 40Gbit",
-        "qdisc fq_codel 10: dev eth3 parent 1:1",
+        "qdisc bfifo 1: dev eth1 root refcnt 2 limit 50000b",
+        "qdisc bfifo 1: dev eth2 root refcnt 2 limit 1514000b",
+        "qdisc fq_codel 1: dev eth3 root",
         "default via 169.254.0.1 dev eth0",
         "inet6 2001:db8::1/64",
         "PERMANENT",

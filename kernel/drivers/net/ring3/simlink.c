@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * simlink.c - a cable between two simulated hosts (the sim flavour)
+ *
+ * Theory of operation
+ * -------------------
+ * A pair of Ethernet interfaces, one for each host. Each end sends into a *wire* of its own, which ends at the other:
+ *
+ *	qdisc -> xmit: the packet's bits leave, `rate' at a time -> it flies for `delay' -> the far interface receives it
+ *
+ * While bits leave, the interface's queue is stopped, as that of a real one whose ring is full. So the qdisc above
+ * (fifo, fq_codel, cake, ...) is the only queue before the bottleneck, and sees its true rate. A packet that is lost has
+ * taken its time on the wire. Jitter and reordering change the order of what flies, as netem's do.
+ *
+ * A wire has at most one event: its next packet arrives, or its last bit has left and the queue may go on. The events of all
+ * wires are in one heap, with one timer. Events of one instant come in the order in which they were asked for. So what
+ * happens depends on the packets, the wires' seeds and nothing else.
+ *
+ * A packet without a delay goes to the receiver at once, by way of the backlog.
+ *
+ * Packets arrive in the soft interrupt of the timer, and xmit runs with such interrupts off. There is one CPU: to switch them off
+ * is all the locking there is.
+ */
+#include <linux/etherdevice.h>
+#include <linux/hrtimer.h>
+#include <linux/init.h>
+#include <linux/math64.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <linux/timerqueue.h>
+#include <net/net_namespace.h>
+#include <net/rtnetlink.h>
+
+#include "simlink.h"
+
+/* From one end to the other: the private part of the end's interface. */
+struct wire {
+	struct net_device *from, *to;
+	u64 rate;			/* bits per second; 0: no limit */
+	u64 delay, jitter;		/* ns */
+	u32 loss, corrupt, duplicate, reorder;	/* of 2^32 */
+	u64 random;			/* state of the generator */
+	u64 leaves;			/* ns: when the last bit leaves or has left */
+	u64 rest;			/* of the last division by the rate */
+	struct sk_buff_head flying;	/* by their time of arrival */
+	struct timerqueue_node event;
+	bool is_cut;			/* the carrier was taken away at this end */
+};
+
+/* skb->cb of one that flies. */
+struct flight {
+	u64 arrives;			/* ns */
+};
+
+static struct timerqueue_head events;
+static struct hrtimer timer;
+static bool is_serving;			/* the timer is set anew after that */
+
+static struct flight *flight_of(struct sk_buff *skb)
+{
+	return (struct flight *)skb->cb;
+}
+
+/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
+static u64 draw(struct wire *wire)
+{
+	u64 z = wire->random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+	return z ^ (z >> 31);
+}
+
+/* Nothing is drawn for what never happens. */
+static bool happens(struct wire *wire, u32 share)
+{
+	return unlikely(share) && draw(wire) >> 32 <= share;
+}
+
+#define DRAWS	3	/* of four numbers of 16 bits each */
+
+/* The sum of twelve uniform numbers has a normal distribution, nearly, of deviation 1: here of 2^16. */
+static s64 deviation(struct wire *wire)
+{
+	s64 sum = 0;
+	u64 four;
+	int i;
+
+	for (i = 0; i < DRAWS; i++) {
+		four = draw(wire);
+		sum += (four & 0xffff) + (four >> 16 & 0xffff) + (four >> 32 & 0xffff) + (four >> 48);
+	}
+	return sum - DRAWS * 4 * 0x10000 / 2;
+}
+
+static void set_timer(void)
+{
+	struct timerqueue_node *first = timerqueue_getnext(&events);
+
+	if (is_serving || !first)
+		return;
+	if (!hrtimer_is_queued(&timer) || hrtimer_get_expires(&timer) != first->expires)
+		hrtimer_start(&timer, first->expires, HRTIMER_MODE_ABS_SOFT);
+}
+
+static void set_event(struct wire *wire)
+{
+	struct sk_buff *skb = skb_peek(&wire->flying);
+	u64 at = U64_MAX;
+
+	if (skb)
+		at = flight_of(skb)->arrives;
+	if (netif_queue_stopped(wire->from) && netif_running(wire->from))
+		at = min(at, wire->leaves);
+	if (!RB_EMPTY_NODE(&wire->event.node)) {
+		if (wire->event.expires == at)
+			return;
+		timerqueue_del(&events, &wire->event);
+	}
+	if (at == U64_MAX)
+		return;
+	wire->event.expires = at;
+	timerqueue_add(&events, &wire->event);
+	set_timer();
+}
+
+/* In the soft interrupt, or where it is off. */
+static bool is_received(struct wire *wire, struct sk_buff *skb)
+{
+	unsigned int len = skb->len;
+
+	/* Forgets what the sending host knows of the packet; frees it if the far end is down or its MTU is smaller. */
+	if (__dev_forward_skb(wire->to, skb))
+		return false;
+	dev_sw_netstats_rx_add(wire->to, len);
+	return true;
+}
+
+static enum hrtimer_restart serve(struct hrtimer *timer)
+{
+	u64 now = ktime_get();
+	struct timerqueue_node *first;
+	struct sk_buff *skb;
+	struct wire *wire;
+
+	is_serving = true;
+	while ((first = timerqueue_getnext(&events)) && first->expires <= now) {
+		wire = container_of(first, struct wire, event);
+		skb = skb_peek(&wire->flying);
+		if (skb && flight_of(skb)->arrives <= now)
+			__skb_unlink(skb, &wire->flying);
+		else
+			skb = NULL;
+		if (netif_queue_stopped(wire->from) && wire->leaves <= now)
+			netif_wake_queue(wire->from);
+		set_event(wire);
+		if (skb && is_received(wire, skb))
+			netif_receive_skb(skb);
+	}
+	is_serving = false;
+	if (!first)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, first->expires);
+	return HRTIMER_RESTART;
+}
+
+static void fly(struct wire *wire, struct sk_buff *skb, u64 arrives)
+{
+	struct sk_buff *before = skb_peek_tail(&wire->flying);
+
+	while (before && flight_of(before)->arrives > arrives)
+		before = skb_queue_is_first(&wire->flying, before) ? NULL : skb_queue_prev(&wire->flying, before);
+	flight_of(skb)->arrives = arrives;
+	if (before)
+		__skb_queue_after(&wire->flying, before, skb);
+	else
+		__skb_queue_head(&wire->flying, skb);
+}
+
+/* Inverts a bit. What the sending interface would have summed up is summed up before, so that the receiver notices. */
+static bool corrupt(struct wire *wire, struct sk_buff *skb)
+{
+	u32 bit;
+
+	if (skb->ip_summed == CHECKSUM_PARTIAL && skb_checksum_help(skb))
+		return false;
+	if (skb_linearize(skb) || skb_ensure_writable(skb, skb->len))
+		return false;
+	bit = (draw(wire) >> 32) * skb->len * BITS_PER_BYTE >> 32;
+	skb->data[bit / BITS_PER_BYTE] ^= 1 << bit % BITS_PER_BYTE;
+	return true;
+}
+
+/* When the packet's last bit leaves. */
+static u64 send_bits(struct wire *wire, unsigned int len, u64 now)
+{
+	u64 bits = (u64)len * BITS_PER_BYTE * NSEC_PER_SEC;
+
+	if (!wire->rate)
+		return now;
+	/* Back to back with the one before, what was left of a nanosecond counts. */
+	if (wire->leaves < now) {
+		wire->leaves = now;
+		wire->rest = 0;
+	}
+	bits += wire->rest;
+	wire->leaves += div64_u64_rem(bits, wire->rate, &wire->rest);
+	if (wire->leaves > now)
+		netif_stop_queue(wire->from);
+	return wire->leaves;
+}
+
+static u64 arrival(struct wire *wire, u64 leaves)
+{
+	s64 delay = wire->delay;
+
+	if (happens(wire, wire->reorder))
+		return leaves;
+	if (wire->jitter)
+		delay += (s64)wire->jitter * deviation(wire) >> 16;
+	return leaves + max(delay, 0);
+}
+
+static bool is_joined(const struct wire *wire)
+{
+	const struct wire *back = netdev_priv(wire->to);
+
+	return netif_running(wire->from) && netif_running(wire->to) && !wire->is_cut && !back->is_cut;
+}
+
+static netdev_tx_t xmit(struct sk_buff *skb, struct net_device *dev)
+{
+	struct wire *wire = netdev_priv(dev);
+	u64 now = ktime_get(), leaves, arrives;
+	struct sk_buff *second = NULL;
+
+	if (unlikely(!is_joined(wire))) {
+		dev_core_stats_tx_dropped_inc(dev);
+		kfree_skb(skb);
+		return NETDEV_TX_OK;
+	}
+	skb_tx_timestamp(skb);
+	skb_orphan(skb);
+	dev_sw_netstats_tx_add(dev, 1, skb->len);
+	leaves = send_bits(wire, skb->len, now);
+	if (happens(wire, wire->loss) || (happens(wire, wire->corrupt) && !corrupt(wire, skb))) {
+		dev_core_stats_rx_dropped_inc(wire->to);
+		kfree_skb(skb);
+		skb = NULL;
+		goto out;
+	}
+	if (happens(wire, wire->duplicate))
+		second = skb_clone(skb, GFP_ATOMIC);
+	arrives = arrival(wire, leaves);
+	if (arrives <= now && skb_queue_empty(&wire->flying) && !second) {
+		if (is_received(wire, skb))
+			netif_rx(skb);
+		goto out;
+	}
+	fly(wire, skb, arrives);
+	if (second)
+		fly(wire, second, arrival(wire, leaves));
+out:
+	set_event(wire);
+	return NETDEV_TX_OK;
+}
+
+/* Nothing flies any more, and bits may leave again. */
+static void clear(struct wire *wire)
+{
+	__skb_queue_purge(&wire->flying);
+	wire->leaves = 0;
+	wire->rest = 0;
+	if (netif_running(wire->from))
+		netif_wake_queue(wire->from);
+	set_event(wire);
+}
+
+/* Under RTNL: an end went up or down, or the cable was plugged or pulled. */
+static void plug(struct wire *wire)
+{
+	bool is_on = is_joined(wire);
+	struct net_device *ends[] = { wire->from, wire->to };
+	int i;
+
+	local_bh_disable();
+	for (i = 0; i < ARRAY_SIZE(ends); i++) {
+		if (is_on)
+			netif_carrier_on(ends[i]);
+		else
+			netif_carrier_off(ends[i]);
+		if (!is_on)
+			clear(netdev_priv(ends[i]));
+	}
+	local_bh_enable();
+}
+
+static int open(struct net_device *dev)
+{
+	netif_start_queue(dev);
+	plug(netdev_priv(dev));
+	return 0;
+}
+
+static int stop(struct net_device *dev)
+{
+	netif_stop_queue(dev);
+	plug(netdev_priv(dev));
+	return 0;
+}
+
+static int change_carrier(struct net_device *dev, bool is_on)
+{
+	struct wire *wire = netdev_priv(dev);
+
+	wire->is_cut = !is_on;
+	plug(wire);
+	return 0;
+}
+
+static const struct net_device_ops simlink_ops = {
+	.ndo_open		= open,
+	.ndo_stop		= stop,
+	.ndo_start_xmit		= xmit,
+	.ndo_change_carrier	= change_carrier,
+	.ndo_get_stats64	= dev_get_tstats64,
+	.ndo_set_mac_address	= eth_mac_addr,
+	.ndo_validate_addr	= eth_validate_addr,
+	.ndo_features_check	= passthru_features_check,
+};
+
+#define FEATURES	(NETIF_F_SG | NETIF_F_FRAGLIST | NETIF_F_HW_CSUM | NETIF_F_HIGHDMA | NETIF_F_RXCSUM)
+
+static void setup(struct net_device *dev)
+{
+	ether_setup(dev);
+	dev->netdev_ops = &simlink_ops;
+	dev->priv_flags &= ~IFF_TX_SKB_SHARING;
+	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE | IFF_NO_QUEUE;
+	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
+	dev->features |= FEATURES;
+	dev->hw_features |= FEATURES;
+	dev->vlan_features |= FEATURES;
+	dev->max_mtu = ETH_MAX_MTU;
+	dev->needs_free_netdev = true;
+}
+
+static void join(struct net_device *dev, struct net_device *peer)
+{
+	struct wire *wire = netdev_priv(dev);
+
+	wire->from = dev;
+	wire->to = peer;
+	__skb_queue_head_init(&wire->flying);
+	timerqueue_init(&wire->event);
+}
+
+/* The bits that have not left yet leave at the new rate. */
+static void change_rate(struct wire *wire, u64 rate)
+{
+	u64 now = ktime_get();
+
+	if (wire->leaves > now)
+		wire->leaves = now + (rate ? mul_u64_u64_div_u64(wire->leaves - now, wire->rate, rate) : 0);
+	wire->rate = rate;
+	wire->rest = 0;
+	/* With a rate, an interface has packets that wait. */
+	if (rate)
+		wire->from->priv_flags &= ~IFF_NO_QUEUE;
+	set_event(wire);
+}
+
+/* What is said of an end. */
+static void set(struct wire *wire, struct nlattr *data[])
+{
+	u64 *const wide[] = {
+		[SIMLINK_DELAY] = &wire->delay, [SIMLINK_JITTER] = &wire->jitter, [SIMLINK_SEED] = &wire->random,
+	};
+	u32 *const shares[] = {
+		[SIMLINK_LOSS] = &wire->loss, [SIMLINK_CORRUPT] = &wire->corrupt,
+		[SIMLINK_DUPLICATE] = &wire->duplicate, [SIMLINK_REORDER] = &wire->reorder,
+	};
+	int i;
+
+	for (i = 0; i <= SIMLINK_MAX; i++) {
+		if (!data[i])
+			continue;
+		if (i < ARRAY_SIZE(wide) && wide[i])
+			*wide[i] = nla_get_u64(data[i]);
+		if (i < ARRAY_SIZE(shares) && shares[i])
+			*shares[i] = nla_get_u32(data[i]);
+	}
+	if (data[SIMLINK_RATE])
+		change_rate(wire, nla_get_u64(data[SIMLINK_RATE]));
+}
+
+static struct rtnl_link_ops link_ops;
+
+static struct net_device *make_peer(struct nlattr *data[])
+{
+	char name[IFNAMSIZ];
+	struct net_device *peer;
+	struct net *net;
+	int err;
+
+	net = get_net_ns_by_fd(nla_get_u32(data[SIMLINK_PEER_NETNS]));
+	if (IS_ERR(net))
+		return ERR_CAST(net);
+	nla_strscpy(name, data[SIMLINK_PEER_NAME], sizeof(name));
+	peer = alloc_netdev(sizeof(struct wire), name, NET_NAME_USER, setup);
+	if (!peer) {
+		put_net(net);
+		return ERR_PTR(-ENOMEM);
+	}
+	dev_net_set(peer, net);
+	put_net(net);
+	eth_hw_addr_set(peer, nla_data(data[SIMLINK_PEER_ADDRESS]));
+	peer->rtnl_link_ops = &link_ops;
+	err = register_netdevice(peer);
+	if (err) {
+		free_netdev(peer);
+		return ERR_PTR(err);
+	}
+	netif_carrier_off(peer);
+	return peer;
+}
+
+static int new_link(struct net *net, struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+		    struct netlink_ext_ack *extack)
+{
+	struct net_device *peer;
+	int err;
+
+	if (!data || !data[SIMLINK_PEER_NAME] || !data[SIMLINK_PEER_NETNS] || !data[SIMLINK_PEER_ADDRESS]) {
+		NL_SET_ERR_MSG(extack, "the other end needs a name, a network namespace and an address");
+		return -EINVAL;
+	}
+	peer = make_peer(data);
+	if (IS_ERR(peer))
+		return PTR_ERR(peer);
+	join(dev, peer);
+	join(peer, dev);
+	set(netdev_priv(dev), data);
+	err = register_netdevice(dev);
+	if (err) {
+		unregister_netdevice(peer);
+		return err;
+	}
+	netif_carrier_off(dev);
+	return 0;
+}
+
+static int change_link(struct net_device *dev, struct nlattr *tb[], struct nlattr *data[],
+		       struct netlink_ext_ack *extack)
+{
+	if (!data)
+		return 0;
+	local_bh_disable();
+	set(netdev_priv(dev), data);
+	local_bh_enable();
+	return 0;
+}
+
+/* Both ends go at once: neither is sent to when the other is no more. */
+static void delete_link(struct net_device *dev, struct list_head *head)
+{
+	struct wire *wire = netdev_priv(dev);
+
+	unregister_netdevice_queue(wire->to, head);
+	unregister_netdevice_queue(dev, head);
+}
+
+static const struct nla_policy policy[SIMLINK_MAX + 1] = {
+	[SIMLINK_PEER_NAME]	= { .type = NLA_STRING, .len = IFNAMSIZ - 1 },
+	[SIMLINK_PEER_NETNS]	= { .type = NLA_U32 },
+	[SIMLINK_PEER_ADDRESS]	= NLA_POLICY_EXACT_LEN(ETH_ALEN),
+	[SIMLINK_RATE]		= { .type = NLA_U64 },
+	[SIMLINK_DELAY]		= { .type = NLA_U64 },
+	[SIMLINK_JITTER]	= { .type = NLA_U64 },
+	[SIMLINK_LOSS]		= { .type = NLA_U32 },
+	[SIMLINK_CORRUPT]	= { .type = NLA_U32 },
+	[SIMLINK_DUPLICATE]	= { .type = NLA_U32 },
+	[SIMLINK_REORDER]	= { .type = NLA_U32 },
+	[SIMLINK_SEED]		= { .type = NLA_U64 },
+};
+
+static struct rtnl_link_ops link_ops = {
+	.kind		= "simlink",
+	.priv_size	= sizeof(struct wire),
+	.setup		= setup,
+	.newlink	= new_link,
+	.changelink	= change_link,
+	.dellink	= delete_link,
+	.policy		= policy,
+	.maxtype	= SIMLINK_MAX,
+};
+
+static int __init simlink_init(void)
+{
+	timerqueue_init_head(&events);
+	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	timer.function = serve;
+	return rtnl_link_register(&link_ops);
+}
+device_initcall(simlink_init);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* accept() waits in one thread while another forks or executes a program: the number that it will return is nobody's there. */
+/* accept() waits in one thread while another forks or executes a program: the number that it will return is free there. */
 #include "oracle.h"
 #include <spawn.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A handler's stack that is read-only when the handler returns: what was interrupted goes on, with its registers and its mask. */
+/* A handler's stack that is read-only when the handler returns: the interrupted code continues, with its registers and its mask. */
 #include "oracle.h"
 
 #define BYTES	65536

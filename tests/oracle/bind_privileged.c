@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Low ports are free to whoever owns the network; the sysctl says where they start. */
+/* The owner of a network namespace may use low ports; a sysctl sets the first unprivileged port. */
 #include "oracle.h"
 
 int main(void)

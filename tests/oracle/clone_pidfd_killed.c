@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* clone() with CLONE_PIDFD as Go's runtime makes it; who is killed amid it leaves nothing open. */
+/* clone() with CLONE_PIDFD as Go's runtime makes it; a process that is killed during it leaves nothing open. */
 #include "oracle.h"
 #include <sched.h>
 #include <sys/prctl.h>

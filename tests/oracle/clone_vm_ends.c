@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Processes that share their parent's memory end one after another, with and without threads of their own: what they leave there stops nobody. */
+/* Processes that share their parent's memory end one after another, with and without threads of their own: no other process is blocked by what they leave there. */
 #include "oracle.h"
 #include <sched.h>
 

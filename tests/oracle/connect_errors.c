@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What connect() refuses, and what it leaves behind. */
+/* Errors of connect(), and the state of the socket after them. */
 #include "oracle.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* TCP_CORK, TCP_NODELAY and MSG_MORE: what is held back and what lets it go. */
+/* TCP_CORK, TCP_NODELAY and MSG_MORE: which data is held back, and what releases it. */
 #include "oracle.h"
 
 static int p[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Capabilities that a program gives up, one by one, and what is left of them after exec. */
+/* Capabilities that a program drops, one by one, and the ones that are left after exec. */
 #include "cred.h"
 
 static void without(const char *name, uint64_t cap)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who becomes an ordinary user has an ordinary user's rights over the network. */
+/* A program that becomes an ordinary user has an ordinary user's rights over the network. */
 #include "cred.h"
 
 static void for_good(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* An epoll that two processes have: each gets the events of its members, whoever waits and whoever adds them. */
+/* An epoll that two processes share: its events are reported whichever process waits, and whichever added the member. */
 #include "oracle.h"
 #include "waiting.h"
 

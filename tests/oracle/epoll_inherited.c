@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An epoll that came over exec, or in a message, shows what it has to poll, select and other epolls; and nothing
- * where it has nothing.
+ * An epoll that was inherited over exec, or received in a message: poll, select and other epolls see it ready if and
+ * only if it has events.
  */
 #include "scm.h"
 

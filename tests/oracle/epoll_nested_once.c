@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * An epoll inside another tells of itself once for all its members, whatever their kinds: by level, by edge, and
- * once altogether with EPOLLONESHOT.
+ * An epoll inside another is reported once for all its members, of either side: level-triggered, edge-triggered, and
+ * only once with EPOLLONESHOT.
  */
 #include "waiting.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Several threads wait on one set: who is woken; changes while others wait; EPOLLEXCLUSIVE. */
+/* Several threads wait on one set: which are woken; changes while others wait; EPOLLEXCLUSIVE. */
 #include "waiting.h"
 
 static int e, woken, started;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A FIFO is no program, and nobody waits for its writer to know that. */
+/* Executing a FIFO fails at once, without waiting for its writer. */
 #include "oracle.h"
 
 int main(void)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What a file's capabilities and set-id bits are to one who executes it: the former where Linux has them count, the latter where it has them
- * not (nosuid, NO_NEW_PRIVS, a user namespace in which the owner has no id).
+ * File capabilities and set-id bits on exec: the former where Linux applies them, the latter where it does not
+ * (nosuid, NO_NEW_PRIVS, a user namespace in which the owner has no id).
  */
 #include "oracle.h"
 #include <grp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A program that has lowered its hard limit of descriptors executes others, as root and as one who may not raise it again. */
+/* A program that has lowered its hard limit of descriptors executes others, as root and as a user who may not raise it again. */
 #include "oracle.h"
 #include <linux/capability.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* exit_group() beside threads that make calls without a pause: no call of theirs is made by what is left of the process. */
+/* exit_group() beside threads that make calls without a pause: none of their calls is made after the process has ended. */
 #include "oracle.h"
 #include <pthread.h>
 #include <sys/epoll.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Socket calls on what is no socket, and on nothing; file calls on sockets. */
+/* Socket calls on files and on closed numbers; file calls on sockets. */
 #include "oracle.h"
 #include <sys/file.h>
 #include <sys/statfs.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A child has its number for the node's kernel as soon as its parent knows it, whatever the child does. */
+/* The node's kernel knows a child by its pid as soon as the parent has the pid, whatever the child does. */
 #include "oracle.h"
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Waits between processes for unix sockets, FIFOs, file locks and signalfds: who waits is seen to go on. */
+/* Waits between processes for unix sockets, FIFOs, file locks and signalfds: each waiter continues. */
 #include "oracle.h"
 #include <sys/file.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* ioctl() on sockets: queue sizes, interfaces, what it refuses. */
+/* ioctl() on sockets: queue sizes, interfaces, errors. */
 #include "oracle.h"
 #include <linux/sockios.h>
 #include <net/if_arp.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mlockall(): a small program locks what is its own, as root and as one whom a limit holds. */
+/* mlockall(): a small program locks its own memory, as root and as a user with a limit. */
 #include "oracle.h"
 #include <linux/capability.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* clone(CLONE_NEWNET), children by their pids, and what is left when a namespace goes. */
+/* clone(CLONE_NEWNET), children by their pids, and the remains of a namespace that ends. */
 #include "rtnl.h"
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* unshare(CLONE_NEWNET) and setns(): what is another network's and what is not. */
+/* unshare(CLONE_NEWNET) and setns(): which state belongs to the other network namespace and which does not. */
 #include "rtnl.h"
 #include <linux/nsfs.h>
 #include <linux/sockios.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* unshare() and setns() with what they do not know: EINVAL or EBADF, whatever else is asked for. */
+/* unshare() and setns() with unknown flags and wrong descriptors: EINVAL or EBADF, whatever the other flags are. */
 #include "oracle.h"
 #include <linux/sched.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A packet ring lives as long as somebody has it mapped: without its descriptor, in a child, and in parts. */
+/* A packet ring lives as long as a process has it mapped: without its descriptor, in a child, and in parts. */
 #include "oracle.h"
 #include <linux/if_packet.h>
 #include <net/ethernet.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Both rings of a packet socket in one mapping: what is written to the second comes in the first. */
+/* Both rings of a packet socket in one mapping: frames written to the second arrive in the first. */
 #include "oracle.h"
 #include <linux/if_packet.h>
 #include <net/ethernet.h>

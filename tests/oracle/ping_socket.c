@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Unprivileged ICMP: who may is a sysctl; the kernel fills in the identifier. */
+/* Unprivileged ICMP: a sysctl says which groups may use it; the kernel fills in the identifier. */
 #include "oracle.h"
 #include <netinet/ip_icmp.h>
 #include <netinet/icmp6.h>

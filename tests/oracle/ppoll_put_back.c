@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A signal that only ppoll()'s mask lets in, when there is a result anyway, stays pending: in any thread, whoever sent it. */
+/* A signal that only ppoll()'s mask unblocks stays pending if ppoll() has a result anyway: in any thread, from any sender. */
 #include "oracle.h"
 
 static int u[2];

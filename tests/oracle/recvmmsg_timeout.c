@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* recvmmsg()'s time-out: looked at after each datagram, what is left is written back; signals. */
+/* recvmmsg()'s time-out: checked after each datagram, the remaining time is written back; signals. */
 #include "oracle.h"
 
 static int u[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Messages that nobody receives: what they pass is closed when they are dropped. */
+/* Messages that are never received: the descriptors in them are closed when they are dropped. */
 #include "scm.h"
 
 static int ux[2], tcp[2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* select() and pselect(): bad numbers, three sets, what is cleared, times. */
+/* select() and pselect(): bad numbers, three sets, cleared bits, times. */
 #include "oracle.h"
 
 int main(void)

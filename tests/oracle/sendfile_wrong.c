@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* sendfile() and copy_file_range() between sockets and what they can't be used with, and from a socket into a pipe. */
+/* sendfile() and copy_file_range() between sockets and unsuitable files, and from a socket into a pipe. */
 #include "oracle.h"
 #include <sys/sendfile.h>
 

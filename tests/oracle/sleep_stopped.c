@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Sleeps and timed waits of a process that is stopped for a while end when they would have; what is left of one that a handler ends. */
+/* Sleeps and timed waits of a process that is stopped for a while end on time; the remaining time of one that a handler ends. */
 #include "oracle.h"
 
 #define LENGTH	4	/* seconds; who begins again after that takes as long once more */

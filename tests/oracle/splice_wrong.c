@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* splice() between a socket and the wrong end of a pipe, one that nobody reads, or no pipe at all: an error at once. */
+/* splice() between a socket and the wrong end of a pipe, a pipe without readers, or no pipe at all: an error at once. */
 #include "oracle.h"
 
 static volatile sig_atomic_t broken;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* SIGCONT soon after SIGTSTP: the process goes on, whatever its threads were about. */
+/* SIGCONT soon after SIGTSTP: the process continues, whatever its threads were doing. */
 #include "oracle.h"
 
 #define THREADS	12

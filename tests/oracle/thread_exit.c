@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Processes that end while their threads are still starting: nobody else notices anything. */
+/* Processes that end while their threads are still starting: no other process is affected. */
 #include "oracle.h"
 #include <sys/wait.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* unshare(CLONE_FILES) and close_range(CLOSE_RANGE_UNSHARE) of a process that shares its descriptors: what it closes and opens from then on is its own. */
+/* unshare(CLONE_FILES) and close_range(CLOSE_RANGE_UNSHARE) of a process that shares its descriptors: later changes affect its own table only. */
 #include "oracle.h"
 #include <linux/close_range.h>
 #include <sched.h>

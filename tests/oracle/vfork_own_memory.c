@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* clone() with CLONE_VFORK and memory of its own: who calls it waits, until the child executes or ends; other threads go on. */
+/* clone() with CLONE_VFORK and memory of its own: the caller waits until the child executes or ends; other threads go on. */
 #include "oracle.h"
 #include <sched.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Who may have no more processes or threads waits for sockets and pipes all the same. */
+/* A process at its limit of processes and threads (RLIMIT_NPROC) can wait for sockets and pipes. */
 #include "waiting.h"
 
 #define NOBODY	65533

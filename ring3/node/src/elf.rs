@@ -61,6 +61,12 @@ pub(crate) struct Segment {
     pub len: u64,
 }
 
+/// What $RING3_IMAGE names.
+pub(crate) fn image_of_environment() -> Option<PathBuf> {
+    let path = PathBuf::from(std::env::var_os(IMAGE_ENV)?);
+    Some(std::path::absolute(&path).unwrap_or(path))
+}
+
 impl Image {
     /// Whether time is virtual.
     pub fn is_sim(&self) -> bool {
@@ -88,8 +94,7 @@ impl Image {
     }
 
     fn find(explicit: Option<&Path>, name: &'static str) -> Result<Image> {
-        let env = std::env::var_os(IMAGE_ENV).map(PathBuf::from);
-        let looked = match explicit.map(Path::to_owned).or(env) {
+        let looked = match explicit.map(Path::to_owned).or_else(image_of_environment) {
             Some(path) => vec![path],
             None => default_places(name),
         };

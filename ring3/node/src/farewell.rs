@@ -16,7 +16,8 @@
 //!
 //! The number of a process may be another's by now. So its memory is looked at first: whoever is on
 //! the node has the region. Where the host does not let us look, the process must have started when the one did that
-//! the keeper has watched by this number (procs.rs). One that was never watched is left to its gate.
+//! the keeper has watched by this number (procs.rs). One that was never watched is left to its gate. A confined keeper sees
+//! nobody's memory, and its signals reach nobody outside of its sandbox: there a number is enough.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -43,7 +44,17 @@ const TURN: Timespec = Timespec {
 #[derive(Debug)]
 pub(crate) struct Farewell<'a> {
     region: &'a Region,
+    whom: Whom,
     known: Vec<Program>,
+}
+
+/// Whom this process's signals reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whom {
+    /// Processes that have nothing to do with the node, too.
+    Anybody,
+    /// Those of the sandbox that this process is in.
+    Sandbox,
 }
 
 #[derive(Debug)]
@@ -54,9 +65,10 @@ struct Program {
 }
 
 impl<'a> Farewell<'a> {
-    pub fn new(region: &'a Region) -> Farewell<'a> {
+    pub fn new(region: &'a Region, whom: Whom) -> Farewell<'a> {
         Farewell {
             region,
+            whom,
             known: Vec::new(),
         }
     }
@@ -130,7 +142,8 @@ impl<'a> Farewell<'a> {
                 let now = region.proc_entry(entry.index);
                 now.state == RING3_PROC_LIVE && now.pid == entry.pid
             };
-            if !is_of_node(entry.pid, entry.index, region) || !is_here() {
+            let is_meant = self.whom == Whom::Sandbox || is_of_node(entry.pid, entry.index, region);
+            if !is_meant || !is_here() {
                 continue;
             }
             if region.is_first_to_end(entry.index) {

@@ -51,7 +51,7 @@ use ring3_config::NodeConfig;
 use crate::drivers::{self, event_fd, ring, Driver, PortWatch};
 use crate::elf::Image;
 use crate::error::{Error, Result};
-use crate::farewell::Farewell;
+use crate::farewell::{Farewell, Whom};
 use crate::fault::{self, Guard};
 use crate::image::Thread;
 use crate::outside::Given;
@@ -153,7 +153,8 @@ impl Node {
         };
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.
-        let undertaker = Undertaker::start(&region, config.grace)?;
+        let whom = whom(runtime.as_ref());
+        let undertaker = Undertaker::start(&region, whom, config.grace)?;
         // In virtual time nobody is the adopter: its coming and going would be at the host's time.
         let join = runtime
             .as_ref()
@@ -333,12 +334,24 @@ impl Node {
     }
 }
 
+/// A keeper without a runtime folder is confined.
+fn whom(runtime: Option<&Folder>) -> Whom {
+    match runtime {
+        Some(_) => Whom::Anybody,
+        None => Whom::Sandbox,
+    }
+}
+
 impl Node {
     /// The node is poisoned: its programs end, while whoever asks hears why.
     fn end_programs(&mut self, failed: Arc<OwnedFd>) -> Result<()> {
-        let (region, grace) = (self.region.clone(), self.config.grace);
+        let (region, grace, whom) = (
+            self.region.clone(),
+            self.config.grace,
+            whom(self.runtime.as_ref()),
+        );
         let driver = Driver::start("ring3-farewell", move || {
-            let mut farewell = Farewell::new(&region);
+            let mut farewell = Farewell::new(&region, whom);
             farewell.ask(grace);
             farewell.kill();
             ring(&failed);
@@ -386,7 +399,7 @@ impl Drop for Node {
         self.leaving.store(true, Ordering::Release);
         self.captures_stop.store(true, Ordering::Release);
         let region = self.region.clone();
-        let mut farewell = Farewell::new(&region);
+        let mut farewell = Farewell::new(&region, whom(self.runtime.as_ref()));
         let asked = self
             .farewell
             .as_ref()

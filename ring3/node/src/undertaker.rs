@@ -15,7 +15,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
 
 use crate::error::{Error, Result};
-use crate::farewell::Farewell;
+use crate::farewell::{Farewell, Whom};
 use crate::region::Region;
 use crate::sys;
 
@@ -26,7 +26,7 @@ pub(crate) struct Undertaker {
 }
 
 impl Undertaker {
-    pub fn start(region: &Region, grace: Duration) -> Result<Undertaker> {
+    pub fn start(region: &Region, whom: Whom, grace: Duration) -> Result<Undertaker> {
         let keeper = rustix::process::getpid();
         let pidfd = pidfd_open(keeper, PidfdFlags::empty())
             .map_err(Error::host("watch the node's keeper"))?;
@@ -36,7 +36,7 @@ impl Undertaker {
             while !matches!(poll(&mut fds, None), Ok(1)) {}
             let keeper = keeper.as_raw_nonzero();
             region.set_poisoned(&format!("the node's keeper (process {keeper}) is gone"));
-            let mut farewell = Farewell::new(region);
+            let mut farewell = Farewell::new(region, whom);
             farewell.ask(grace);
             farewell.kill();
         };

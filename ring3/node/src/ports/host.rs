@@ -40,6 +40,7 @@ use rustix::pipe::{pipe_with, PipeFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::Driver;
+use crate::elf;
 use crate::error::{Error, Result};
 use crate::resolver;
 use crate::sys;
@@ -134,7 +135,8 @@ impl Plan {
                 .log
                 .as_deref()
                 .map(|path| std::path::absolute(path).unwrap_or_else(|_| path.into())),
-            image: image.map(Path::to_owned),
+            // It starts with an empty environment.
+            image: image.map(Path::to_owned).or_else(elf::image_of_environment),
             resolver: resolver::first(resolver::RESOLV_CONF),
         }
     }

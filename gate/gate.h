@@ -311,6 +311,7 @@ enum own_file {
 	OWN_STATUS,
 };
 long own_open(enum own_file file);		/* a descriptor, or an error */
+long own_opened(u64 user_path, u64 flags, long ret);
 struct own_maps {			/* iterates over the mappings of this process */
 	long fd;
 	u32 len, taken;

@@ -19,7 +19,7 @@ wait $!
 # It has the folder that it was given, and nothing of the user's.
 ring3 run --sandbox --rw "$given" --tmp -- sh -c "
 	echo result >$given/file
-	ls \"\$HOME\" || echo 'the home folder is not there'
+	ls \"$HOME\" || echo 'the home folder is not there'
 	ls /proc >/dev/null || echo 'nor are the processes of others'
 	kill -0 $$ || echo 'and none of them can be sent a signal'
 " 2>/dev/null

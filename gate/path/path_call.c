@@ -79,7 +79,8 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 	}
 	if (unlikely(proc_exe_call(r, path, &ret)))
 		return ret;
-	return machine_opened(dirfd, path, flags, gate_host_regs(r));
+	ret = gate_host_regs(r);
+	return ret < 0 ? own_opened(path, flags, ret) : machine_opened(dirfd, path, flags, ret);
 }
 
 long do_open(struct gate_regs *r)

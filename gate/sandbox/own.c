@@ -6,23 +6,111 @@
  * warden opens the file. The gate asks it by a call with the number of epoll_wait_old(), which is unused on x86-64
  * and passes containers' filters (ring3/sandbox/src/notify.rs). Elsewhere the host answers ENOSYS.
  */
-#include "internal.h"
+#include "policy.h"
 
 /* The order of OWN_FILES in ring3/sandbox/src/list.rs. */
 static const char *const files[] = {
-	[OWN_MAPS] = "/proc/self/maps",
-	[OWN_STATUS] = "/proc/self/status",
+	[OWN_MAPS] = "maps",
+	[OWN_STATUS] = "status",
+	"stat", "statm", "cmdline", "comm", "environ", "auxv", "limits", "cgroup", "smaps", "smaps_rollup", "io", "oom_score",
+	"oom_score_adj", "fd", "fdinfo", "task",
 };
+
+/* tid: one of this process's threads, 0: the process. */
+static long ask(u32 file, s32 tid)
+{
+	return host_syscall2(__NR_epoll_wait_old, file, tid);
+}
 
 long own_open(enum own_file file)
 {
-	long fd = host_syscall3(__NR_openat, AT_FDCWD, (long)files[file], O_RDONLY | O_CLOEXEC);
-	long asked;
+	char path[32];
+	long fd, asked;
 
+	gate_format(path, sizeof(path), "/proc/self/%s", files[file]);
+	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
 	if (fd != -EACCES)
 		return fd;
-	asked = host_syscall1(__NR_epoll_wait_old, file);
+	asked = ask(file, 0);
 	return asked == -ENOSYS ? fd : asked;
+}
+
+/* The name at p, and what is behind its slash. */
+static bool skip_name(const char **p, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(*p, name, len) || ((*p)[len] && (*p)[len] != '/'))
+		return false;
+	*p += len;
+	while (**p == '/')
+		++*p;
+	return true;
+}
+
+static s32 skip_number(const char **p)
+{
+	u64 n = *(*p) >= '0' && **p <= '9' ? gate_strtou(*p, 10, p) : 0;
+
+	if (!n || n >> 31 || (**p && **p != '/'))
+		return 0;
+	while (**p == '/')
+		++*p;
+	return n;
+}
+
+/* The index of the file of this process that a path names, and the thread's number; or -1. */
+static s32 own_file(const char *p, s32 *tid)
+{
+	bool thread;
+	u32 i;
+
+	*tid = 0;
+	if (!strcmp(p, "/dev/fd"))
+		p = "/proc/self/fd";
+	if (strncmp(p, "/proc/", 6))
+		return -1;
+	p += 6;
+	thread = skip_name(&p, "thread-self");
+	if (thread)
+		*tid = host_syscall0(__NR_gettid);
+	else if (!skip_name(&p, "self") && skip_number(&p) != host_syscall0(__NR_getpid))
+		return -1;
+	if (!thread && !strncmp(p, "task/", 5)) {
+		p += 5;
+		*tid = skip_number(&p);
+		if (!*tid || !*p)
+			return -1;
+	}
+	for (i = 0; i < ARRAY_SIZE(files); i++) {
+		const char *rest = p;
+
+		if (skip_name(&rest, files[i]) && !*rest)
+			return i;
+	}
+	return -1;
+}
+
+/* The host has refused to open this path: ret, or a descriptor of what it names in this process's own folder. */
+long own_opened(u64 user_path, u64 flags, long ret)
+{
+	char path[64];
+	s32 file, tid;
+	long fd;
+
+	if (likely(ret != -EACCES) || (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != O_RDONLY)
+		return ret;
+	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) <= 0)
+		return ret;
+	file = own_file(path, &tid);
+	if (file < 0)
+		return ret;
+	fd = ask(file, tid);
+	if (fd == -ENOSYS)
+		return ret;
+	if (fd >= 0 && !(flags & O_CLOEXEC))
+		host_syscall3(__NR_fcntl, fd, F_SETFD, 0);
+	return fd;
 }
 
 #define LINE_MAX	512		/* of a mapping, without the file name */

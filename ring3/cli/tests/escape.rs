@@ -20,7 +20,9 @@ use std::sync::mpsc::{channel, Receiver};
 use std::time::Duration;
 
 use place::Place;
-use ring3_sandbox::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED, WITHOUT};
+use ring3_sandbox::list::{
+    Check, Checked, ALLOWED, BEHALF, CHECKED, OWN, REFUSED, UNSUPPORTED, WITHOUT,
+};
 
 /// Which a program outside may read, write, move and start.
 const FILES: [&str; 9] = [
@@ -48,7 +50,9 @@ const VAIN_MAX: u32 = 8;
 fn list() -> String {
     let mut text = String::new();
     let unsupported = UNSUPPORTED.call.nr;
-    for call in ALLOWED.iter().chain([&ASKED]) {
+    // What the warden makes of these is seen at the files.
+    let asked = BEHALF.iter().map(|it| &it.call).chain([&OWN]);
+    for call in ALLOWED.iter().chain(asked) {
         if call.nr != unsupported {
             text += &format!("{} pass\n", call.nr);
         }
@@ -75,6 +79,8 @@ fn alternatives(checked: &Checked) -> Vec<String> {
         Check::Is(index, value) => format!("={index}:{value}"),
         Check::IsNot(index, value) => format!("!{index}:{value}"),
         Check::Clear(index, bits) => format!("&{index}:{bits}"),
+        Check::Bits(index, libc::S_IFMT, value) => format!("~{index}:{value}"),
+        Check::Bits(..) => unreachable!("of modes only"),
         Check::Null(index) => format!("0{index}:0"),
         Check::Among(..) => unreachable!("it stands alone"),
     };

@@ -53,7 +53,7 @@
 #define UNLISTED	(-ENOSYS)
 
 struct condition {
-	char kind;		/* = ! & 0, | ends an alternative */
+	char kind;		/* = ! & 0, ~ of the kind of file in a mode; | ends an alternative */
 	unsigned char argument;
 	uint32_t value;
 };
@@ -157,6 +157,7 @@ static int holds(const struct condition *c, const long *args)
 	case '=': return low == c->value;
 	case '!': return low != c->value;
 	case '&': return !(low & c->value);
+	case '~': return (low & S_IFMT) == c->value;
 	default: return !args[c->argument];
 	}
 }

@@ -13,7 +13,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use place::{finish, spawn, Place};
-use ring3_sandbox::list::{ALLOWED, ASKED, CHECKED, WITHOUT};
+use ring3_sandbox::list::{ALLOWED, BEHALF, CHECKED, OWN, WITHOUT};
 
 /// Built once for each test: the C compiler takes a tenth of a second.
 fn attacker(place: &Place) -> PathBuf {
@@ -197,7 +197,8 @@ fn no_other_call_is_made() {
     let passes: Vec<i64> = ALLOWED
         .iter()
         .chain(CHECKED.iter().map(|it| &it.call))
-        .chain([&ASKED])
+        .chain(BEHALF.iter().map(|it| &it.call))
+        .chain([&OWN])
         .map(|call| call.nr)
         .collect();
     let numbers: Vec<String> = (0..HIGHEST)
@@ -397,11 +398,92 @@ fn a_service_behind_somebody_s_rules() {
     assert_eq!(example("service.sh"), wanted);
 }
 
+/// Without an internet the index is not reached, which is why its line is not compared.
+#[test]
+fn an_agent_reaches_its_index_and_nothing_else() {
+    let said = example("agent.sh");
+    let (index, rest) = said.split_once('\n').unwrap();
+    assert!(index.starts_with("the index:"), "{said}");
+    let wanted = "another name:          no: [Errno -3] Temporary failure in name resolution\n\
+                  an address:            no: [Errno 113] No route to host\n\
+                  a tunnel over UDP:     no: [Errno 113] No route to host\n\
+                  another's name server: no: [Errno 113] No route to host\n\
+                  a raw socket:          no: timed out\n\
+                  a name as a message:   no: REFUSED\n\
+                  the host, directly:    no: ENOSYS\n\
+                  refused: the name example.com\n\
+                  refused: tcp to 1.1.1.1:443\n\
+                  refused: udp to 1.1.1.1:443\n\
+                  refused: udp to 1.1.1.1:53\n\
+                  refused: an echo request to 1.1.1.1\n\
+                  refused: the name c2VjcmV0.attacker.example\n";
+    assert_eq!(rest, wanted);
+}
+
 #[test]
 fn the_example_runs() {
     let wanted = "200\n200\nthe home folder is not there\nnor are the processes of others\n\
                   and none of them can be sent a signal\nresult\n";
     assert_eq!(example("run.sh"), wanted);
+}
+
+/// Attributes of files, FIFOs, a home folder, files of one's own in /proc: what these programs insist on.
+#[test]
+fn everyday_programs_work() {
+    let place = Place::new();
+    let given = tempfile::tempdir().unwrap();
+    let script = r#"
+set -e
+cd "$1"
+git init -q a
+git -C a config user.name N
+git -C a config user.email e@example.org
+echo x >a/file
+chmod +x a/file
+git -C a add file
+git -C a commit -qm first
+git clone -q a b
+git -C b log --format=%s
+git -C b status --short
+stat -c %a b/file
+touch -d @1000000000 a/file
+cp -p a/file copy
+tar -cf a.tar a
+mkdir c
+tar -C c -xf a.tar
+stat -c %Y copy c/a/file
+mkfifo fifo
+python3 - <<'END'
+import os, subprocess
+subprocess.run(["true"], close_fds=True, check=True)
+print(sorted(set(os.listdir("/proc/self/fd")) - {"0", "1", "2", "3"}) == [], os.listdir("/proc/self/task") == [str(os.getpid())])
+print(open("/proc/self/comm").read().strip(), open(f"/proc/{os.getpid()}/task/{os.getpid()}/stat").read().split()[1])
+END
+case $HOME in /tmp/ring3-sandbox-*) ls "$HOME";; *) echo "HOME is $HOME";; esac
+sleep 1000 &
+"#;
+    let folder = given.path().to_str().unwrap();
+    let mut command = place.command(&[
+        "run",
+        "--sandbox",
+        "--tmp",
+        "--rw",
+        folder,
+        "--",
+        "sh",
+        "-c",
+    ]);
+    command.args([script, "sh", folder]).env("HOME", "/root");
+    let output = finish(spawn(&mut command));
+    let wanted = "first\n755\n1000000000\n1000000000\nTrue True\npython3 (python3)\n";
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        wanted,
+        "{output:?}"
+    );
+    // What is left in the background ends with the sandbox, and that is no news.
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(output.status.success());
 }
 
 #[test]

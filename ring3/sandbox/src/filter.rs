@@ -11,7 +11,7 @@ use seccompiler::{
 };
 
 use crate::arguments::Word;
-use crate::list::{Check, Checked, ALLOWED, ASKED, CHECKED, REFUSED, UNSUPPORTED, WITHOUT};
+use crate::list::{asked, Check, Checked, ALLOWED, CHECKED, REFUSED, UNSUPPORTED, WITHOUT};
 use crate::Error;
 
 /// <linux/seccomp.h>
@@ -25,7 +25,7 @@ type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 /// The filters, in the order in which they are to be set.
 pub(crate) fn programs() -> Result<[BpfProgram; 3], Error> {
     let mut pass: Rules = ALLOWED.iter().map(|call| (call.nr, Vec::new())).collect();
-    pass.insert(ASKED.nr, Vec::new());
+    pass.extend(asked().map(|nr| (nr, Vec::new())));
     for checked in CHECKED {
         pass.insert(checked.call.nr, rules(checked)?);
     }
@@ -45,7 +45,7 @@ pub(crate) fn programs() -> Result<[BpfProgram; 3], Error> {
 
 /// The filter that has the warden asked. The crate has no such action, so its like is replaced.
 pub(crate) fn question() -> Result<BpfProgram, Error> {
-    let rules = Rules::from([(ASKED.nr, Vec::new())]);
+    let rules = asked().map(|nr| (nr, Vec::new())).collect();
     let mut program = program(rules, SeccompAction::Allow, SeccompAction::Trace(0))?;
     for step in &mut program {
         if step.code == RETURN && step.k == RET_TRACE {
@@ -86,6 +86,7 @@ fn condition(check: &Check) -> Result<SeccompCondition, Error> {
         Check::Is(index, value) => (index, Len::Dword, Op::Eq, value),
         Check::IsNot(index, value) => (index, Len::Dword, Op::Ne, value),
         Check::Clear(index, bits) => (index, Len::Dword, Op::MaskedEq(bits.into()), 0),
+        Check::Bits(index, of, set) => (index, Len::Dword, Op::MaskedEq(of.into()), set),
         // alternatives() has taken it apart, and it stands alone.
         Check::Among(..) => return Err(Error::Condition),
         Check::Null(index) => (index, Len::Qword, Op::Eq, 0),

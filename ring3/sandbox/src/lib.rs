@@ -9,11 +9,12 @@
 //! What the wall does not hide: metadata of files whose path is known (Landlock has no right for `stat`), and the
 //! process numbers of the host.
 //!
-//! Outside there is a *warden*, which never maps the node's memory: it opens the ports, answers the few calls that
-//! need somebody outside ([`notify`]), and ends what is left.
+//! Outside there is a *warden*, which never maps the node's memory: it opens the ports, answers or makes the few calls that
+//! need somebody outside ([`notify`], [`behalf`]), and ends what is left.
 #![deny(unsafe_code)]
 
 pub mod arguments;
+pub mod behalf;
 mod filter;
 pub mod list;
 pub mod notify;

@@ -3,11 +3,11 @@
 //! arguments and the reasons that go with it. The filter is made from both. Tests look that the two agree, and that every
 //! host call of the gate's source has a word.
 //!
-//! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`ASKED`]. One of [`CHECKED`] whose arguments are others, and a call that is
+//! A call of [`REFUSED`] fails with `EPERM`. The warden answers [`OWN`] and [`BEHALF`]. One of [`CHECKED`] whose arguments are others, and a call that is
 //! not named here, fail with `ENOSYS`, as on a kernel that has not got it. What is [`UNSUPPORTED`] or in [`WITHOUT`] fails with `EOPNOTSUPP`.
 
 use crate::arguments::{self, Word, FCNTLS, IOCTLS, PRCTLS};
-use Check::{Among, Clear, Is, IsNot, Null};
+use Check::{Among, Bits, Clear, Is, IsNot, Null};
 
 /// A condition on one argument, which is counted from 0. All but [`Check::Null`] look at the low 32 bits.
 #[derive(Debug, Clone, Copy)]
@@ -18,6 +18,8 @@ pub enum Check {
     IsNot(u8, u32),
     /// None of these bits is set in the argument.
     Clear(u8, u32),
+    /// Of the first bits, those of the second are set and no others.
+    Bits(u8, u32, u32),
     /// All 64 bits are zero.
     Null(u8),
     /// The argument is one of these. It is an alternative's only condition.
@@ -65,6 +67,9 @@ const UNIX_SOCKETS: &[&[Check]] = &[
     &[Is(0, AF_UNIX), Is(1, SEQPACKET | FLAGS[2])],
     &[Is(0, AF_UNIX), Is(1, SEQPACKET | FLAGS[3])],
 ];
+/// What kind of file a mode is for.
+const KIND: u32 = libc::S_IFMT;
+const FIFO: u32 = libc::S_IFIFO;
 /// CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID and _NEWNET of <linux/sched.h>.
 const NAMESPACES: u32 = 0x7e02_0000;
 
@@ -92,6 +97,8 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
     Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
+    Checked { call: call!("mknod", SYS_mknod), why: "FIFOs only, which Landlock judges", when: &[&[Bits(1, KIND, FIFO)]] },
+    Checked { call: call!("mknodat", SYS_mknodat), why: "see mknod", when: &[&[Bits(2, KIND, FIFO)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
     Checked { call: call!("prctl", SYS_prctl), why: "the options below", when: &[&[Among(0, PRCTLS)]] },
 ];
@@ -123,23 +130,6 @@ pub const REFUSED: &[Refused] = &[
     Refused { call: call!("mount_setattr", SYS_mount_setattr), why: "see mount" },
     Refused { call: call!("unshare", SYS_unshare), why: "a new namespace has capabilities" },
     Refused { call: call!("setns", SYS_setns), why: "enters namespaces of others" },
-    Refused { call: call!("chmod", SYS_chmod), why: "Landlock does not restrict it: it would change files that may only be read" },
-    Refused { call: call!("fchmod", SYS_fchmod), why: "see chmod" },
-    Refused { call: call!("fchmodat", SYS_fchmodat), why: "see chmod" },
-    Refused { call: call!("chown", SYS_chown), why: "see chmod" },
-    Refused { call: call!("fchown", SYS_fchown), why: "see chmod" },
-    Refused { call: call!("lchown", SYS_lchown), why: "see chmod" },
-    Refused { call: call!("fchownat", SYS_fchownat), why: "see chmod" },
-    Refused { call: call!("utime", SYS_utime), why: "see chmod" },
-    Refused { call: call!("utimes", SYS_utimes), why: "see chmod" },
-    Refused { call: call!("futimesat", SYS_futimesat), why: "see chmod" },
-    Refused { call: call!("utimensat", SYS_utimensat), why: "see chmod" },
-    Refused { call: call!("setxattr", SYS_setxattr), why: "see chmod" },
-    Refused { call: call!("lsetxattr", SYS_lsetxattr), why: "see chmod" },
-    Refused { call: call!("fsetxattr", SYS_fsetxattr), why: "see chmod" },
-    Refused { call: call!("removexattr", SYS_removexattr), why: "see chmod" },
-    Refused { call: call!("lremovexattr", SYS_lremovexattr), why: "see chmod" },
-    Refused { call: call!("fremovexattr", SYS_fremovexattr), why: "see chmod" },
     Refused { call: call!("inotify_add_watch", SYS_inotify_add_watch), why: "tells names and uses of files that may not be read" },
     Refused { call: call!("fanotify_init", SYS_fanotify_init), why: "see inotify_add_watch" },
     Refused { call: call!("fanotify_mark", SYS_fanotify_mark), why: "see inotify_add_watch" },
@@ -199,6 +189,12 @@ pub const WITHOUT: &[Refused] = &[
     Refused { call: call!("lgetxattr", SYS_lgetxattr), why: "see getxattr" },
     Refused { call: call!("listxattr", SYS_listxattr), why: "see getxattr" },
     Refused { call: call!("llistxattr", SYS_llistxattr), why: "see getxattr" },
+    Refused { call: call!("setxattr", SYS_setxattr), why: "Landlock does not judge it: it would change files that may only be read" },
+    Refused { call: call!("lsetxattr", SYS_lsetxattr), why: "see setxattr" },
+    Refused { call: call!("fsetxattr", SYS_fsetxattr), why: "see setxattr" },
+    Refused { call: call!("removexattr", SYS_removexattr), why: "see setxattr" },
+    Refused { call: call!("lremovexattr", SYS_lremovexattr), why: "see setxattr" },
+    Refused { call: call!("fremovexattr", SYS_fremovexattr), why: "see setxattr" },
 ];
 
 /// FALLOC_FL_PUNCH_HOLE with the FALLOC_FL_KEEP_SIZE that belongs to it.
@@ -211,11 +207,37 @@ pub const UNSUPPORTED: Checked = Checked {
     when: &[&[IsNot(1, PUNCH)]],
 };
 
-/// Asks the warden. Linux for x86-64 has never had anything under this number, and the filters of containers let it through. The argument is an index of
-/// [`OWN_FILES`]; the result is a descriptor of that file in the caller's folder of /proc.
-pub const ASKED: Call = call!("epoll_wait_old", SYS_epoll_wait_old);
+/// Asks the warden for a descriptor. Linux for x86-64 has never had anything under this number, and the filters of containers let it through. The first argument
+/// is an index of [`OWN_FILES`], the second one of the caller's threads or 0; the result is a descriptor of that file in the caller's folder of /proc.
+pub const OWN: Call = call!("epoll_wait_old", SYS_epoll_wait_old);
 /// The gate has these in the same order: `gate/sandbox/own.c`.
-pub const OWN_FILES: [&str; 2] = ["maps", "status"];
+#[rustfmt::skip]
+pub const OWN_FILES: [&str; 18] = [
+    "maps", "status", "stat", "statm", "cmdline", "comm", "environ", "auxv", "limits", "cgroup", "smaps", "smaps_rollup", "io", "oom_score",
+    "oom_score_adj", "fd", "fdinfo", "task",
+];
+
+/// What the warden does for the caller, and what it goes by ([`crate::behalf`]). Landlock judges none of these.
+#[rustfmt::skip]
+pub const BEHALF: &[Refused] = &[
+    Refused { call: call!("chmod", SYS_chmod), why: "of the user's own below `--rw` and `--tmp`; no set-user-ID, no set-group-ID but of folders" },
+    Refused { call: call!("fchmod", SYS_fchmod), why: "see chmod" },
+    Refused { call: call!("fchmodat", SYS_fchmodat), why: "see chmod" },
+    Refused { call: call!("fchmodat2", SYS_fchmodat2), why: "see chmod" },
+    Refused { call: call!("chown", SYS_chown), why: "the same files; to the user and group that the file has" },
+    Refused { call: call!("fchown", SYS_fchown), why: "see chown" },
+    Refused { call: call!("lchown", SYS_lchown), why: "see chown" },
+    Refused { call: call!("fchownat", SYS_fchownat), why: "see chown" },
+    Refused { call: call!("utime", SYS_utime), why: "the same files" },
+    Refused { call: call!("utimes", SYS_utimes), why: "see utime" },
+    Refused { call: call!("futimesat", SYS_futimesat), why: "see utime" },
+    Refused { call: call!("utimensat", SYS_utimensat), why: "see utime" },
+];
+
+/// All that asks the warden.
+pub(crate) fn asked() -> impl Iterator<Item = i64> {
+    std::iter::once(OWN.nr).chain(BEHALF.iter().map(|it| it.call.nr))
+}
 
 /// The list as a page for people: docs/host-calls.md.
 pub fn page() -> String {
@@ -237,8 +259,8 @@ pub fn page() -> String {
     }
     page += "\n## Answered by the warden\n\n";
     page += &format!(
-        "`{}(n)` gives the caller a descriptor of a file of its own folder in /proc: {}.\n",
-        ASKED.name,
+        "`{}(n, t)` gives the caller a descriptor to read a file or folder of its own folder in /proc, or of its thread t: {}.\n",
+        OWN.name,
         OWN_FILES
             .iter()
             .enumerate()
@@ -246,6 +268,10 @@ pub fn page() -> String {
             .collect::<Vec<_>>()
             .join(", ")
     );
+    page += "\nThese it makes for the caller. On other files they get `EPERM`.\n\n| call | what may be asked |\n| --- | --- |\n";
+    for it in BEHALF {
+        page += &format!("| `{}` | {} |\n", it.call.name, it.why);
+    }
     page += &format!(
         "\n## Unsupported\n\nThese get `EOPNOTSUPP`.\n\n| call | why |\n| --- | --- |\n| `{}` | {} |\n",
         UNSUPPORTED.call.name, UNSUPPORTED.why

@@ -2,10 +2,11 @@
 //! Theory of operation: calls that the warden makes for a confined process. Unsafe leaf.
 //!
 //! Landlock's rules are for files that are there when a process confines itself, so none can let a process see its
-//! own folder in /proc. A call of [`crate::list::ASKED`] stops its thread until the warden, outside, has answered.
+//! own folder in /proc. A call of [`crate::list::OWN`] stops its thread until the warden, outside, has answered.
 //! The warden opens the file itself and puts the descriptor into the asking process. What it goes by are the call's
 //! number and argument, which the host has copied: nothing that the process can change meanwhile. The process number
-//! is checked after the file is open, by [`valid`]: until then it may have become another's.
+//! is checked after the file is open, by [`valid`]: until then it may have become another's. Calls of
+//! [`crate::list::BEHALF`] are made by the warden: [`crate::behalf`].
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -15,13 +16,16 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use seccompiler::BpfProgram;
 
-use crate::list::OWN_FILES;
+use crate::behalf::{Reach, Wish};
+use crate::list::{OWN, OWN_FILES};
 
 /// `_IOWR('!', 0, struct seccomp_notif)` and its like, <linux/seccomp.h>.
 const RECV: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
 const SEND: libc::Ioctl = 0xc018_2101_u32 as libc::Ioctl;
 const ID_VALID: libc::Ioctl = 0x4008_2102;
 const ADDFD: libc::Ioctl = 0x4018_2103;
+/// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, <linux/seccomp.h>, Linux 5.19.
+const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
 /// Sets a filter for the calling thread, whose notifications come out of the descriptor.
 pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
@@ -29,7 +33,8 @@ pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
         len: filter.len() as u16,
         filter: filter.as_ptr().cast_mut().cast(),
     };
-    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
+    // Once the warden has the question, no signal but SIGKILL ends the call: what is done is not done twice.
+    let flags = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER | WAIT_KILLABLE;
     // SAFETY: `program` and the filter it points to outlive the call, which only reads them; sock_filter of both
     // crates is the kernel's.
     let fd = unsafe {
@@ -43,8 +48,9 @@ pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
     }
 }
 
-/// Answers until no process is left that could ask.
-pub fn serve(listener: &OwnedFd) -> Result<()> {
+/// Answers until no process is left that could ask; for good without capabilities in this thread, as the sandbox is.
+pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
+    crate::drop_capabilities()?;
     loop {
         // SAFETY: all fields are integers; the kernel wants zeroes.
         let mut asked: libc::seccomp_notif = unsafe { zeroed() };
@@ -58,23 +64,40 @@ pub fn serve(listener: &OwnedFd) -> Result<()> {
             },
             Err(why) => return Err(why),
         }
-        let done = open(&asked).and_then(|file| {
-            valid(listener, asked.id)?;
-            give(listener, asked.id, &file)
-        });
-        if let Err(why) = done {
+        if let Err(why) = answer(listener, &asked, reach) {
             // Where it has gone meanwhile, there is nobody to hear this.
-            let _ = refuse(listener, asked.id, why.raw_os_error().unwrap_or(libc::EIO));
+            let errno = why.raw_os_error().unwrap_or(libc::EIO);
+            let _ = reply(listener, asked.id, -errno);
         }
     }
 }
 
+fn answer(listener: &OwnedFd, asked: &libc::seccomp_notif, reach: &Reach) -> Result<()> {
+    // Its number means nothing here where it is 0.
+    if asked.pid == 0 {
+        return Err(Error::from_raw_os_error(libc::ENOSYS));
+    }
+    let call = libc::c_long::from(asked.data.nr);
+    if call == OWN.nr {
+        let file = open(asked)?;
+        valid(listener, asked.id)?;
+        return give(listener, asked.id, &file);
+    }
+    let wish = Wish::read(asked.pid, call, &asked.data.args)?;
+    valid(listener, asked.id)?;
+    wish.grant(reach)?;
+    reply(listener, asked.id, 0)
+}
+
 fn open(asked: &libc::seccomp_notif) -> Result<File> {
     let file = OWN_FILES.get(asked.data.args[0] as usize);
-    let Some(file) = file.filter(|_| asked.pid != 0) else {
-        return Err(Error::from_raw_os_error(libc::ENOSYS));
+    let file = file.ok_or_else(|| Error::from_raw_os_error(libc::ENOSYS))?;
+    // Threads of others are not below it.
+    let thread = match asked.data.args[1] as u32 {
+        0 => String::new(),
+        thread => format!("task/{thread}/"),
     };
-    File::open(format!("/proc/{}/{file}", asked.pid))
+    File::open(format!("/proc/{}/{thread}{file}", asked.pid))
 }
 
 /// Whether the thread that asked still waits for this answer.
@@ -94,11 +117,12 @@ fn give(listener: &OwnedFd, id: u64, file: &File) -> Result<()> {
     ioctl(listener, ADDFD, &raw const add).map(drop)
 }
 
-fn refuse(listener: &OwnedFd, id: u64, errno: i32) -> Result<()> {
+/// Ends the call with this error, or with 0.
+fn reply(listener: &OwnedFd, id: u64, error: i32) -> Result<()> {
     let answer = libc::seccomp_notif_resp {
         id,
         val: 0,
-        error: -errno,
+        error,
         flags: 0,
     };
     ioctl(listener, SEND, &raw const answer).map(drop)

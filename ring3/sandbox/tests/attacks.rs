@@ -5,28 +5,37 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use ring3_sandbox::arguments::{Word, FCNTLS, IOCTLS, PRCTLS};
-use ring3_sandbox::list::{Call, ABSENT, ALLOWED, ASKED, CHECKED, REFUSED, TABLE, WITHOUT};
-use ring3_sandbox::{confine, Error, Files};
+use ring3_sandbox::behalf::Reach;
+use ring3_sandbox::list::{Call, ABSENT, ALLOWED, BEHALF, CHECKED, OWN, REFUSED, TABLE, WITHOUT};
+use ring3_sandbox::{confine, notify, Error, Files};
 use rustix::process::{getrlimit, kill_process, prlimit, Pid, Resource, Signal};
 use rustix::thread::sched_setaffinity;
 
-/// Does it in a thread that is confined, with this folder to write to.
+/// Does it in a thread that is confined, with this folder to write to and a warden for it.
 fn inside<T: Send>(write: &Path, attack: impl FnOnce() -> T + Send) -> T {
     let files = Files {
         read: vec!["/usr".into()],
         write: vec![write.to_owned()],
     };
+    let place = fs::File::open(write).unwrap().into();
+    let reach = Reach::new(vec![place]);
     std::thread::scope(|scope| {
-        let body = || {
-            drop(confine(&files).unwrap());
+        let (hand, take) = std::sync::mpsc::channel();
+        let body = move || {
+            hand.send(confine(&files).unwrap()).unwrap();
+            drop(hand);
             attack()
         };
-        scope.spawn(body).join().unwrap()
+        let confined = scope.spawn(body);
+        let questions = take.recv().unwrap();
+        scope.spawn(move || notify::serve(&questions, &reach).unwrap());
+        confined.join().unwrap()
     })
 }
 
@@ -63,12 +72,201 @@ fn files_inside_are() {
     assert_eq!(read.unwrap(), "x");
 }
 
+fn mode_of(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+fn set_mode(path: impl AsRef<Path>, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
 #[test]
 fn modes_stay() {
-    use std::os::unix::fs::PermissionsExt;
     let secret = tempfile::NamedTempFile::new().unwrap();
+    let path = secret.path();
+    fails_inside(libc::EPERM, || set_mode(path, 0o600));
+    // By a descriptor that was passed on, and by its name in /proc.
     fails_inside(libc::EPERM, || {
-        fs::set_permissions(secret.path(), fs::Permissions::from_mode(0o644))
+        secret
+            .as_file()
+            .set_permissions(fs::Permissions::from_mode(0o600))
+    });
+    let fd = secret.as_raw_fd();
+    fails_inside(libc::EPERM, || {
+        set_mode(format!("/proc/self/fd/{fd}"), 0o600)
+    });
+    let by_number = format!("/proc/{}/fd/{fd}", std::process::id());
+    fails_inside(libc::ELOOP, || set_mode(&by_number, 0o600));
+    let (user, group) = (rustix::process::getuid(), rustix::process::getgid());
+    let own = || std::os::unix::fs::chown(path, Some(user.as_raw()), Some(group.as_raw()));
+    fails_inside(libc::EPERM, own);
+    let times = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+    fails_inside(libc::EPERM, || secret.as_file().set_times(times));
+}
+
+/// From a folder that may be written to, by links and `..`.
+#[test]
+fn no_way_leads_from_a_folder_to_the_modes_of_others() {
+    let outer = tempfile::tempdir().unwrap();
+    let secret = outer.path().join("secret");
+    fs::write(&secret, "x").unwrap();
+    set_mode(&secret, 0o640).unwrap();
+    let folder = outer.path().join("given");
+    fs::create_dir(&folder).unwrap();
+    let link = folder.join("link");
+    let ways = [
+        link.clone(),
+        folder.join("../secret"),
+        folder.join("below/../../secret"),
+        folder.join("up/secret"),
+        folder.clone(),
+    ];
+    inside(&folder, || {
+        std::os::unix::fs::symlink(&secret, &link).unwrap();
+        std::os::unix::fs::symlink("..", folder.join("up")).unwrap();
+        fs::create_dir(folder.join("below")).unwrap();
+        for way in &ways {
+            assert_eq!(
+                errno(set_mode(way, 0o777)),
+                Some(libc::EPERM),
+                "{}",
+                way.display()
+            );
+        }
+        assert!(fs::hard_link(&secret, folder.join("hard")).is_err());
+        // There is nothing at null, and no end of a path.
+        assert_eq!(raw_chmod(std::ptr::null()), Some(libc::EFAULT));
+        let endless = vec![b'x'; 5000];
+        assert_eq!(raw_chmod(endless.as_ptr()), Some(libc::ENAMETOOLONG));
+    });
+    assert_eq!(mode_of(&secret), 0o640);
+    // What is used outside, of the same.
+    for way in &ways {
+        set_mode(way, 0o711).unwrap();
+    }
+    assert_eq!(mode_of(&secret), 0o711);
+}
+
+#[allow(unsafe_code)]
+fn raw_chmod(path: *const u8) -> Option<i32> {
+    // SAFETY: the call only reads, up to a NUL, and takes any address.
+    let done = unsafe { libc::syscall(libc::SYS_chmod, path, 0o777) };
+    errno(if done == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    })
+}
+
+/// A folder is swapped for a link that leads out, and back, as fast as can be, while its file's mode is set.
+#[test]
+fn a_race_for_a_mode_is_lost_by_whoever_swaps() {
+    let outer = tempfile::tempdir().unwrap();
+    let (outside, folder) = (outer.path().join("outside"), outer.path().join("given"));
+    for place in [&outside, &folder, &folder.join("a")] {
+        fs::create_dir(place).unwrap();
+        fs::write(place.join("file"), "x").unwrap();
+        set_mode(place.join("file"), 0o640).unwrap();
+    }
+    let (done, refused) = inside(&folder, || {
+        let (a, b) = (folder.join("a"), folder.join("b"));
+        std::os::unix::fs::symlink("../outside", &b).unwrap();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(relaxed) {
+                    let exchange = rustix::fs::RenameFlags::EXCHANGE;
+                    rustix::fs::renameat_with(rustix::fs::CWD, &a, rustix::fs::CWD, &b, exchange)
+                        .unwrap();
+                }
+            });
+            let (mut done, mut refused) = (0, 0);
+            for _ in 0..5000 {
+                match errno(set_mode(a.join("file"), 0o777)) {
+                    None => done += 1,
+                    Some(_) => refused += 1,
+                }
+            }
+            over.store(true, relaxed);
+            (done, refused)
+        })
+    });
+    assert_eq!(mode_of(&outside.join("file")), 0o640);
+    assert!(
+        done > 100 && refused > 100,
+        "{done} and {refused}: the race did not take place"
+    );
+}
+
+/// What a program may write is its own, attributes included.
+#[test]
+fn attributes_of_what_may_be_written_are_the_programs() {
+    use std::os::unix::fs::MetadataExt;
+    let folder = tempfile::tempdir().unwrap();
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::new(1_000_000_000, 5000);
+    inside(folder.path(), || {
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        fs::write(&file, "x").unwrap();
+        std::os::unix::fs::symlink("file", &link).unwrap();
+        set_mode(&file, 0o751).unwrap();
+        assert_eq!(mode_of(&file), 0o751);
+        set_mode(&link, 0o444).unwrap();
+        assert_eq!(mode_of(&file), 0o444);
+        let open = fs::File::open(&file).unwrap();
+        open.set_permissions(fs::Permissions::from_mode(0o640))
+            .unwrap();
+        assert_eq!(mode_of(&file), 0o640);
+        set_mode(format!("/proc/self/fd/{}", open.as_raw_fd()), 0o604).unwrap();
+        assert_eq!(mode_of(&file), 0o604);
+        open.set_times(fs::FileTimes::new().set_modified(old))
+            .unwrap();
+        assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), old);
+        let stat = fs::metadata(&file).unwrap();
+        std::os::unix::fs::chown(&file, Some(stat.uid()), Some(stat.gid())).unwrap();
+        let other = errno(std::os::unix::fs::chown(&file, Some(stat.uid() + 1), None));
+        assert_eq!(other, Some(libc::EPERM));
+        // Nobody else gets this user's rights by it.
+        for mode in [0o4755, 0o2755] {
+            assert_eq!(errno(set_mode(&file, mode)), Some(libc::EPERM));
+        }
+        assert_eq!(
+            errno(set_mode(folder.path().join("none"), 0o600)),
+            Some(libc::ENOENT)
+        );
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            folder.path().join("fifo"),
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        )
+        .unwrap();
+        for kind in [
+            rustix::fs::FileType::Socket,
+            rustix::fs::FileType::CharacterDevice,
+        ] {
+            let made = rustix::fs::mknodat(
+                rustix::fs::CWD,
+                folder.path().join("node"),
+                kind,
+                0o600.into(),
+                0,
+            );
+            assert_eq!(made, Err(rustix::io::Errno::NOSYS));
+        }
+    });
+    fails_inside(libc::EACCES, || {
+        let fifo = std::env::temp_dir().join(format!("ring3-attack-fifo-{}", std::process::id()));
+        let made = rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            0o600.into(),
+            0,
+        );
+        let _ = fs::remove_file(&fifo);
+        Ok(made?)
     });
 }
 
@@ -144,13 +342,14 @@ fn a_path_that_is_not_there_is_an_error() {
 #[test]
 fn lists_are_those_of_the_table() {
     let refused = |list: &'static [ring3_sandbox::list::Refused]| list.iter().map(|it| it.call);
+    let asked = std::iter::once(OWN).chain(refused(BEHALF));
     let lists: [(&str, Vec<Call>); 6] = [
         ("pass", ALLOWED.to_vec()),
         ("some", CHECKED.iter().map(|it| it.call).collect()),
         ("refuse", refused(REFUSED).collect()),
         ("absent", refused(ABSENT).collect()),
         ("without", refused(WITHOUT).collect()),
-        ("warden", vec![ASKED]),
+        ("warden", asked.collect()),
     ];
     for (word, calls) in lists {
         let sorted = |calls: &mut dyn Iterator<Item = Call>| {
@@ -174,8 +373,9 @@ fn names() -> Vec<&'static str> {
         .iter()
         .chain(ABSENT)
         .chain(WITHOUT)
+        .chain(BEHALF)
         .map(|refused| refused.call.name);
-    let asked = [ASKED.name];
+    let asked = [OWN.name];
     allowed.chain(checked).chain(refused).chain(asked).collect()
 }
 

@@ -12,6 +12,7 @@ use nix::sys::socket::{recv, recvmsg, ControlMessageOwned, MsgFlags};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use ring3_node::outside::{First, Outside};
+use ring3_sandbox::behalf::Reach;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
 use super::reaper;
@@ -83,13 +84,13 @@ impl Begun {
         }
     }
 
-    /// Waits until the keeper is confined, and gives it its ports.
-    pub fn hear(&mut self, outside: &Outside) -> Result<Heard> {
+    /// Waits until the keeper is confined, and gives it its ports. `reach`: what the sandbox may change.
+    pub fn hear(&mut self, outside: &Outside, reach: Reach) -> Result<Heard> {
         let Some((pid, questions)) = hear(&self.talk)? else {
             return Ok(Heard::Nothing);
         };
         // It ends with the last process of the sandbox.
-        std::thread::spawn(move || ring3_sandbox::notify::serve(&questions));
+        std::thread::spawn(move || ring3_sandbox::notify::serve(&questions, &reach));
         outside.send(&self.talk)?;
         // The reaper may have reaped it.
         let keeper = pidfd_open(pid, PidfdFlags::empty()).ok();

@@ -20,7 +20,6 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
@@ -33,6 +32,7 @@ use nix::sys::socket::{
 use ring3_node::{outside, Door, Folder};
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
+use super::environment::Environment;
 use super::limits::OfProgram;
 use super::words::Words;
 use crate::error::{Failure, Result};
@@ -213,8 +213,7 @@ pub struct Host {
     pub mask: SigSet,
     pub descriptors: (u64, u64),
     pub limits: OfProgram,
-    /// What TMPDIR is within, if the sandbox has such a folder.
-    pub tmp: Option<PathBuf>,
+    pub environment: Environment,
 }
 
 /// Starts what comes over `warden`, in threads, as long as this process lives.
@@ -281,9 +280,18 @@ impl Host {
             command.stdout(output.try_clone()?);
             command.stderr(error.try_clone()?);
             command.current_dir(&words.folder);
+            let value = |name: &str| {
+                let mut all = words.env.iter();
+                let found = all.find(|(key, _)| *key == name);
+                found.map(|(_, value)| value.clone())
+            };
+            let changes = self.environment.changes(value);
             command.env_clear().envs(words.env);
-            if let Some(tmp) = &self.tmp {
-                command.env("TMPDIR", tmp);
+            for (name, value) in changes {
+                match value {
+                    Some(value) => command.env(name, value),
+                    None => command.env_remove(name),
+                };
             }
             self.limits.give(command);
             leaf::own_session(command);

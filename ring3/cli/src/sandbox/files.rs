@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a sandbox sees of the host's files.
 
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::OFlag;
+use nix::sys::stat::Mode;
+use ring3_sandbox::behalf::Reach;
 use ring3_sandbox::Files;
 
 use super::apart::Writable;
@@ -98,6 +102,20 @@ impl View {
     pub fn lent(&self) -> (Files, Option<PathBuf>) {
         let path = self.tmp.as_ref().map(|tmp| tmp.0.clone());
         (self.files.clone(), path)
+    }
+
+    /// What the sandbox's programs may change the attributes of.
+    pub fn reach(&self) -> Result<Reach> {
+        let fail = Failure::host("copy a descriptor");
+        let places = self.writable.fds().map(OwnedFd::try_clone);
+        let mut places = places.collect::<std::io::Result<Vec<_>>>().map_err(fail)?;
+        if let Some(Tmp(path)) = &self.tmp {
+            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+            let place = nix::fcntl::open(path, flags, Mode::empty());
+            let fail = Failure::host(format!("open {}", path.display()));
+            places.push(place.map_err(|why| fail(why.into()))?);
+        }
+        Ok(Reach::new(places))
     }
 }
 

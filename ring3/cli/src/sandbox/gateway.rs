@@ -28,6 +28,7 @@ use nix::sys::memfd::{memfd_create, MFdFlags};
 use ring3_config::{name, NodeConfig, PortKind, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
+use ring3_sandbox::behalf::Reach;
 
 use super::apart::Writable;
 use super::begun::{Begun, Heard};
@@ -291,7 +292,7 @@ impl Plan {
     ) -> Result<Gateway> {
         let mut outside = Outside::claim(&self.config, folder, Trust::Gateway)?;
         outside.open(&self.config, folder)?;
-        if begun.hear(&outside)? == Heard::Nothing {
+        if begun.hear(&outside, Reach::default())? == Heard::Nothing {
             return Err(ring3_node::Error::GivenUp.into());
         }
         if !begun.wait_ready(watch, caller)? {

@@ -16,6 +16,7 @@ use ring3_node::{raise_descriptor_limit, NodeHandle};
 use ring3_sandbox::Files;
 
 use super::begun::READY;
+use super::environment::Environment;
 use super::exec;
 use super::limits::{Limits, OfProgram};
 use crate::error::{Failure, Result};
@@ -68,12 +69,16 @@ fn keep(
         let copy = flows.try_clone();
         given.flows = Some(copy.map_err(Failure::host("copy a descriptor"))?);
     }
-    if let Some(tmp) = &tmp {
-        std::env::set_var("TMPDIR", tmp);
-    }
     limits.set()?;
     let mem = config.mem;
     let questions = ring3_sandbox::confine(&files)?;
+    let environment = Environment::new(tmp);
+    for (name, value) in environment.changes(|name| std::env::var_os(name)) {
+        match value {
+            Some(value) => std::env::set_var(name, value),
+            None => std::env::remove_var(name),
+        }
+    }
     // From here on nothing is done that the program might not do as well.
     report(warden, &questions).map_err(fail("report to the warden"))?;
     drop(questions);
@@ -94,7 +99,7 @@ fn keep(
         mask: watch.mask_before(),
         descriptors: limits.descriptors(descriptors),
         limits: limits.of_program(mem)?,
-        tmp,
+        environment,
     };
     let status = starter.live(&work, &watch, warden)?;
     match node.down() {
@@ -112,7 +117,7 @@ struct Starter<'a> {
     mask: SigSet,
     descriptors: (u64, u64),
     limits: OfProgram,
-    tmp: Option<PathBuf>,
+    environment: Environment,
 }
 
 impl Starter<'_> {
@@ -172,7 +177,7 @@ impl Starter<'_> {
             mask: self.mask,
             descriptors: self.descriptors,
             limits: self.limits,
-            tmp: self.tmp.clone(),
+            environment: self.environment.clone(),
         };
         let warden = warden.try_clone();
         exec::serve(host, warden.map_err(Failure::host("copy a descriptor"))?)

@@ -31,6 +31,7 @@ use crate::error::{Failure, Result};
 
 mod apart;
 mod begun;
+mod environment;
 mod exec;
 mod files;
 mod gateway;

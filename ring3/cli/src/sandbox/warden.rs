@@ -169,7 +169,7 @@ impl Bounds {
         };
         let mut outside = Outside::claim(&self.config, folder, Trust::Strangers)?;
         outside.open(&self.config, folder)?;
-        if sandbox.hear(&outside)? == Heard::Confined {
+        if sandbox.hear(&outside, self.view.reach()?)? == Heard::Confined {
             let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
             outside.listen(&self.config, folder, first, None, keeper, sandbox.end())?;
             if stays && sandbox.wait_ready(&watch, caller.as_ref())? {

@@ -87,6 +87,7 @@ struct host_cmsghdr {
 #define AF_VSOCK		40
 #define SOCK_SEQPACKET		5
 #define SOL_SOCKET		1
+#define SO_TYPE			3
 #define SOL_SCTP		132
 #define SO_PEERCRED		17
 #define SO_COOKIE		57

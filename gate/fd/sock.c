@@ -10,6 +10,7 @@
 #define SOCK_CLOEXEC		O_CLOEXEC
 #define SOCK_NONBLOCK		O_NONBLOCK
 #define SOCK_TYPES		0xf
+#define SOCK_DGRAM		2
 #define SCTP_PEELOFF		102
 #define SCTP_PEELOFF_FLAGS	122
 
@@ -30,6 +31,21 @@ long do_socket(struct gate_regs *r)
 }
 
 /*
+ * In a sandbox the host makes no datagram sockets, since each message of one could name any path. Sequenced packets keep
+ * messages apart, too; that a far end has closed is seen as of a stream.
+ */
+static long pair_of_host(struct gate_regs *r)
+{
+	struct gate_regs packets = *r;
+	long ret = gate_host_regs(r);
+
+	if (likely(ret != -ENOSYS) || (u32)r->a[0] != AF_UNIX || (r->a[1] & SOCK_TYPES) != SOCK_DGRAM)
+		return ret;
+	packets.a[1] = (r->a[1] & ~(u64)SOCK_TYPES) | SOCK_SEQPACKET;
+	return gate_host_regs(&packets);
+}
+
+/*
  * Of the node's families only TIPC has socketpairs. They are refused, since the node would choose their numbers
  * (see RING3_NR_AT). The other families fail as on Linux, which first writes the numbers that the pair would have
  * got.
@@ -40,7 +56,7 @@ long do_socketpair(struct gate_regs *r)
 	long ret = 0;
 
 	if (family_is_host(r->a[0]))
-		return gate_host_regs(r);
+		return pair_of_host(r);
 	if (r->a[1] & ~(u64)(SOCK_TYPES | SOCK_CLOEXEC | SOCK_NONBLOCK))
 		return -EINVAL;
 	host[0] = fd_placeholder(true);

@@ -63,15 +63,20 @@ static bool is_tick(const struct clock_event_device *evt)
 	       evt->next_event == hrtimer_get_expires(&tick_get_tick_sched(smp_processor_id())->sched_timer);
 }
 
-/* The node goes idle with the tick running, since RCU wants it. A timer that is behind the tick must not wait for what comes by. */
+/* KEEP is not told of ticks. A timer that comes soon after the tick must not wait for KEEP: then the tick is a deadline as any other. */
 void ring3_tick_or_timer(void)
 {
 	struct ring3_cpu *cpu = ring3_this_cpu;
 
-	if (cpu->tick && READ_ONCE(cpu->keep_hot) &&
-	    hrtimer_next_event_without(&tick_get_tick_sched(smp_processor_id())->sched_timer) <
-	    (u64)ktime_get() + KEEP_HOT_NS)
-		host_store(&cpu->tick, false);
+	cpu->tick_new = false;
+	if (!cpu->tick || !READ_ONCE(cpu->ticks_served) ||
+	    hrtimer_next_event_without(&tick_get_tick_sched(smp_processor_id())->sched_timer) >=
+	    (u64)ktime_get() + KEEP_TICKS_NS)
+		return;
+	host_store(&cpu->tick, false);
+	host_fence();
+	if (ring3_keep_misses(ring3_this_vcpu))
+		WRITE_ONCE(ring3_this_vcpu->polled, READ_ONCE(ring3_this_vcpu->polled) | R3_EXIT_KICK);
 }
 
 static int set_next_event(unsigned long delta, struct clock_event_device *evt)
@@ -87,6 +92,7 @@ static int set_next_event(unsigned long delta, struct clock_event_device *evt)
 	host_store(&vcpu->deadline, deadline);
 	if (tick)
 		host_store(&cpu->tick, true);
+	cpu->tick_new = tick;
 	host_fence();
 	if (ring3_keep_misses(vcpu))
 		WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_KICK);

@@ -113,7 +113,7 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 	u32 o;
 
 	WRITE_ONCE(vcpu->polled, READ_ONCE(vcpu->polled) | R3_EXIT_POLL | R3_EXIT_KICK);
-	host_store(&vcpu_cpu(vcpu)->watches, 0);
+	host_store(&vcpu_cpu(vcpu)->watcher_lost, 1);
 	host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);
 	do {
 		o = host_load(&vcpu->owner);

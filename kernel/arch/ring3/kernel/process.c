@@ -271,6 +271,8 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 		ring3_thread_notify(tb, RING3_WORD_DONE);
 		return true;
 	}
+	if (!IS_ENABLED(CONFIG_RING3_SIM) && ring3_this_cpu->tick_new)
+		ring3_tick_or_timer();
 	ring3_settle(ring3_this_vcpu, false);
 	if (!single_task_running() && !turn_is_kept(tb)) {
 		/*

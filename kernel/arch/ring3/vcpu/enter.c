@@ -109,7 +109,7 @@ static void look_after_dead(void)
 	struct ring3_vcpu *vcpu;
 
 	for_each_vcpu(vcpu) {
-		host_store(&vcpu_cpu(vcpu)->watches, 0);
+		host_store(&vcpu_cpu(vcpu)->watcher_lost, 1);
 		if (IS_ENABLED(CONFIG_SMP)) {
 			ring3_take_from_dead(vcpu);
 			host_or(vcpu_pending(vcpu), RING3_IRQ_WORK);

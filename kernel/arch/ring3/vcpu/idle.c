@@ -21,9 +21,13 @@
  *			and KEEP lets the watcher try first
  *
  * If threads go idle more often than there are ticks, KEEP serves the deadlines, and watchers set no time-out
- * (cpu->keep_hot). Ticks are served by the threads then: each looks at the time when it goes idle. KEEP comes every KEEP_HOT_NS, in
- * case they stop. So a tick may be late by that much, and with it the jiffies of a node whose programs have just begun to compute. A watcher does not tell KEEP of a deadline that is nearer than KEEP's own. When it stops
+ * (cpu->keep_hot). A watcher does not tell KEEP of a deadline that is nearer than KEEP's own. When it stops
  * watching, it tells KEEP if such a deadline is left (ring3_watch_over()).
+ *
+ * Ticks are served by the threads themselves: each looks at the time when it goes idle, and on its way out of calls. For KEEP_WARM_NS after a
+ * thread went idle KEEP is not told of ticks (cpu->ticks_served), and comes every KEEP_TICKS_NS in case the threads stop. So a tick may be
+ * late by that much, and with it the jiffies of a node whose programs have just begun to compute. A timer that is due soon after the
+ * tick makes it a deadline as any other (ring3_tick_or_timer()).
  *
  * As all of vcpu/ this runs on a host thread's own stack. tests/src/bin/models has the doorbells' part as a model.
  */

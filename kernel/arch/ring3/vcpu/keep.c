@@ -38,13 +38,14 @@ struct keeping {
 	u64 now, deadline;
 	u32 ready;			/* interrupts to be raised */
 	u32 watcher;			/* tid of the thread that watches: idle.c */
-	u32 watches;			/* that began since the last turn: KEEP is away */
+	u32 watches;			/* that began since the last turn */
+	bool away;			/* a thread watches, or did so lately */
 	bool exits;			/* programs look at the ports on the way out of their calls */
 	bool takes;			/* packets were taken since the last turn */
 
 	/* From turn to turn. */
 	u32 kicked, taken;		/* as they were in the last one */
-	u64 hot_until;
+	u64 hot_until, warm_until, away_until;
 	u64 seen;			/* when a program was last seen to drive */
 	u32 held_by;			/* the owner that KEEP has met, */
 	u64 held_since;			/* in each turn since */
@@ -70,37 +71,49 @@ static void gather(struct keeping *k)
 		k->n = ring3_poll_doorbells(k->words, k->values, RING3_PORTS_MAX);
 		ring3_take_inbox();
 	}
+	k->now = ring3_clock();
 	k->watches = host_xchg(&cpu->watches, 0);
-	host_xchg(&cpu->away, k->watches);
+	if (host_xchg(&cpu->watcher_lost, 0))
+		k->away_until = 0;
+	else if (k->watches)
+		k->away_until = k->now + AWAY_NS;
+	k->away = k->now < k->away_until;
+	host_xchg(&cpu->away, k->away);
 }
 
 /* The next event is a tick, and not overdue. */
-static bool leaves_tick(const struct keeping *k)
+static bool is_tick(const struct keeping *k)
 {
 	return host_load(&k->cpu->tick) && ring3_clock_next(k->vcpu) + TICK_NS > k->now;
 }
 
-/* Decides until when to wait, and says so in keep_until. False: an earlier deadline was set meanwhile, so that nobody kicked. */
-static bool decide(struct keeping *k)
+/*
+ * Decides until when to wait, and says so in keep_until. Threads that go idle and come back restart the tick each time. If KEEP
+ * were told of each, a message to an idle node would wake it, too. So it comes every KEEP_TICKS_NS for some time, and is not told of ticks.
+ */
+static void decide(struct keeping *k)
 {
 	struct ring3_cpu *cpu = k->cpu;
 	u64 comings = k->watches + k->kick - k->kicked;
 	u32 before = k->taken;
-	bool hot;
+	bool hot, warm;
 
 	k->kicked = k->kick;
-	k->deadline = ring3_clock_next(k->vcpu);
-	k->now = ring3_clock();
 	if (comings * KEEP_HOT_EACH_NS >= k->now - READ_ONCE(cpu->keep_at) && comings > 1)
 		k->hot_until = k->now + KEEP_HOT_NS;
+	if (comings)
+		k->warm_until = k->now + KEEP_WARM_NS;
 	hot = k->now < k->hot_until;
+	warm = k->now < k->warm_until;
 	WRITE_ONCE(cpu->keep_hot, hot);
-	/* Threads go idle so often that they serve the tick. KEEP comes in case they stop. */
-	if (hot)
-		k->deadline = leaves_tick(k) ? k->now + KEEP_HOT_NS : min(k->deadline, k->now + KEEP_HOT_NS);
-	__atomic_store_n(&cpu->keep_until, k->deadline, __ATOMIC_SEQ_CST);
-	if (ring3_keep_misses(k->vcpu))
-		return false;
+	WRITE_ONCE(cpu->ticks_served, warm);
+	/* Again if an earlier deadline was set meanwhile, so that nobody kicked. */
+	do {
+		k->deadline = ring3_clock_next(k->vcpu);
+		if (warm)
+			k->deadline = is_tick(k) ? k->now + KEEP_TICKS_NS : min(k->deadline, k->now + KEEP_TICKS_NS);
+		__atomic_store_n(&cpu->keep_until, k->deadline, __ATOMIC_SEQ_CST);
+	} while (ring3_keep_misses(k->vcpu));
 
 	WRITE_ONCE(cpu->keep_at, k->now);
 	if (host_load(&k->vcpu->driver) != (unsigned long)k->tb)
@@ -127,7 +140,6 @@ static bool decide(struct keeping *k)
 		/* Who watches does not: it was stopped, or died. */
 		host_cas(&cpu->watch, k->watcher, 0);
 	}
-	return true;
 }
 
 /*
@@ -204,10 +216,10 @@ static void wait(struct keeping *k)
 	wv[0] = ring3_waitv(vcpu_kick_word(k->vcpu), k->kick);
 	for (i = 0; i < k->n; i++)
 		wv[1 + i] = ring3_waitv(k->words[i], k->values[i]);
-	if (k->watches)
+	if (k->away)
 		deadline = min(deadline, k->now + AWAY_NS);
 	deadline = min(deadline, k->now + 3600 * (u64)NSEC_PER_SEC);
-	ring3_clock_keep(wv, k->watches ? 1 : 1 + k->n, k->now, deadline);
+	ring3_clock_keep(wv, k->away ? 1 : 1 + k->n, k->now, deadline);
 }
 
 /* KEEP: time passes and peers ring while nobody polls. */
@@ -226,8 +238,7 @@ long ring3_host_keep(struct ring3_thread *tb)
 
 	while (!ring3_poisoned()) {
 		gather(&k);
-		if (!decide(&k))
-			continue;
+		decide(&k);
 		if (host_xchg(&k.cpu->drive_wanted, 0))
 			drive(&k);
 		else if (act(&k))

@@ -57,10 +57,12 @@
 #define KEEP_AGAIN_NS		50000ULL	/* somebody else should have seen it by then: a wake-up's time */
 #define KEEP_WATCH_NS		1000000ULL	/* one tick: a program that stopped making calls */
 #define KEEP_SEEN_NS		4000000ULL	/* a program that made calls so lately only waits for its CPU */
-#define KEEP_WORD_NS		8000000ULL	/* twice KEEP_HOT_NS. Chosen; `apps::fault_keeper_stopped_timers` */
+#define KEEP_WORD_NS		8000000ULL	/* twice KEEP_TICKS_NS. Chosen; `apps::fault_keeper_stopped_timers` */
 #define AWAY_NS			20000000ULL	/* a watcher may be stopped: doorbells wait for so long then */
 #define KEEP_HOT_EACH_NS	300000ULL	/* a node goes idle, or kicks KEEP, so often: then for */
-#define KEEP_HOT_NS		4000000ULL	/* so long KEEP leaves ticks to threads. It comes as often, in case they stop */
+#define KEEP_HOT_NS		4000000ULL	/* so long watchers leave their deadlines to KEEP */
+#define KEEP_WARM_NS		50000000ULL	/* after the last thread went idle KEEP is not told of ticks for so long, */
+#define KEEP_TICKS_NS		4000000ULL	/* and comes so often. Shown by: `bench/run company pause` */
 #define KEEP_LATE_NS		5000ULL		/* so much later than a deadline KEEP may come without being told */
 #define TICK_NS			1000000ULL	/* of HZ=1000 */
 

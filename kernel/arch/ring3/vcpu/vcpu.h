@@ -88,10 +88,13 @@ struct ring3_cpu {
 	bool home_wanted;	/* the driver has driven for others long enough, its own call is over. W: the holder */
 	bool keep_watches;	/* KEEP leaves the links unarmed, and comes back */
 	u64 keep_until;
-	bool keep_hot;		/* many threads go idle and come back: they serve ticks, KEEP all other deadlines */
+	bool keep_hot;		/* many threads go idle and come back: KEEP serves their deadlines */
+	bool ticks_served;	/* KEEP comes every KEEP_TICKS_NS, and is not told of ticks */
+	bool tick_new;		/* the tick was set, and nobody has looked yet what comes after it */
 	bool tick;		/* vcpu->deadline is the tick, and no timer comes soon after. W: the vCPU */
 	u32 watch;		/* who waits for what KEEP waits for, its tid: idle.c */
-	u32 watches;		/* that began since KEEP's last turn; 0 also where one may have died since */
+	u32 watches;		/* that began since KEEP's last turn */
+	u32 watcher_lost;	/* a watcher may have died since then */
 	u64 watch_until;	/* the deadline it knows */
 	u64 keep_at;		/* when KEEP looked last */
 	u32 away;		/* KEEP leaves doorbells and deadlines to them, for a while */
@@ -204,13 +207,13 @@ static inline void ring3_place_task(struct task_struct *task, struct ring3_threa
 }
 #endif
 
-/* KEEP would come too late for the next event. A tick is served by threads while keep_hot is set. */
+/* KEEP would come too late for the next event. It is not told of ticks while ticks_served is set. */
 static inline bool ring3_keep_misses(struct ring3_vcpu *vcpu)
 {
 	struct ring3_cpu *cpu = vcpu_cpu(vcpu);
 
 	return ring3_keep_is_late(host_load(&vcpu->deadline), READ_ONCE(cpu->keep_until)) &&
-	       !(host_load(&cpu->tick) && READ_ONCE(cpu->keep_hot));
+	       !(host_load(&cpu->tick) && READ_ONCE(cpu->ticks_served));
 }
 
 /* All vCPUs of the node. */

@@ -267,7 +267,6 @@ void gate_child_start(void *child) __attribute__((noreturn));
 struct ring3_thread *null_thread_new(void);	/* node-less test build */
 
 void counts_print(void);
-u32 thread_others(void);			/* other threads, hidden ones included */
 
 /* stat.c */
 void stat_flush(void);

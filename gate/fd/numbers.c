@@ -15,7 +15,8 @@
  *
  * Why not a lock that a fork holds from the one copy to the other? A vfork child runs while it is held, and may be
  * stopped or traced: all other threads would wait for it. Nor can accept() take its number when the connection is
- * there: on Linux the number of a waiting accept() is taken, and programs see that (tests/oracle/accept_fork.c).
+ * there: on Linux the number of a waiting accept() is taken, and programs see that. It was tried: a file that is
+ * opened meanwhile gets the number, and tests/oracle/accept_fork.c differs in four lines.
  */
 static u32 closes;
 static u32 replacing;		/* threads that are giving a number up on the host first, and in the node later */

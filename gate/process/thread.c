@@ -168,11 +168,6 @@ long gate_exit_group(struct gate_regs *r)
 		host_syscall1(__NR_exit_group, r->a[0]);
 }
 
-u32 thread_others(void)
-{
-	return READ_ONCE(gate.threads) - 1;
-}
-
 void counts_print(void)
 {
 	gate_warn("pid %ld: %lu traps, %lu sites rewritten, %lu left, %lu faults, %lu signals",

@@ -151,6 +151,11 @@ static long host_unshare_files(void)
 	return host_syscall1(__NR_unshare, CLONE_FILES);
 }
 
+static u32 other_threads(void)
+{
+	return READ_ONCE(gate.threads) - 1;
+}
+
 const struct gate_life gate_life = {
 	.start = no_start,
 	.forks = forks,
@@ -162,6 +167,6 @@ const struct gate_life gate_life = {
 	.exec = no_exec,
 	.exe = own_exe,
 	.grow = limits_grow,
-	.others = thread_others,
+	.others = other_threads,
 	.unshare_files = host_unshare_files,
 };

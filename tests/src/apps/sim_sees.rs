@@ -10,6 +10,7 @@ use libtest_mimic::Trial;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("sim_sees_machine".into(), machine),
+        trial("sim_sees_tools".into(), tools),
         trial("sim_sees_deadlock".into(), deadlock),
         trial("sim_sees_late".into(), late),
         trial("sim_sees_keepalive".into(), keepalive),
@@ -53,6 +54,32 @@ print('touches', os.waitpid(p, 0)[1])
 print(*[line for line in subprocess.run(['/bin/true'], env={'LD_SHOW_AUXV': '1'}, capture_output=True, text=True)
         .stdout.splitlines() if 'HWCAP' in line or 'PLATFORM' in line or 'STKSZ' in line])
 "#;
+
+/// procps's tools, which end where something is missing in /proc.
+fn tools() -> Checked {
+    if let Some(why) = missing(&["ps", "vmstat", "top", "uptime"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let simulation = Simulation::run_with(
+        "general: {stop_time: 5 s, heartbeat_interval: null}\nlinks: [{between: [a, b]}]\nhosts:\n  b: {}\n  a:\n    processes:\n    \
+         - {path: sleep, args: 4}\n    - {path: ps, args: aux, start_time: 1 s}\n    \
+         - {path: ps, args: -ef, start_time: 2 s}\n    - {path: vmstat, start_time: 3 s}\n    \
+         - {path: top, args: -b -n 1, start_time: 3 s}\n    - {path: uptime, start_time: 3 s}\n",
+        &[],
+    )?;
+    simulation.ended_well()?;
+    for (name, words) in [
+        ("ps.1001", "00:00   0:00 sleep 4"),
+        ("ps.1002", "sleep 4"),
+        ("vmstat.1003", "-----cpu-----"),
+        ("top.1004", "%Cpu(s):"),
+        ("uptime.1005", "up 0 min"),
+    ] {
+        let text = simulation.read(&format!("hosts/a/{name}.stdout"))?;
+        ensure(text.contains(words), || format!("{name}: {text}"))?;
+    }
+    Ok(Verdict::Passed)
+}
 
 fn machine() -> Checked {
     if let Some(why) = missing(&["python3"])? {

@@ -101,9 +101,13 @@ late_initcall(no_oom_killer);
 static int show_cpuinfo(struct seq_file *m, void *v)
 {
 	seq_printf(m, "processor\t: %ld\nmodel name\t: ring3 vCPU\n", (long)v - 1);
-	/* The processor that programs see in virtual time: gate/sim/sim_cpu.c. */
+	/*
+	 * The processor that programs see in virtual time: gate/sim/sim_cpu.c. Its cycle counter counts nanoseconds. procps
+	 * (ps, vmstat, top) ends where there is no `core id'.
+	 */
 	if (IS_ENABLED(CONFIG_RING3_SIM))
-		seq_puts(m, "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc cx8 cmov clflush mmx fxsr sse sse2 syscall nx lm pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n");
+		seq_puts(m, "cpu MHz\t\t: 1000.000\nphysical id\t: 0\nsiblings\t: 1\ncore id\t\t: 0\ncpu cores\t: 1\n"
+			 "vendor_id\t: GenuineIntel\nflags\t\t: fpu tsc cx8 cmov clflush mmx fxsr sse sse2 syscall nx lm pni ssse3 cx16 sse4_1 sse4_2 popcnt lahf_lm\n");
 	if ((long)v < num_online_cpus())
 		seq_putc(m, '\n');
 	return 0;

@@ -17,6 +17,10 @@ const MARGIN: f64 = 150.0;
 const ROOM: f64 = 60.0;
 /// From a node to what a port that is no link leads to.
 const STUB: f64 = 110.0;
+/// Between lines of the same two nodes: two lines of text.
+const GAP: f64 = 36.0;
+/// And from the words of one to those of the next, of the line's length.
+const STAGGER: f64 = 0.18;
 
 pub fn graph(args: &args::Graph) -> Result<()> {
     let nodes: Vec<Status> = client::list()?
@@ -43,15 +47,19 @@ fn far(port: &Port) -> String {
     }
 }
 
+/// `up, 1 program`
+fn state(node: &Status) -> String {
+    match node.procs.len() {
+        1 => format!("{}, 1 program", node.state),
+        n => format!("{}, {n} programs", node.state),
+    }
+}
+
 /// Each node with a line for each port, as tree(1) draws folders.
 fn text(nodes: &[Status]) -> String {
     let mut out = String::new();
     for node in nodes {
-        let programs = match node.procs.len() {
-            1 => "1 program".to_owned(),
-            n => format!("{n} programs"),
-        };
-        let _ = writeln!(out, "{}  {}, {programs}", node.name, node.state);
+        let _ = writeln!(out, "{}  {}", node.name, state(node));
         for (number, port) in (1..).zip(&node.ports) {
             let branch = if number == node.ports.len() {
                 "└"
@@ -93,12 +101,36 @@ fn spots(count: usize) -> (Vec<Spot>, f64) {
     (spots.collect(), 2.0 * middle)
 }
 
+/// The node at the other end of a port, if it is drawn.
+fn peer(nodes: &[Status], port: &Port) -> Option<usize> {
+    let name = port.peer.as_ref()?;
+    nodes.iter().position(|it| it.name == *name)
+}
+
+/// The ends of a port's line, and its place among several between the same two nodes: these lie side by side, around 0.
+fn beside(node: &Status, port: &Port, from: &Spot, to: &Spot) -> ((f64, f64), (f64, f64), f64) {
+    let is_beside = |it: &&Port| it.peer == port.peer;
+    let mut all: Vec<&Port> = node.ports.iter().filter(is_beside).collect();
+    // In the same order from either end.
+    all.sort_by_key(|it| &it.name);
+    let number = all.iter().position(|it| it.ifname == port.ifname);
+    let place = number.unwrap_or(0) as f64 - (all.len() - 1) as f64 / 2.0;
+    // And on the same side.
+    let is_first = port.peer.as_ref() > Some(&node.name);
+    let side = if is_first { GAP } else { -GAP };
+    let (dx, dy) = (to.x - from.x, to.y - from.y);
+    let length = dx.hypot(dy).max(1.0);
+    let (x, y) = (-dy / length * place * side, dx / length * place * side);
+    ((from.x + x, from.y + y), (to.x + x, to.y + y), place)
+}
+
 fn svg(nodes: &[Status]) -> String {
     let (spots, size) = spots(nodes.len());
     let mut lines = String::new();
     let mut labels = String::new();
     for (node, spot) in nodes.iter().zip(&spots) {
-        let stubs: Vec<&Port> = node.ports.iter().filter(|it| it.peer.is_none()).collect();
+        let is_stub = |port: &&Port| peer(nodes, port).is_none();
+        let stubs: Vec<&Port> = node.ports.iter().filter(is_stub).collect();
         for (number, port) in stubs.iter().enumerate() {
             let turn = (number as f64 - (stubs.len() - 1) as f64 / 2.0) * 0.7;
             let (x, y) = (
@@ -109,15 +141,16 @@ fn svg(nodes: &[Status]) -> String {
             label(&mut labels, (x, y), &[far(port), port.addrs.join(" ")]);
         }
         for port in &node.ports {
-            let peer = nodes
-                .iter()
-                .position(|it| port.peer.as_ref() == Some(&it.name));
-            let Some(peer) = peer else { continue };
-            let other = &spots[peer];
-            // A third of the way: what is written for one end stays away from what is written for the other.
+            let Some(peer) = peer(nodes, port) else {
+                continue;
+            };
+            let (from, to, place) = beside(node, port, spot, &spots[peer]);
+            // A third of the way: what is written for one end stays away from what is written for the other, and
+            // from what is written beside it.
+            let part = (1.0 / 3.0 + STAGGER * place).clamp(0.15, 0.45);
             let at = (
-                spot.x + (other.x - spot.x) / 3.0,
-                spot.y + (other.y - spot.y) / 3.0,
+                from.0 + (to.0 - from.0) * part,
+                from.1 + (to.1 - from.1) * part,
             );
             label(
                 &mut labels,
@@ -125,7 +158,7 @@ fn svg(nodes: &[Status]) -> String {
                 &[port.ifname.clone(), port.addrs.join(" ")],
             );
             if nodes[peer].name > node.name {
-                line(&mut lines, (spot.x, spot.y), (other.x, other.y), "link");
+                line(&mut lines, from, to, "link");
             }
         }
     }
@@ -136,8 +169,11 @@ fn svg(nodes: &[Status]) -> String {
             "<rect x='{x:.1}' y='{y:.1}' width='{}' height='{}' rx='6' class='{}'/>",
             BOX.0, BOX.1, node.state
         );
-        let words = format!("{}, {} programs", node.state, node.procs.len());
-        label(&mut labels, (spot.x, spot.y), &[node.name.clone(), words]);
+        label(
+            &mut labels,
+            (spot.x, spot.y),
+            &[node.name.clone(), state(node)],
+        );
     }
     format!(
         "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {size:.0} {size:.0}' width='{size:.0}' height='{size:.0}'>\n\
@@ -208,6 +244,42 @@ mod tests {
              b  up, 0 programs\n├─ ab 10.0.0.2/24 ── node a\n└─ a<b 10.9.0.1/24 ── nobody\n"
         );
         assert_eq!(text(&[]), "");
+    }
+
+    #[test]
+    fn all_ports_are_in_the_picture_and_none_covers_another() {
+        let both = |peer: &str, end: u8| {
+            let peer = format!("\"{peer}\"");
+            let one = port("link", "l1", &format!("10.1.0.{end}/24"), &peer);
+            let two = port("link", "l2", &format!("10.2.0.{end}/24"), &peer);
+            match end {
+                1 => [one, two].join(","),
+                _ => [two, one].join(","),
+            }
+        };
+        let way_out = port("host", "", "10.0.2.15/24", r#""the host""#);
+        let nodes = [
+            node("a", &[both("b", 1), way_out].join(",")),
+            node("b", &both("a", 2)),
+        ];
+        let picture = svg(&nodes);
+        let lines: Vec<_> = picture.lines().filter(|it| it.contains("'link'")).collect();
+        assert_eq!(lines.len(), 2);
+        assert_ne!(lines[0], lines[1]);
+        assert!(picture.contains("sockets (host)"), "{picture}");
+        // What belongs to one link is written beside the same line.
+        let place = |address: &str| {
+            let text = picture.lines().find(|it| it.contains(address)).unwrap();
+            text.split_once("x='")
+                .unwrap()
+                .1
+                .split_once('\'')
+                .unwrap()
+                .0
+                .to_owned()
+        };
+        assert_eq!(place("10.1.0.1/24"), place("10.1.0.2/24"));
+        assert_ne!(place("10.1.0.1/24"), place("10.2.0.1/24"));
     }
 
     #[test]

@@ -106,7 +106,7 @@ pub struct NodeArgs {
     /// A port: KIND[:NAME][,key=value]...; may be repeated
     #[arg(short, long = "port", value_name = "SPEC")]
     pub ports: Vec<String>,
-    /// A way out: the port `host`, where no port is named
+    /// A way out: the port `host`, unless a port is named that leads out
     #[arg(long)]
     pub net: bool,
     /// Set a sysctl of the node; may be repeated

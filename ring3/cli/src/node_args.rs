@@ -18,7 +18,10 @@ pub fn node(args: &NodeArgs, name: Option<&str>, fallback: &str) -> Result<NodeC
     for spec in &args.ports {
         node.ports.push(spec.parse()?);
     }
-    if args.net && node.ports.is_empty() {
+    // Links and switches lead to other nodes only.
+    let leads_out =
+        |port: &PortSpec| !matches!(port.kind, PortKind::Link { .. } | PortKind::Switch { .. });
+    if args.net && !node.ports.iter().any(leads_out) {
         node.ports.push(PortSpec::new(PortKind::Host));
     }
     for pair in &args.sysctls {
@@ -137,6 +140,25 @@ fn absolute(path: &mut PathBuf) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_way_out_comes_beside_links_and_once() {
+        for (ports, kinds) in [
+            (&[][..], &["host"][..]),
+            (&["link:ab", "switch:s"], &["link", "switch", "host"]),
+            (&["link:ab", "host,deny=*"], &["link", "host"]),
+            (&["passt"], &["passt"]),
+        ] {
+            let args = NodeArgs {
+                net: true,
+                ports: ports.iter().map(ToString::to_string).collect(),
+                ..NodeArgs::default()
+            };
+            let made = node(&args, Some("a"), "a").unwrap().ports;
+            let made: Vec<_> = made.iter().map(|it| it.kind.kind()).collect();
+            assert_eq!(made, kinds);
+        }
+    }
 
     #[test]
     fn a_port_s_files_do_not_depend_on_the_folder() {

@@ -12,9 +12,15 @@ use ring3_config::sandbox;
 
 use crate::help;
 
+/// A package's has the commit: tools/package sets it.
+const VERSION: &str = match option_env!("RING3_VERSION") {
+    Some(version) => version,
+    None => env!("CARGO_PKG_VERSION"),
+};
+
 /// Run unmodified programs on a Linux network stack of their own, in user space.
 #[derive(Debug, Parser)]
-#[command(name = "ring3", version, arg_required_else_help = true, after_help = help::TOUR)]
+#[command(name = "ring3", version = VERSION, arg_required_else_help = true, after_help = help::TOUR)]
 #[command(infer_subcommands = false, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]

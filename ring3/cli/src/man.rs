@@ -49,6 +49,7 @@ fn page() -> std::io::Result<Vec<u8>> {
         .to_writer(&mut out)?;
     subcommands(&mut out, &command)?;
     verbatim(&mut out, "PORTS", help::PORTS)?;
+    verbatim(&mut out, "DEFAULTS AND LIMITS", LIMITS)?;
     verbatim(&mut out, "NODE FILE", NODE_FILE)?;
     verbatim(&mut out, "COMPOSE FILE", help::COMPOSE)?;
     verbatim(&mut out, "EXAMPLES", help::TOUR)?;
@@ -185,6 +186,26 @@ command = ["nginx", "-g", "daemon off;"]
 A port may also be one string: port = ["link:ab,addr=10.0.0.1/24", "passt"]
 Relative paths start in the folder of the file."#;
 
+/// A test holds what it says of numbers.
+const LIMITS: &str = "\
+names      of nodes, links and switches: 1 to 63 letters, digits, `.`, `_` and `-`, a letter or digit
+           first; of the host's interfaces: at most 15 characters
+--mem      32M to 2G, in steps of 2M [1G]; the host gives what is touched, 13M of an idle node
+--cpus     1 to 3
+--spin-ns  0 to 1000000000 [50000]
+--grace    0 to 3600 seconds [5]
+--port     16 of a node, and two more while it is up (`ring3 port add`)
+programs   16384 processes of a node; descriptors of the node lie below number 65536, and the gate
+           keeps the 32 highest that the limit (ulimit -n) allows
+host, passt
+           without addr= the node is 10.0.2.15/24 and fd72:696e:6733::15/64, and its gateways are
+           10.0.2.2 and fd72:696e:6733::2; with addr= and without gw= the gateway is the network's
+           first other address
+the end    `ring3 run` ends its node when CMD ends: what CMD has left in the background, and other
+           programs that `ring3 exec` put there, get SIGTERM, and SIGKILL after --grace. The node of
+           `ring3 up` stays when its programs end, until `ring3 down`; that of `ring3 up --foreground`
+           ends with the process. A link, and what is under way on it, is gone when both ends are.";
+
 const EXIT_STATUS: &str = "\
 0    success
 1    failure; doctor: something that ring3 needs is missing
@@ -209,3 +230,44 @@ const FILES: &str = "\
 $XDG_RUNTIME_DIR/ring3, /run/ring3 (root) or /tmp/ring3-UID
     the runtime folder: sockets of the nodes, and NAME.log with the output of the process
     of a node that was started by ring3 up";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::NodeArgs;
+
+    #[test]
+    fn limits_are_those_of_the_page() {
+        let is_good = |args: &NodeArgs| crate::node_args::node(args, Some("a"), "a").is_ok();
+        let with = |change: &dyn Fn(&mut NodeArgs)| {
+            let mut args = NodeArgs::default();
+            change(&mut args);
+            is_good(&args)
+        };
+        for (mem, good) in [
+            ("32M", true),
+            ("2G", true),
+            ("30M", false),
+            ("2050M", false),
+            ("33M", false),
+        ] {
+            assert_eq!(with(&|it| it.mem = Some(mem.into())), good, "{mem}");
+        }
+        for (cpus, good) in [(1, true), (3, true), (0, false), (4, false)] {
+            assert_eq!(with(&|it| it.cpus = Some(cpus)), good, "{cpus}");
+        }
+        for (spin, good) in [(0, true), (1_000_000_000, true), (1_000_000_001, false)] {
+            assert_eq!(with(&|it| it.spin_ns = Some(spin)), good, "{spin}");
+        }
+        for (grace, good) in [("0", true), ("3600", true), ("3601", false)] {
+            assert_eq!(with(&|it| it.grace = Some(grace.into())), good, "{grace}");
+        }
+        for (count, good) in [(16, true), (17, false)] {
+            let ports =
+                |it: &mut NodeArgs| it.ports = (0..count).map(|n| format!("link:l{n}")).collect();
+            assert_eq!(with(&ports), good, "{count}");
+        }
+        let page = String::from_utf8(page().unwrap()).unwrap();
+        assert!(page.contains("DEFAULTS AND LIMITS") && page.contains("32M to 2G"));
+    }
+}

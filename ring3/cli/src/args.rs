@@ -54,6 +54,9 @@ pub enum Verb {
     /// Connect standard input and output to a TCP port as seen from a node
     #[command(after_help = help::CONNECT)]
     Connect(Connect),
+    /// Listen on the host's loopback, and pass connections on to a port of a node
+    #[command(after_help = help::PUBLISH)]
+    Publish(Publish),
     /// Listen on the host's loopback, and let connections go out from a node: SOCKS5 and HTTP CONNECT
     #[command(after_help = help::SOCKS)]
     Socks(Socks),
@@ -88,7 +91,7 @@ pub enum Verb {
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
-    /// What `connect`, `socks`, `wait` and `console` do on the node
+    /// What `connect`, `publish`, `socks`, `wait` and `console` do on the node
     #[command(hide = true, subcommand)]
     OnNode(OnNode),
     /// The process of a `host` port; its keeper starts it
@@ -378,6 +381,17 @@ pub struct Socks {
 }
 
 #[derive(Debug, Args)]
+pub struct Publish {
+    /// Name of the node
+    pub name: String,
+    /// TCP port of the node
+    pub port: u16,
+    /// Where to listen on the host's loopback; port 0: one that is free. It is printed [default: 127.0.0.1, the same port]
+    #[arg(short, long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct Proxy {
     #[command(subcommand)]
@@ -465,6 +479,10 @@ pub enum OnNode {
     },
     Socks {
         node: String,
+    },
+    Publish {
+        node: String,
+        port: u16,
     },
     Console {
         node: String,

@@ -242,6 +242,14 @@ Examples:
 
 Exit status: 0 when the far side has ended the connection; 1 if there is none.";
 
+pub const PUBLISH: &str = "\
+Example:
+  ring3 publish web 80 --listen 127.0.0.1:8080 &
+  curl http://127.0.0.1:8080/
+
+The node's server sees connections from its own loopback. Every user of the host can connect. At the
+start of a node, a port `host,tcp=8080:80` does the same without this command, for all addresses of the host.";
+
 pub const SOCKS: &str = "\
 Example:
   ring3 socks web &

@@ -12,7 +12,7 @@
 //! | [`interrupt`] | a start that is interrupted |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`proxy`] | clients of a node, for targets elsewhere |
-//! | [`reach`] | from the host into a node: connect, socks, wait, console |
+//! | [`reach`] | from the host into a node: connect, publish, socks, wait, console |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
 //! | [`graph`] | nodes and links as a picture |
 //! | [`completion`] | scripts for shells |
@@ -146,6 +146,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Compose(_) => "compose",
         Verb::Connect(_) => "connect",
         Verb::Socks(_) => "socks",
+        Verb::Publish(_) => "publish",
         Verb::Console(_) => "console",
         Verb::Wait(_) => "wait",
         Verb::Port(_) => "port",
@@ -175,6 +176,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Compose(args) => compose::compose(&args),
         Verb::Connect(args) => return reach::connect(&args),
         Verb::Socks(args) => return reach::socks(&args),
+        Verb::Publish(args) => return reach::publish(&args),
         Verb::Console(args) => return reach::console(&args),
         Verb::Wait(args) => return reach::wait(&args),
         Verb::OnNode(args) => return reach::inside(&args),

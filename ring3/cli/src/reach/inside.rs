@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 on-node`: what the commands of this module do on the node.
 
-use std::net::{Shutdown, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -9,6 +9,7 @@ use crate::args;
 use crate::error::{Failure, Result};
 use crate::say;
 
+use super::listener::{self, Attend};
 use super::{console, copy, socks, TURN};
 
 /// State of /proc/net/tcp: TCP_LISTEN of <net/tcp_states.h>.
@@ -22,7 +23,11 @@ pub fn inside(args: &args::OnNode) -> Result<u8> {
             host,
             port,
         } => connect(*verbose, node, host, *port),
-        args::OnNode::Socks { node } => serve(node),
+        args::OnNode::Socks { node } => serve(node, socks::attend),
+        args::OnNode::Publish { node, port } => {
+            let port = *port;
+            serve(node, move |client| to_port(&client, port))
+        }
         args::OnNode::Console { node } => console::run(node),
         args::OnNode::Wait {
             node,
@@ -64,12 +69,22 @@ fn connect(verbose: bool, node: &str, host: &str, port: u16) -> Result<u8> {
     Ok(0)
 }
 
-fn serve(node: &str) -> Result<u8> {
+fn serve(node: &str, attend: impl Attend) -> Result<u8> {
     let listener = std::io::stdin()
         .as_fd()
         .try_clone_to_owned()
         .map_err(Failure::host("take the listener over"))?;
-    socks::serve(&TcpListener::from(listener), node)
+    listener::serve(&TcpListener::from(listener), node, attend)
+}
+
+/// A server that listens on either loopback, or on all addresses, is found. One that is not there ends the connection.
+fn to_port(client: &TcpStream, port: u16) -> std::io::Result<()> {
+    let places = [
+        SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+        SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+    ];
+    copy::both_ways(client, &TcpStream::connect(&places[..])?);
+    Ok(())
 }
 
 fn wait(node: &str, protocol: args::Protocol, port: u16, limit: Duration) -> Result<u8> {

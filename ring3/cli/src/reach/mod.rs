@@ -8,6 +8,7 @@
 //! ```text
 //! ring3 connect   standard input and output are the caller's; the connection is the node's
 //! ring3 socks     the listener is made on the host before, and inherited as standard input
+//! ring3 publish   the same, and all connections go to one port of the node
 //! ring3 console   reads and writes the node's files
 //! ring3 wait      reads the node's /proc/net until somebody listens
 //! ```
@@ -15,9 +16,10 @@
 mod console;
 mod copy;
 mod inside;
+mod listener;
 mod socks;
 
-use std::net::{Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -94,6 +96,24 @@ pub fn socks(args: &args::Socks) -> Result<u8> {
     let (listener, address) = listen(args.listen)?;
     say::print(format!("{address}\n"))?;
     let words = ["socks", &args.name];
+    become_inside(&args.name, &node, &words, Some(listener.into()), None)
+}
+
+/// `ring3 publish`: returns only if it fails.
+pub fn publish(args: &args::Publish) -> Result<u8> {
+    let node = open(&args.name)?;
+    let same = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), args.port);
+    let wanted = args.listen.unwrap_or(same);
+    if !wanted.ip().is_loopback() {
+        return Err(Failure::NotLoopback { address: wanted });
+    }
+    if node.is_sandboxed() {
+        return Err(Failure::NotIntoSandbox { verb: "publish" });
+    }
+    let (listener, address) = listen(wanted)?;
+    say::print(format!("{address}\n"))?;
+    let port = args.port.to_string();
+    let words = ["publish", &args.name, &port];
     become_inside(&args.name, &node, &words, Some(listener.into()), None)
 }
 

@@ -2,15 +2,12 @@
 //! A listener of the host's whose connections go out from a node: SOCKS version 5 (RFC 1928, CONNECT
 //! without authentication) and HTTP's CONNECT (RFC 9110, 9.3.6), told apart by the first byte.
 //!
-//! Names are looked up on the node. Each connection has a thread. Whoever speaks neither, or nothing within
+//! Names are looked up on the node. Whoever speaks neither, or nothing within
 //! [`PATIENCE`], is closed.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpStream};
 use std::time::Duration;
-
-use crate::error::{Failure, Result};
-use crate::say;
 
 use super::copy;
 
@@ -18,11 +15,6 @@ use super::copy;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// An HTTP head longer than this is not a proxy's.
 const HEAD_MAX: u64 = 8 << 10;
-/// Connections at the same time; more wait in the listener's queue.
-const CLIENTS_MAX: usize = 512;
-/// What to wait before another try to accept, out of descriptors most likely.
-const PAUSE: Duration = Duration::from_millis(50);
-
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;
 const NO_METHOD: u8 = 0xff;
@@ -36,37 +28,7 @@ const REFUSED: u8 = 5;
 const NO_COMMAND: u8 = 7;
 const NO_ADDRESS: u8 = 8;
 
-pub fn serve(listener: &TcpListener, node: &str) -> Result<u8> {
-    let seats = std::sync::Arc::new(());
-    loop {
-        if std::sync::Arc::strong_count(&seats) > CLIENTS_MAX {
-            std::thread::sleep(PAUSE);
-            continue;
-        }
-        let client = match listener.accept() {
-            Ok((client, _)) => client,
-            Err(why) if why.raw_os_error() == Some(libc::EMFILE) => {
-                std::thread::sleep(PAUSE);
-                continue;
-            }
-            Err(why) if why.kind() == std::io::ErrorKind::ConnectionAborted => continue,
-            Err(why) => return Err(Failure::host("accept a connection")(why)),
-        };
-        let seat = seats.clone();
-        let started = std::thread::Builder::new().spawn(move || {
-            // A client that says nonsense or goes away is its own affair.
-            let _ = attend(client);
-            drop(seat);
-        });
-        if let Err(why) = started {
-            say::complain(format_args!(
-                "node `{node}`: a connection was dropped: {why}"
-            ));
-        }
-    }
-}
-
-fn attend(client: TcpStream) -> std::io::Result<()> {
+pub fn attend(client: TcpStream) -> std::io::Result<()> {
     client.set_read_timeout(Some(PATIENCE))?;
     let mut reader = BufReader::new(&client);
     let server = match reader.fill_buf()?.first() {

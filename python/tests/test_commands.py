@@ -24,6 +24,7 @@ ELSEWHERE = {
     "make test": (".ci/run", "make test"),
     "tests/python pages": ("tools/test", "tests/python"),
     "ring3": ("python/tests/test_shell_pages.py", 'subprocess.run([f"{ROOT}/bin/ring3"]'),
+    "ring3 capture": ("python/tests/test_extcap.py", '"capture", node.name'),
     "ring3 man": ("ring3/cli/tests/words.rs", 'ring3(&["man"])'),
     "ring3 perf": ("python/tests/test_perf.py", '"perf", "report"'),
     "ring3 proxy": ("docs/proxy.md", "ring3 proxy --on edge --listen tcp:80"),

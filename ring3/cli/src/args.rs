@@ -79,6 +79,9 @@ pub enum Verb {
     /// Print what the nodes count, for Prometheus
     #[command(after_help = help::METRICS)]
     Metrics(Metrics),
+    /// Capture what crosses an interface of a node, as pcap-ng with the owners of the sockets
+    #[command(after_help = help::CAPTURE)]
+    Capture(Capture),
     /// perf's report with the names of the functions of nodes' kernels
     #[command(override_usage = "ring3 perf [--image FILE] report|script|annotate|diff [ARGS]...", after_help = help::PERF)]
     Perf(Perf),
@@ -540,6 +543,20 @@ pub struct Metrics {
     /// Serve them by HTTP at this address instead, until a signal comes; port 0: one that is free. It is printed
     #[arg(short, long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+pub struct Capture {
+    /// Where to write; `-`: standard output
+    #[arg(short, long, value_name = "FILE", default_value = "-", value_hint = ValueHint::FilePath)]
+    pub write: PathBuf,
+    /// Name of the node
+    pub name: String,
+    /// Name of the interface on the node
+    pub interface: String,
+    /// Which packets, in tcpdump's words (pcap-filter(7)), which tcpdump compiles
+    #[arg(trailing_var_arg = true)]
+    pub filter: Vec<String>,
 }
 
 #[derive(Debug, Args)]

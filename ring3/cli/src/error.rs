@@ -179,6 +179,15 @@ pub enum Failure {
     #[error("{}: not an image with symbols", path.display())]
     NoSymbols { path: PathBuf },
 
+    #[error("a capture is no text for a terminal: name a file by -w, or a reader, as in `ring3 capture ... | tshark -r -`")]
+    CaptureOnTerminal,
+
+    #[error("a filter is compiled by tcpdump, which is not found in PATH: install it, or capture without a filter")]
+    NoTcpdump,
+
+    #[error("filter `{filter}`: {why}")]
+    CaptureFilter { filter: String, why: String },
+
     #[error("only root sees other users' nodes: leave out --all-users")]
     NotRoot,
 
@@ -219,6 +228,8 @@ impl Failure {
             | Failure::ProgramsForRun
             | Failure::ServeWhat { .. }
             | Failure::PerfVerb { .. }
+            | Failure::CaptureOnTerminal
+            | Failure::CaptureFilter { .. }
             | Failure::NotInSandbox
             | Failure::InReach { .. }
             | Failure::SecondName { .. }

@@ -46,7 +46,8 @@ Keys:
                     reached for their time to live. A rule without a PORT holds for ping, too
   deny=NET[:PORT]   host: what may not, whatever allow= says; a name does not resolve
   log=FILE          host: a line of JSON for each refusal is added to FILE
-  pcap=FILE         capture what crosses the port; a capture is continued
+  pcap=FILE         capture what crosses the port; a capture is continued. FILE.pcapng: each packet
+                    names the processes that own its socket
 
 A comma within a name or a FILE is written twice.
 
@@ -74,6 +75,15 @@ Example:
   ring3 run --port host -- curl https://example.org/
 
 A SPEC is KIND[:NAME][,key=value]...: `ring3 run --help` lists the kinds and keys.";
+
+pub const CAPTURE: &str = "\
+Examples:
+  ring3 capture web eth0 -w web.pcapng
+  ring3 capture web eth0 tcp port 80 | tshark -r -
+
+Each packet has the processes that own its socket in a comment, where they are known
+(frame.comment in Wireshark), and its direction. The capture ends with the node, with its
+reader, or by a signal. Wireshark's own list of interfaces: `ring3-extcap --install`.";
 
 pub const KUNIT: &str = "\
 Example:

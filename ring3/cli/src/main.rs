@@ -13,6 +13,7 @@
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`proxy`] | clients of a node, for targets elsewhere |
 //! | [`reach`] | from the host into a node: connect, publish, socks, wait, console |
+//! | [`capture`] | what crosses an interface |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
 //! | [`graph`] | nodes and links as a picture |
 //! | [`completion`] | scripts for shells |
@@ -28,6 +29,7 @@
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
+mod capture;
 mod completion;
 mod compose;
 mod doctor;
@@ -128,6 +130,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Doctor(_)
             | Verb::Kunit(_)
             | Verb::Perf(_)
+            | Verb::Capture(_)
             | Verb::HostPort
             | Verb::Proxy(_)
             | Verb::Man
@@ -178,6 +181,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Socks(args) => return reach::socks(&args),
         Verb::Publish(args) => return reach::publish(&args),
         Verb::Console(args) => return reach::console(&args),
+        Verb::Capture(args) => capture::capture(&args),
         Verb::Wait(args) => return reach::wait(&args),
         Verb::OnNode(args) => return reach::inside(&args),
         Verb::Port(args) => ports::port(&args),

@@ -6,8 +6,11 @@
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
+use std::mem::{size_of, size_of_val};
+use std::time::Duration;
 
 use ring3_abi::*;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Errno;
 use crate::image::Thread;
@@ -58,6 +61,47 @@ impl SockAddr {
         bytes[..2].copy_from_slice(&(family as u16).to_ne_bytes());
         SockAddr { bytes, len }
     }
+}
+
+/// What a packet socket has received.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Of the whole frame, also where the buffer is shorter.
+    pub len: usize,
+    /// Bytes of ancillary data.
+    pub control: usize,
+    /// The node sent it.
+    pub is_outgoing: bool,
+}
+
+/// struct sock_filter: one instruction of classic BPF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(C)]
+pub struct Instruction {
+    pub code: u16,
+    pub jt: u8,
+    pub jf: u8,
+    pub k: u32,
+}
+
+/// Of struct sockaddr_ll: who sent the frame.
+const SLL_PKTTYPE: usize = 10;
+
+/// The names in what getdents64() has written: struct linux_dirent64, its length at byte 16, its name from byte 19 on.
+fn entry_names(mut entries: &[u8]) -> Vec<Vec<u8>> {
+    let mut names = Vec::new();
+    while let Some(len) = entries.get(16..18) {
+        let len = usize::from(u16::from_ne_bytes([len[0], len[1]]));
+        let Some(name) = entries.get(19..len) else {
+            break;
+        };
+        let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+        if name != b"." && name != b".." {
+            names.push(name.to_vec());
+        }
+        entries = &entries[len..];
+    }
+    names
 }
 
 /// What a thread with a task may do.
@@ -210,20 +254,23 @@ impl Thread {
             .map(|n| n as usize)
     }
 
-    /// recvmsg with the ancillary data the caller has room for: the bytes of each.
-    pub fn recv_msg(
+    /// recvmsg of a packet socket, with the ancillary data the caller has room for.
+    pub fn recv_frame(
         &mut self,
         fd: i32,
         data: &mut [u8],
         control: &mut [u8],
         flags: i32,
-    ) -> Result<(usize, usize)> {
+    ) -> Result<Frame> {
         let mut part = libc::iovec {
             iov_base: data.as_mut_ptr().cast(),
             iov_len: data.len(),
         };
         // SAFETY: msghdr is plain data, for which all zeroes is a value.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        let mut from = [0u8; SockAddr::MAX];
+        message.msg_name = from.as_mut_ptr().cast();
+        message.msg_namelen = from.len() as u32;
         message.msg_iov = &mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
@@ -231,7 +278,63 @@ impl Thread {
         message.msg_controllen = control.len() as _;
         let args = [fd as u64, &raw mut message as u64, flags as u64, 0, 0, 0];
         let bytes = self.linux(libc::SYS_recvmsg, args)?;
-        Ok((bytes as usize, message.msg_controllen as usize))
+        Ok(Frame {
+            len: bytes as usize,
+            control: message.msg_controllen as usize,
+            is_outgoing: from[SLL_PKTTYPE] == libc::PACKET_OUTGOING,
+        })
+    }
+
+    /// A classic BPF program decides what the socket receives.
+    pub fn attach_filter(&mut self, fd: i32, filter: &[Instruction]) -> Result<()> {
+        let program = libc::sock_fprog {
+            len: filter.len() as u16,
+            // The kernel copies it.
+            filter: filter.as_ptr().cast_mut().cast(),
+        };
+        let (level, option) = (libc::SOL_SOCKET as u64, libc::SO_ATTACH_FILTER as u64);
+        let (at, len) = (
+            &raw const program as u64,
+            size_of::<libc::sock_fprog>() as u64,
+        );
+        self.linux(libc::SYS_setsockopt, [fd as u64, level, option, at, len, 0])?;
+        Ok(())
+    }
+
+    /// A blocking receive ends with EAGAIN after this time.
+    pub fn set_receive_timeout(&mut self, fd: i32, time: Duration) -> Result<()> {
+        let value = [time.as_secs(), time.subsec_micros().into()];
+        let (level, option) = (libc::SOL_SOCKET as u64, libc::SO_RCVTIMEO as u64);
+        let (at, len) = (value.as_ptr() as u64, size_of_val(&value) as u64);
+        self.linux(libc::SYS_setsockopt, [fd as u64, level, option, at, len, 0])?;
+        Ok(())
+    }
+
+    /// The names in a folder of the node.
+    pub fn names_in(&mut self, path: &CStr) -> Result<Vec<Vec<u8>>> {
+        let fd = self.open(path, libc::O_RDONLY | libc::O_DIRECTORY)?;
+        let mut names = Vec::new();
+        let mut entries = vec![0u8; 1 << 15];
+        let done = loop {
+            let (at, len) = (entries.as_mut_ptr() as u64, entries.len() as u64);
+            match self.linux(libc::SYS_getdents64, [fd as u64, at, len, 0, 0, 0]) {
+                Ok(0) => break Ok(()),
+                Ok(bytes) => names.extend(entry_names(&entries[..bytes as usize])),
+                Err(why) => break Err(why),
+            }
+        };
+        self.close(fd).and(done).map(|()| names)
+    }
+
+    /// Where a symbolic link of the node leads; cut at 255 bytes.
+    pub fn read_link(&mut self, path: &CStr) -> Result<Vec<u8>> {
+        let mut to = vec![0u8; 255];
+        let dir = libc::AT_FDCWD as i64 as u64;
+        let (path, at) = (path.as_ptr() as u64, to.as_mut_ptr() as u64);
+        let args = [dir, path, at, to.len() as u64, 0, 0];
+        let bytes = self.linux(libc::SYS_readlinkat, args)?;
+        to.truncate(bytes as usize);
+        Ok(to)
     }
 
     /// A task of its own for process `host_pid`: its thread block.

@@ -10,9 +10,11 @@ use std::time::{Duration, Instant};
 
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{fcntl_setfl, mknodat, FileType, Mode, OFlags, CWD};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
+pub use crate::calls::Instruction;
 pub use crate::control::{Adopter, Calls, Counters, Log, Memory, Port, Proc, State, Status};
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
@@ -158,6 +160,32 @@ impl Client {
             Reply::Known => Ok(()),
             other => Err(self.unexpected(other)),
         }
+    }
+
+    /// What crosses an interface from now on, as pcap-ng, for as long as it is read. The filter is classic BPF; empty: all frames.
+    pub fn capture(&self, ifname: &str, filter: Vec<Instruction>) -> Result<File> {
+        let path = self.folder.capture_path(&self.name);
+        let fail = || Error::host(format!("make the pipe {}", path.display()));
+        let mode = Mode::RUSR | Mode::WUSR;
+        mknodat(CWD, &path, FileType::Fifo, mode, 0).map_err(fail())?;
+        // It is opened without waiting for a writer, who finds a reader so.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(&path, flags, Mode::empty()).map_err(fail());
+        let asked = opened.and_then(|pipe| {
+            let request = Request::Capture {
+                ifname: ifname.to_owned(),
+                path: path.clone(),
+                filter,
+            };
+            match self.ask(&request)? {
+                Reply::Captures => Ok(pipe),
+                other => Err(self.unexpected(other)),
+            }
+        });
+        let _ = std::fs::remove_file(&path);
+        let pipe = asked?;
+        fcntl_setfl(&pipe, OFlags::empty()).map_err(fail())?;
+        Ok(File::from(pipe))
     }
 
     fn port(&self, request: &Request) -> Result<Port> {

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::calls::Instruction;
+
 /// A line longer than this is not ours.
 const LINE_MAX: u64 = 16 << 20;
 /// How long either side waits for the other's line.
@@ -39,6 +41,13 @@ pub enum Request {
         name: String,
         addresses: Vec<String>,
     },
+    /// What crosses an interface, as pcap-ng into this pipe for as long as somebody reads it.
+    Capture {
+        ifname: String,
+        path: PathBuf,
+        /// Classic BPF; empty: all frames.
+        filter: Vec<Instruction>,
+    },
     /// Away with the port whose interface this is.
     PortDel {
         ifname: String,
@@ -54,6 +63,8 @@ pub enum Reply {
     Counters(Box<Counters>),
     /// `Know`: written down.
     Known,
+    /// `Capture`: it has begun.
+    Captures,
     /// `PortAdd`, `PortDel`, `Plug`: the port that came or went.
     Port(Box<Port>),
     /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.

@@ -10,7 +10,7 @@
 //! | `ring3-deaths` | deaths of the node's processes | marks and judges them, see procs.rs |
 //! | `ring3-control` | the control socket | see node/answer.rs |
 //! | `ring3-link` | the far end of a link that is not there yet | gives it the link's memory, see ports/handover.rs |
-//! | `ring3-pcap` | packets of one port's capture | writes them, see pcap.rs |
+//! | `ring3-pcap` | packets of one interface's capture | writes them, see pcap.rs |
 //!
 //! Every one blocks all signals, sleeps with the smallest timer slack and has a stack for
 //! faults. Each ends by itself when it is told to; [`Driver::end`] waits for that, but not for ever:
@@ -69,6 +69,10 @@ impl Driver {
             name: name.to_owned(),
             thread,
         })
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.thread.is_finished()
     }
 
     /// Waits for the thread, which has been told to end. False: it has not.

@@ -120,6 +120,8 @@ pub enum Error {
     NoPlace { why: &'static str },
     #[error("no port with the interface `{ifname}` that can be taken away: `ring3 stat` shows the node's ports; those of kind switch and link can be")]
     NoSuchPort { ifname: String },
+    #[error("no interface `{ifname}` on the node: `ring3 exec NODE -- ip link` lists them")]
+    NoSuchInterface { ifname: String },
     #[error("node `{node}` is no switch: choose another name for the switch, or start it by `ring3 up {node} --switch`")]
     NoSwitch { node: String },
     #[error("no switch `{name}`: {why}")]

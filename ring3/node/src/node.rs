@@ -39,6 +39,7 @@ pub(crate) use serve::Guests;
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
@@ -48,12 +49,14 @@ use ipnet::IpNet;
 use ring3_abi::RING3_UP;
 use ring3_config::NodeConfig;
 
+use crate::calls::Instruction;
 use crate::drivers::{self, event_fd, ring, Driver, PortWatch};
 use crate::elf::Image;
-use crate::error::{Error, Result};
+use crate::error::{Errno, Error, Result};
 use crate::farewell::{Farewell, Whom};
 use crate::fault::{self, Guard};
 use crate::image::Thread;
+use crate::netlink::{Netlink, NodeWire};
 use crate::outside::Given;
 use crate::ports::given::GivenLink;
 use crate::ports::{OpenPort, Port};
@@ -274,10 +277,17 @@ impl Node {
             let Some(path) = self.ports[index].spec.pcap.clone() else {
                 continue;
             };
+            let port = &self.ports[index];
+            let plan = pcap::Plan {
+                ifindex: port.ifindex,
+                ifname: port.ifname.clone(),
+                path,
+                filter: Vec::new(),
+                is_live: false,
+                stop: self.captures_stop.clone(),
+            };
             let thread = self.own_thread()?;
-            let ifindex = self.ports[index].ifindex;
-            let capture = pcap::start(thread, ifindex, &path, self.captures_stop.clone())?;
-            self.captures.push(capture);
+            self.captures.push(pcap::start(thread, plan)?);
         }
         if let Some(file) = self.flows.take() {
             let names = self.ports.iter();
@@ -286,6 +296,29 @@ impl Node {
             let stop = self.captures_stop.clone();
             self.flow_log = Some(flows::start(thread, file, names, stop)?);
         }
+        Ok(())
+    }
+
+    /// A capture of any interface, for as long as somebody reads the pipe.
+    fn capture(&mut self, ifname: String, path: PathBuf, filter: Vec<Instruction>) -> Result<()> {
+        let wire = NodeWire::open(&mut self.init).map_err(Error::node("open a netlink socket"))?;
+        let ifindex = Netlink::new(wire).index(&ifname).map_err(|why| match why {
+            Errno(libc::ENODEV) => Error::NoSuchInterface {
+                ifname: ifname.clone(),
+            },
+            why => Error::node("look for an interface")(why),
+        })?;
+        self.captures.retain(|capture| !capture.has_ended());
+        let plan = pcap::Plan {
+            ifindex,
+            ifname,
+            path,
+            filter,
+            is_live: true,
+            stop: self.captures_stop.clone(),
+        };
+        let thread = self.own_thread()?;
+        self.captures.push(pcap::start(thread, plan)?);
         Ok(())
     }
 

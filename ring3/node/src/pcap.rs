@@ -1,25 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0
-//! `pcap=FILE`: everything that crosses a port, as the node's own packet socket sees it.
+//! What crosses an interface, as the node's own packet socket sees it: `pcap=FILE`, and `ring3 capture`.
 //!
 //! The thread is a process of the node in its own right (it has a task), so that it can
-//! sleep in recvmsg like any program. The file is pcap with nanoseconds, flushed whenever there is
-//! nothing more to write. It ends with its interface when `stop` is set, or with the node. A file that is such a capture
-//! already is continued; any other that holds something is refused: nothing is overwritten.
+//! sleep in recvmsg like any program. The file is flushed whenever there is nothing more to write: [`file`] has its formats,
+//! [`owners`] the processes whose packets they are. A capture ends with its interface when `stop` is set, or with the node; a live
+//! one also when the pipe that it writes to has no reader any more.
 
+mod file;
+mod flow;
+mod owners;
+
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::Duration;
 
-use rustix::fs::{fcntl_setfl, flock, FlockOperation, OFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::fs::{fcntl_setfl, OFlags};
 
-use crate::calls::SockAddr;
+use crate::calls::{Frame, Instruction, SockAddr};
 use crate::drivers::Driver;
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
+
+use file::{open_file, CaptureFile, Format, Record};
+use owners::{Look, Owners};
 
 /// A 64 KiB segment with its headers fits.
 const FRAME_MAX: usize = 128 << 10;
@@ -31,32 +39,57 @@ const CONTROL_BYTES: usize = 256;
 const PACKET_AUXDATA: i32 = 8;
 const TP_STATUS_VLAN_VALID: u32 = 1 << 4;
 const TP_STATUS_VLAN_TPID_VALID: u32 = 1 << 6;
-/// Bytes of the two addresses, behind which a VLAN tag lies.
-const ADDRESSES: usize = 12;
 /// SO_TIMESTAMPNS_OLD, <asm-generic/socket.h>
 const SO_TIMESTAMPNS: i32 = 35;
 
 /// Bytes that wait for a write.
 const BUFFER_BYTES: usize = 1 << 20;
+/// How often a live capture looks whether somebody still reads. Chosen: a node that is captured wakes up so often.
+const TURN: Duration = Duration::from_millis(200);
+const TURN_SPEC: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 200_000_000,
+};
+/// Bytes of a table of sockets; some 200,000 have lines in it.
+const TABLE_MAX: usize = 32 << 20;
 
-/// Starts to capture on interface `ifindex` with a task of its own; returns once it does.
-pub(crate) fn start(
-    mut thread: Thread,
-    ifindex: u32,
-    path: &Path,
-    stop: Arc<AtomicBool>,
-) -> Result<Driver> {
-    let path = path.to_owned();
-    let fail = capture_error(&path);
-    let (file, goes_on) = open_file(&path).map_err(&fail)?;
-    let out = BufWriter::with_capacity(BUFFER_BYTES, file);
-    let mut file = match goes_on {
-        true => PcapFile { out },
-        false => PcapFile::start(out).map_err(|error| fail(error.to_string()))?,
+/// Where to capture, and how.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    pub ifindex: u32,
+    pub ifname: String,
+    /// What has to be as it is in the file.
+    pub path: PathBuf,
+    /// Which frames; empty: all.
+    pub filter: Vec<Instruction>,
+    /// Ends when nobody reads the file, which is a pipe; the node goes on without.
+    pub is_live: bool,
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Starts to capture with a task of its own; returns once it does.
+pub(crate) fn start(mut thread: Thread, plan: Plan) -> Result<Driver> {
+    let fail = capture_error(&plan.path);
+    let format = match plan.is_live {
+        true => Format::PcapNg,
+        false => Format::of(&plan.path),
     };
+    let (file, goes_on) = open_file(&plan.path, format).map_err(&fail)?;
+    let pipe = match plan.is_live {
+        true => {
+            let words = |why: rustix::io::Errno| fail(why.to_string());
+            fcntl_setfl(&file, OFlags::NONBLOCK).map_err(words)?;
+            Some(file.try_clone().map_err(|why| fail(why.to_string()))?)
+        }
+        false => None,
+    };
+    let stop = plan.stop.clone();
+    let out = BufWriter::with_capacity(BUFFER_BYTES, Out { file, stop });
+    let file = CaptureFile::start(out, format, goes_on, &plan.ifname)
+        .map_err(|error| fail(error.to_string()))?;
     let (tell, told) = mpsc::channel();
     let driver = Driver::start("ring3-pcap", move || {
-        let socket = match open(&mut thread, ifindex) {
+        let socket = match open(&mut thread, &plan) {
             Ok(socket) => {
                 let _ = tell.send(Ok(()));
                 socket
@@ -66,8 +99,19 @@ pub(crate) fn start(
                 return;
             }
         };
-        if let Err(error) = capture(&mut thread, socket, &mut file, &stop) {
-            log::error!("{}", capture_error(&path)(error.to_string()));
+        let owners = (format == Format::PcapNg).then(Owners::new);
+        let mut capture = Capture {
+            socket,
+            file,
+            owners,
+            pipe,
+            stop: &plan.stop,
+        };
+        match capture.run(&mut thread) {
+            // Its reader has what it wanted.
+            Err(error) if plan.is_live && error.kind() == ErrorKind::BrokenPipe => {}
+            Err(error) => log::error!("{}", capture_error(&plan.path)(error.to_string())),
+            Ok(()) => {}
         }
         // Fails when the node is over: then there is nothing to give back.
         let _ = thread.exit_group();
@@ -78,70 +122,6 @@ pub(crate) fn start(
     Ok(driver)
 }
 
-/// Opens the file, ours alone, at its end; and whether it is a capture already.
-fn open_file(path: &Path) -> Result<(File, bool), String> {
-    let words = |error: std::io::Error| match error.raw_os_error() {
-        Some(libc::ENXIO) => "it is a pipe that nobody reads: start its reader first".to_owned(),
-        Some(libc::EWOULDBLOCK) => {
-            "another capture writes to it: give each a file of its own".to_owned()
-        }
-        _ => error.to_string(),
-    };
-    // A pipe's reader is not waited for, which could take for ever.
-    let mut file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .map_err(words)?;
-    // Once it reads, it is.
-    fcntl_setfl(&file, OFlags::empty()).map_err(|why| words(why.into()))?;
-    if !file.metadata().map_err(words)?.is_file() {
-        return Ok((file, false));
-    }
-    flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(|why| words(why.into()))?;
-    if file.metadata().map_err(words)?.len() == 0 {
-        return Ok((file, false));
-    }
-    let end = end_of_capture(File::open(path).map_err(words)?).map_err(words)?;
-    let end = end.ok_or(
-        "it holds something else than a capture of ring3's: give another name, or move it away",
-    )?;
-    // A record that a killed node left incomplete goes.
-    file.set_len(end).map_err(words)?;
-    file.seek(SeekFrom::Start(end)).map_err(words)?;
-    Ok((file, true))
-}
-
-/// Where the last whole record of a capture ends; `None`: it is not one of ours.
-fn end_of_capture(file: File) -> std::io::Result<Option<u64>> {
-    let len = file.metadata()?.len();
-    let mut file = BufReader::new(file);
-    let mut ours = Vec::new();
-    PcapFile::start(&mut ours)?;
-    let mut head = vec![0; ours.len()];
-    if len < head.len() as u64 {
-        return Ok(None);
-    }
-    file.read_exact(&mut head)?;
-    if head != ours {
-        return Ok(None);
-    }
-    let mut end = head.len() as u64;
-    let mut record = [0; RECORD_BYTES as usize];
-    while len - end >= RECORD_BYTES {
-        file.read_exact(&mut record)?;
-        let kept = u64::from(word(&record, 8).unwrap_or(u32::MAX));
-        if kept > len - end - RECORD_BYTES {
-            break;
-        }
-        file.seek_relative(kept as i64)?;
-        end += RECORD_BYTES + kept;
-    }
-    Ok(Some(end))
-}
-
 fn capture_error(path: &Path) -> impl Fn(String) -> Error {
     let path: PathBuf = path.to_owned();
     move |why| Error::Capture {
@@ -150,51 +130,161 @@ fn capture_error(path: &Path) -> impl Fn(String) -> Error {
     }
 }
 
-fn open(thread: &mut Thread, ifindex: u32) -> Result<i32, Errno> {
+fn open(thread: &mut Thread, plan: &Plan) -> Result<i32, Errno> {
     // Protocol 0: nothing arrives before bind() has named the interface.
     let socket = thread.socket(libc::AF_PACKET, libc::SOCK_RAW, 0)?;
     thread.set_option(socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, SOCKET_BYTES)?;
     thread.set_option(socket, libc::SOL_SOCKET, SO_TIMESTAMPNS, 1)?;
     thread.set_option(socket, libc::SOL_PACKET, PACKET_AUXDATA, 1)?;
-    thread.bind(socket, &SockAddr::packet(ifindex))?;
+    if !plan.filter.is_empty() {
+        thread.attach_filter(socket, &plan.filter)?;
+    }
+    if plan.is_live {
+        thread.set_receive_timeout(socket, TURN)?;
+    }
+    thread.bind(socket, &SockAddr::packet(plan.ifindex))?;
     Ok(socket)
 }
 
-/// Until the node ends (`Ok`) or the file cannot be written.
-fn capture<W: Write>(
-    thread: &mut Thread,
+struct Capture<'a> {
     socket: i32,
-    file: &mut PcapFile<W>,
-    stop: &AtomicBool,
-) -> std::io::Result<()> {
-    let mut frame = vec![0; FRAME_MAX];
-    let mut control = [0; CONTROL_BYTES];
-    let mut wait = 0;
-    loop {
-        let flags = libc::MSG_TRUNC | wait;
-        // Before the look: what comes between a look at an empty queue and `stop` is wanted too.
-        let is_over = stop.load(Ordering::Acquire);
-        match thread.recv_msg(socket, &mut frame, &mut control, flags) {
-            Ok((len, control_len)) => {
-                wait = libc::MSG_DONTWAIT;
-                let said = &control[..control_len.min(CONTROL_BYTES)];
-                let tag = vlan_tag(said);
-                file.write(timestamp(said), len, &frame[..len.min(FRAME_MAX)], tag)?;
-            }
-            Err(Errno(libc::EAGAIN)) => {
-                file.flush()?;
-                if is_over {
-                    return Ok(());
+    file: CaptureFile<BufWriter<Out>>,
+    owners: Option<Owners>,
+    /// A live one's.
+    pipe: Option<File>,
+    stop: &'a AtomicBool,
+}
+
+impl Capture<'_> {
+    /// Until the node ends or nobody reads (`Ok`), or the file cannot be written.
+    fn run(&mut self, thread: &mut Thread) -> std::io::Result<()> {
+        let mut frame = vec![0; FRAME_MAX];
+        let mut control = [0; CONTROL_BYTES];
+        let mut wait = 0;
+        loop {
+            let flags = libc::MSG_TRUNC | wait;
+            // Before the look: what comes between a look at an empty queue and `stop` is wanted too.
+            let is_over = self.stop.load(Ordering::Acquire);
+            match thread.recv_frame(self.socket, &mut frame, &mut control, flags) {
+                Ok(got) => {
+                    wait = libc::MSG_DONTWAIT;
+                    let stored = &frame[..got.len.min(FRAME_MAX)];
+                    let said = &control[..got.control.min(CONTROL_BYTES)];
+                    self.write(thread, got, stored, said)?;
                 }
-                // With `stop` set meanwhile the interface is going, which ends a wait.
-                wait = 0;
+                Err(Errno(libc::EAGAIN)) => {
+                    self.file.flush()?;
+                    if is_over || self.pipe.as_ref().is_some_and(is_unread) {
+                        return Ok(());
+                    }
+                    // With `stop` set meanwhile the interface is going, which ends a wait; a live one's ends by itself.
+                    wait = 0;
+                }
+                // The interface goes up and down as its owner likes, and for good with the node;
+                // what is queued comes behind this error.
+                Err(Errno(libc::ENETDOWN | libc::EINTR)) => wait = libc::MSG_DONTWAIT,
+                Err(_) => return self.file.flush(),
             }
-            // The interface goes up and down as its owner likes, and for good with the node;
-            // what is queued comes behind this error.
-            Err(Errno(libc::ENETDOWN | libc::EINTR)) => wait = libc::MSG_DONTWAIT,
-            Err(_) => return file.flush(),
         }
     }
+
+    fn write(
+        &mut self,
+        thread: &mut Thread,
+        got: Frame,
+        stored: &[u8],
+        said: &[u8],
+    ) -> std::io::Result<()> {
+        let mut owners = &[][..];
+        if let Some(all) = &mut self.owners {
+            if let Some((flow, is_first)) = flow::of(stored, got.is_outgoing) {
+                owners = all.of(&mut Procs(thread), &flow, is_first);
+            }
+        }
+        self.file.write(Record {
+            time: timestamp(said),
+            len: got.len,
+            stored,
+            tag: vlan_tag(said),
+            is_outgoing: got.is_outgoing,
+            owners,
+        })
+    }
+}
+
+/// The node's /proc, as a task of the node sees it, and the host's for names.
+struct Procs<'a>(&'a mut Thread);
+
+impl Look for Procs<'_> {
+    fn table(&mut self, name: &str) -> Vec<u8> {
+        // Without IPv6 there is no tcp6; a table that is too long has no owners.
+        let path = CString::new(format!("/proc/net/{name}"));
+        let table = path.map(|it| self.0.read_file(&it, TABLE_MAX));
+        table.ok().and_then(|it| it.ok()).unwrap_or_default()
+    }
+
+    fn processes(&mut self) -> Vec<u32> {
+        let own = std::process::id();
+        let all = self.0.region().procs().map(|entry| entry.pid as u32);
+        all.filter(|pid| *pid != 0 && *pid != own).collect()
+    }
+
+    fn sockets(&mut self, pid: u32) -> Vec<u64> {
+        let folder = format!("/proc/{pid}/fd");
+        // A process that has ended has none.
+        let names = CString::new(folder.as_str()).map(|it| self.0.names_in(&it));
+        let names = names.ok().and_then(|it| it.ok()).unwrap_or_default();
+        let number = |name: Vec<u8>| {
+            let path = CString::new([folder.as_bytes(), b"/", &name].concat()).ok()?;
+            let link = String::from_utf8(self.0.read_link(&path).ok()?).ok()?;
+            link.strip_prefix("socket:[")?
+                .strip_suffix(']')?
+                .parse()
+                .ok()
+        };
+        names.into_iter().filter_map(number).collect()
+    }
+
+    fn name(&mut self, pid: u32) -> String {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.map_or_else(|_| "?".to_owned(), |it| it.trim_end().to_owned())
+    }
+}
+
+/// A file or a pipe. A pipe whose reader is slow does not hold up the end of the node.
+#[derive(Debug)]
+struct Out {
+    file: File,
+    stop: Arc<AtomicBool>,
+}
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        loop {
+            match self.file.write(bytes) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                done => return done,
+            }
+            if self.stop.load(Ordering::Acquire) {
+                return Err(ErrorKind::BrokenPipe.into());
+            }
+            let _ = poll(
+                &mut [PollFd::new(&self.file, PollFlags::OUT)],
+                Some(&TURN_SPEC),
+            );
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Whether the reader of this pipe has gone.
+fn is_unread(pipe: &File) -> bool {
+    let mut fds = [PollFd::new(pipe, PollFlags::empty())];
+    let _ = poll(&mut fds, Some(&Timespec::default()));
+    fds[0].revents().contains(PollFlags::ERR)
 }
 
 /// The control messages: level, type, data. Each is a struct cmsghdr (16 bytes) and its data, padded to 8 bytes.
@@ -252,107 +342,9 @@ fn vlan_tag(control: &[u8]) -> Option<[u8; 4]> {
     Some([a, b, c, d])
 }
 
-/// A pcap file: 24 bytes, then 16 before each frame, in this machine's byte order.
-struct PcapFile<W> {
-    out: W,
-}
-
-/// What stands before each frame.
-const RECORD_BYTES: u64 = 16;
-/// Magic of a file with nanoseconds.
-const PCAP_NANOS: u32 = 0xa1b2_3c4d;
-/// Version 2.4.
-const PCAP_VERSION: u32 = 2 | 4 << 16;
-/// LINKTYPE_ETHERNET
-const PCAP_ETHERNET: u32 = 1;
-
-impl<W: Write> PcapFile<W> {
-    fn start(out: W) -> std::io::Result<PcapFile<W>> {
-        let mut file = PcapFile { out };
-        let snaplen = FRAME_MAX as u32;
-        file.words(&[PCAP_NANOS, PCAP_VERSION, 0, 0, snaplen, PCAP_ETHERNET])?;
-        file.flush()?;
-        Ok(file)
-    }
-
-    /// One frame of `len` bytes, of which `stored` was kept, with `tag` behind its addresses.
-    fn write(
-        &mut self,
-        time: Duration,
-        len: usize,
-        stored: &[u8],
-        tag: Option<[u8; 4]>,
-    ) -> std::io::Result<()> {
-        let tag = tag.as_ref().map_or(&[][..], |tag| &tag[..]);
-        let (addresses, rest) = stored.split_at(ADDRESSES.min(stored.len()));
-        let seconds = time.as_secs() as u32;
-        let (kept, len) = ((stored.len() + tag.len()) as u32, (len + tag.len()) as u32);
-        self.words(&[seconds, time.subsec_nanos(), kept, len])?;
-        self.out.write_all(addresses)?;
-        self.out.write_all(tag)?;
-        self.out.write_all(rest)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.out.flush()
-    }
-
-    fn words(&mut self, words: &[u32]) -> std::io::Result<()> {
-        words
-            .iter()
-            .try_for_each(|word| self.out.write_all(&word.to_ne_bytes()))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn another_program_reads_it() {
-        let mut file = PcapFile::start(Vec::new()).unwrap();
-        let time = Duration::new(1_700_000_000, 123_456_789);
-        file.write(time, 9000, b"frame", None).unwrap();
-        let tagged = b"addresses...type";
-        file.write(time, 16, tagged, Some([0x81, 0, 0x60, 5]))
-            .unwrap();
-        let bytes = file.out;
-        let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
-        assert_eq!(reader.header().datalink, pcap_file::DataLink::ETHERNET);
-        let packet = reader.next_packet().unwrap().unwrap();
-        assert_eq!((packet.timestamp, packet.orig_len), (time, 9000));
-        assert_eq!(&*packet.data, b"frame");
-        let packet = reader.next_packet().unwrap().unwrap();
-        assert_eq!(packet.orig_len, 20);
-        assert_eq!(&*packet.data, b"addresses...\x81\0\x60\x05type");
-        assert!(reader.next_packet().is_none());
-    }
-
-    #[test]
-    fn a_capture_goes_on_and_nothing_else_is_overwritten() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("c.pcap");
-        for (frame, goes_on) in [(&b"first"[..], false), (b"second", true)] {
-            let (out, was_there) = open_file(&path).unwrap();
-            assert_eq!(was_there, goes_on);
-            let mut file = match goes_on {
-                true => PcapFile { out },
-                false => PcapFile::start(out).unwrap(),
-            };
-            file.write(Duration::ZERO, frame.len(), frame, None)
-                .unwrap();
-            // A node that is killed leaves the beginning of a record.
-            file.words(&[1, 2, 3]).unwrap();
-        }
-        let bytes = std::fs::read(&path).unwrap();
-        let mut reader = pcap_file::pcap::PcapReader::new(&*bytes).unwrap();
-        let mut frame = || reader.next_packet().unwrap().unwrap().data.into_owned();
-        assert_eq!((frame(), frame()), (b"first".to_vec(), b"second".to_vec()));
-        std::fs::write(&path, "notes of somebody's, longer than a header").unwrap();
-        let why = open_file(&path).unwrap_err();
-        assert!(why.contains("something else"), "{why}");
-        assert!(std::fs::read(&path).unwrap().starts_with(b"notes"));
-    }
 
     #[test]
     fn a_time_stamp_is_found_and_nothing_else_is_one() {

@@ -80,6 +80,12 @@ impl Folder {
         self.node(name).join("join")
     }
 
+    /// A pipe by which this process takes a capture from node `name`.
+    pub(crate) fn capture_path(&self, name: &str) -> PathBuf {
+        let file = format!("capture-{}", std::process::id());
+        self.node(name).join(file)
+    }
+
     /// Where a sandboxed node's warden hears who wants a program started.
     pub(crate) fn enter_path(&self, name: &str) -> PathBuf {
         self.node(name).join("enter")

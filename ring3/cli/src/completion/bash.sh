@@ -16,7 +16,7 @@ _ring3_with_nodes() {
         fi ;;
     esac
     case $verb:$COMP_CWORD in
-    exec:2|log:2|stat:2|wait:2|connect:2|socks:2|publish:2|console:2|port:3|down:*)
+    exec:2|log:2|stat:2|wait:2|connect:2|socks:2|publish:2|capture:2|console:2|port:3|down:*)
         case $word in
         -*) ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$(_ring3_nodes)" -- "$word"); return ;;

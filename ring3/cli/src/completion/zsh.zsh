@@ -3,7 +3,7 @@
 _ring3_with_nodes() {
     local verb=$words[2]
     case $verb:$CURRENT in
-    exec:3|log:3|stat:3|wait:3|connect:3|socks:3|publish:3|console:3|port:4|down:*)
+    exec:3|log:3|stat:3|wait:3|connect:3|socks:3|publish:3|capture:3|console:3|port:4|down:*)
         if [[ $words[CURRENT] != -* ]]; then
             compadd -- $(ring3 ls 2>/dev/null | awk 'NR > 1 { print $1 }')
             return

@@ -17,6 +17,7 @@ use rustix::event::{poll, PollFd, PollFlags};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
+use crate::calls::Instruction;
 use crate::control::{self, Adopter, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
 use crate::error::{Error, Result};
@@ -56,6 +57,7 @@ pub(super) enum Question {
     PortAdd(String),
     PortDel(String),
     Know(String, Vec<String>),
+    Capture(String, PathBuf, Vec<Instruction>),
 }
 
 /// A question to the node's thread.
@@ -182,6 +184,14 @@ impl Context {
             }
             Request::Know { name, addresses } => {
                 control::write_line(stream, &self.ask_kernel(Question::Know(name, addresses)))
+            }
+            Request::Capture {
+                ifname,
+                path,
+                filter,
+            } => {
+                let question = Question::Capture(ifname, path, filter);
+                control::write_line(stream, &self.ask_kernel(question))
             }
             Request::PortDel { ifname } => {
                 control::write_line(stream, &self.ask_kernel(Question::PortDel(ifname)))

@@ -253,6 +253,10 @@ impl Node {
                     Question::Know(name, addresses) => {
                         self.know(&name, &addresses).map(|()| Reply::Known)
                     }
+                    Question::Capture(ifname, path, filter) => {
+                        let begun = self.capture(ifname, path, filter);
+                        begun.map(|()| Reply::Captures)
+                    }
                     Question::PortDel(name) => self.port_del(&name).map(Box::new).map(Reply::Port),
                 };
                 let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_string()));

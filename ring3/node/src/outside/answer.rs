@@ -129,6 +129,9 @@ impl Facts {
             | Request::Know { .. } => Reply::Error(
                 "it is sandboxed, and has the ports and names that it was made with".into(),
             ),
+            Request::Capture { .. } => Reply::Error(
+                "it is sandboxed: pcap=FILE of a port, or --record, captures from its start".into(),
+            ),
             Request::Log { .. } | Request::Counters => Reply::Error(
                 "it is sandboxed, and what its kernel says is its programs' word; its gateway has its own log, if it has one: `ring3 log NAME.gw`".into(),
             ),

@@ -9,7 +9,7 @@ use ipnet::IpNet;
 
 use crate::error::{Fault, Places};
 use crate::read::opt;
-use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, Wire};
+use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, NatKind, Wire};
 use crate::topology;
 use crate::units::{bytes_of, rate_of, share_of, time_of};
 use crate::yaml::{Map, Node, Result, Value};
@@ -120,6 +120,7 @@ fn nat(node: &Node, path: &str) -> Result<Nat> {
     if let Value::Text(link) = &node.value {
         return Ok(Nat {
             link: link.clone(),
+            kind: NatKind::default(),
             publish: Vec::new(),
         });
     }
@@ -140,8 +141,23 @@ fn nat(node: &Node, path: &str) -> Result<Nat> {
         };
         publish.push((number(&port)?, host.to_owned(), number(inner)?));
     }
-    map.finish(&["link", "publish"])?;
-    Ok(Nat { link, publish })
+    let kind = opt(&mut map, "kind", nat_kind)?.unwrap_or_default();
+    map.finish(&["link", "publish", "kind"])?;
+    Ok(Nat {
+        link,
+        kind,
+        publish,
+    })
+}
+
+fn nat_kind(node: &Node, path: &str) -> Result<NatKind> {
+    match node.text(path)? {
+        "full_cone" => Ok(NatKind::FullCone),
+        "restricted" => Ok(NatKind::Restricted),
+        "port_restricted" => Ok(NatKind::PortRestricted),
+        "symmetric" => Ok(NatKind::Symmetric),
+        _ => Err(node.wrong(path, "full_cone, restricted, port_restricted or symmetric")),
+    }
 }
 
 fn pairs(node: &Node, path: &str) -> Result<Vec<(String, String)>> {

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{self, Addresses};
 use crate::network;
 use crate::route;
-use crate::scenario::{Action, Expected, Host, Nat, Scenario, Wire};
+use crate::scenario::{Action, Expected, Host, Nat, NatKind, Scenario, Wire};
 use crate::steps;
 
 /// The namespace of the network of places; no hostname begins so.
@@ -270,13 +270,53 @@ fn nat_rules(name: &str, nat: &Nat, scenario: &Scenario, addresses: &Addresses) 
             ));
         }
     }
+    let (maps, inbound, learn) = cones(nat.kind, &outside);
+    let masquerade = match nat.kind {
+        // Each connection gets a port of its own, whatever it had.
+        NatKind::Symmetric => "masquerade fully-random",
+        _ => "masquerade",
+    };
     format!(
-        "table inet nat {{\n\
-         \tchain in {{ type nat hook prerouting priority dstnat;\n{publish}\t}}\n\
-         \tchain out {{ type nat hook postrouting priority srcnat; oifname \"{outside}\" masquerade; }}\n\
+        "table inet nat {{\n{maps}\
+         \tchain in {{ type nat hook prerouting priority dstnat;\n{publish}{inbound}\t}}\n{learn}\
+         \tchain out {{ type nat hook postrouting priority srcnat; oifname \"{outside}\" {masquerade}; }}\n\
          \tchain pass {{ type filter hook forward priority filter; \
          iifname \"{outside}\" ct state new ct status ! dnat drop; }}\n}}\n"
     )
+}
+
+/// What nft has to remember of who has sent from which port, and whom it lets in then. A port outside is the one inside, unless two
+/// behind have the same: then the second has none.
+fn cones(kind: NatKind, outside: &str) -> (String, String, String) {
+    if !matches!(kind, NatKind::FullCone | NatKind::Restricted) {
+        return Default::default();
+    }
+    let (mut maps, mut inbound, mut learn) = (String::new(), String::new(), String::new());
+    // nft 1.0.6 has no registers for the same of IPv6, which nobody translates so: there a cone is port-restricted.
+    let (family, address) = ("ip", "ipv4_addr");
+    for proto in ["tcp", "udp"] {
+        let name = format!("{family}_{proto}");
+        maps += &format!(
+            "\tmap cone_{name} {{ type inet_service : {address} . inet_service; flags dynamic; size 65535; }}\n\
+             \tset peers_{name} {{ type inet_service . {address}; flags dynamic; size 65535; }}\n"
+        );
+        let from = match kind {
+            NatKind::Restricted => format!("{proto} dport . {family} saddr @peers_{name} "),
+            _ => String::new(),
+        };
+        inbound += &format!(
+            "\t\tiifname \"{outside}\" {from}dnat {family} addr . port to {proto} dport map @cone_{name}\n"
+        );
+        let original = format!("\t\toifname \"{outside}\" ct direction original");
+        learn += &format!(
+            "{original} add @cone_{name} {{ {proto} sport : {family} saddr . {proto} sport }}\n\
+             {original} add @peers_{name} {{ {proto} sport . {family} daddr }}\n"
+        );
+    }
+    let learn = format!(
+        "\tchain learn {{ type filter hook postrouting priority srcnat - 1;\n{learn}\t}}\n"
+    );
+    (maps, inbound, learn)
 }
 
 fn host_plan(name: &str, host: &Host, scenario: &Scenario, addresses: &Addresses) -> HostPlan {

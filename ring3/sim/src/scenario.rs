@@ -102,8 +102,23 @@ pub struct Host {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Nat {
     pub link: String,
+    pub kind: NatKind,
     /// A port of the host's on that link, the host that serves it, and its port.
     pub publish: Vec<(u16, String, u16)>,
+}
+
+/// Which packets from outside come in by a port that somebody behind has sent from; RFC 4787 and RFC 3489 have the names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum NatKind {
+    /// Those of everybody.
+    FullCone,
+    /// Those of a host that was sent to from there.
+    Restricted,
+    /// Those of a host's port that was sent to from there: what Linux does.
+    #[default]
+    PortRestricted,
+    /// The same, and each port outside is seen by another port.
+    Symmetric,
 }
 
 #[derive(Debug, Clone)]

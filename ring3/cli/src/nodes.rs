@@ -97,6 +97,15 @@ fn state_without_answer(error: &Error) -> Option<State> {
 
 fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
     match status {
+        Ok(status) if status.ended_s.is_some() => vec![
+            name.into(),
+            state(status.state),
+            "".into(),
+            duration(status.uptime_ns).into(),
+            "".into(),
+            "".into(),
+            end(status).into(),
+        ],
         Ok(status) => vec![
             name.into(),
             state(status.state),
@@ -122,6 +131,15 @@ fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
                 words.into(),
             ]
         }
+    }
+}
+
+/// What became of a node that is not there any more.
+fn end(status: &Status) -> String {
+    let ago = duration(status.ended_s.unwrap_or_default() * 1_000_000_000);
+    match &status.poison {
+        Some(why) => format!("ended {ago} ago: {why}"),
+        None => format!("ended {ago} ago"),
     }
 }
 
@@ -222,7 +240,7 @@ pub fn stat(args: &args::Stat) -> Result<()> {
         let every = Duration::from_secs_f64(seconds).max(WATCH_MIN);
         return watch::watch(&args.name, every, args.json);
     }
-    let status = Client::open(&args.name)?.status()?;
+    let status = client::status(&args.name)?;
     if args.json {
         return print_json(&status);
     }
@@ -236,6 +254,11 @@ fn describe(status: &Status) -> String {
     line("state", status.state.to_string());
     if let Some(why) = &status.poison {
         line("poison", why.clone());
+    }
+    if status.ended_s.is_some() {
+        line("end", end(status));
+        line("calls", calls(status.calls));
+        return out;
     }
     line("kernel", status.version.clone());
     line("image", status.image.display().to_string());
@@ -318,6 +341,7 @@ pub fn take_down<'a>(names: impl Iterator<Item = &'a str>, may_be_gone: bool) ->
     for name in names {
         match Client::open(name).and_then(|node| node.down()) {
             Ok(()) => {}
+            Err(Error::Ended { .. }) => drop(client::forget(name)),
             Err(Error::NoSuchNode { .. }) if may_be_gone => {}
             Err(error) => {
                 say::complain(error);

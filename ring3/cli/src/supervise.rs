@@ -2,7 +2,7 @@
 //! Theory of operation: a node and the programs that it starts with, and starting them again
 //!
 //! ```text
-//! --restart not given   one process keeps the node, as long as that is up, poisoned too
+//! --restart not given   one process keeps the node, and ends when that has failed and its programs have ended
 //! --restart             a supervisor, whose child keeps the node and ends when that has failed
 //! --foreground          the same two, but the process that was called is the first of them
 //! ```
@@ -23,7 +23,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{waitpid, WaitPidFlag, WaitStatus};
 use nix::unistd::Pid;
 use ring3_config::{NodeConfig, Restart};
-use ring3_node::{raise_descriptor_limit, NodeHandle};
+use ring3_node::client::Client;
+use ring3_node::{ended, raise_descriptor_limit, Folder, NodeHandle};
 
 use crate::error::{Failure, Result};
 use crate::program::Program;
@@ -46,7 +47,6 @@ const TRIES: u32 = 6;
 pub struct Job {
     config: NodeConfig,
     programs: Vec<Program>,
-    /// Nobody hears of a failed node but by our end.
     is_foreground: bool,
 }
 
@@ -193,16 +193,17 @@ impl Job {
                 PollFd::new(ended_children.as_fd(), PollFlags::POLLIN),
                 PollFd::new(failed.as_fd(), PollFlags::POLLIN),
             ];
-            // A failed node that nobody is to start again stays, and says why.
-            let stays = self.config.restart == Restart::No && !self.is_foreground;
-            let fds = &mut fds[..if stays { 3 } else { 4 }];
-            match poll(fds, limit) {
+            match poll(&mut fds, limit) {
                 Ok(_) | Err(nix::Error::EINTR) => {}
                 Err(why) => return Err(fail(why)),
             }
             let is_ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(false);
-            if is_ready(0) || is_ready(1) || is_ready(3) {
+            let has_failed = is_ready(3);
+            if is_ready(0) || is_ready(1) || has_failed {
                 drop((ended, failed));
+                if has_failed && self.config.restart == Restart::No {
+                    self.record_end();
+                }
                 return node.down().map_err(Failure::from);
             }
             while let Ok(Some(_)) = ended_children.read_signal() {}
@@ -214,6 +215,20 @@ impl Job {
                     });
                 }
             }
+        }
+    }
+}
+
+impl Job {
+    /// Leaves word of a node that has failed, for whoever looks for it.
+    fn record_end(&self) {
+        let name = &self.config.name;
+        let last = Folder::open().and_then(|folder| {
+            let status = Client::find(folder.clone(), name)?.status()?;
+            ended::record(&folder, &status)
+        });
+        if let Err(why) = last {
+            say::complain(format_args!("what became of node `{name}`: {why}"));
         }
     }
 }

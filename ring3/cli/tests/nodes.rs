@@ -350,6 +350,7 @@ fn no_node_within_a_node() {
         (&["run", "--", "true"][..], 125),
         (&["exec", "b", "--", "true"], 125),
         (&["up", "c"], 1),
+        (&["doctor"], 1),
     ] {
         let args = [&["exec", "a", "--", ring3], args].concat();
         place.fails(&args, status, words);

@@ -16,6 +16,7 @@ use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
 
 pub use crate::calls::Instruction;
 pub use crate::control::{Adopter, Calls, Counters, Log, Memory, Port, Proc, State, Status};
+use crate::ended;
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
 
@@ -71,18 +72,52 @@ pub fn list() -> Result<Vec<(String, Result<Status>)>> {
             })
             .collect()
     });
-    // One that went down just now is not one of them.
-    Ok(names
+    // A node that has just gone down is left out.
+    let mut all: Vec<_> = names
         .into_iter()
         .zip(statuses)
         .filter(|(_, status)| !matches!(status, Err(Error::NoSuchNode { .. })))
-        .collect())
+        .collect();
+    for status in ended::list(&folder) {
+        if !all.iter().any(|(name, _)| *name == status.name) {
+            all.push((status.name.clone(), Ok(status)));
+        }
+    }
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(all)
+}
+
+/// What a node says of itself, or what was left of it when it failed.
+pub fn status(name: &str) -> Result<Status> {
+    match Client::open(name) {
+        Ok(node) => node.status(),
+        Err(Error::Ended { name, .. }) => {
+            ended::find(&Folder::open()?, &name).ok_or(Error::NoSuchNode { name })
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Forgets a node that failed; false: there is none of that name.
+pub fn forget(name: &str) -> Result<bool> {
+    Ok(ended::forget(&Folder::open()?, name))
 }
 
 impl Client {
-    /// The node called `name`, or [`Error::NoSuchNode`].
+    /// The node called `name`; else [`Error::Ended`], where it failed lately, or [`Error::NoSuchNode`].
     pub fn open(name: &str) -> Result<Client> {
-        Client::find(Folder::open()?, name)
+        let folder = Folder::open()?;
+        match Client::find(folder.clone(), name) {
+            Err(Error::NoSuchNode { name }) => Err(match ended::find(&folder, &name) {
+                Some(Status {
+                    poison: Some(why),
+                    ended_s: Some(ago_s),
+                    ..
+                }) => Error::Ended { name, ago_s, why },
+                _ => Error::NoSuchNode { name },
+            }),
+            found => found,
+        }
     }
 
     /// The same in a runtime folder that is known already.

@@ -103,6 +103,9 @@ pub struct Status {
     pub adopter: Option<Adopter>,
     /// Programs that hold the node up: they are stopped while they run its kernel's code.
     pub held_up_by: Vec<Proc>,
+    /// Seconds since the node has failed and its keeper ended; this is what was left of it then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_s: Option<u64>,
 }
 
 /// See `ring3_abi`'s RING3_ADOPTS_*.

@@ -79,6 +79,12 @@ pub enum Error {
     Starting { name: String },
     #[error("node `{name}` is going down")]
     Ending { name: String },
+    #[error("node `{name}` failed {ago_s} s ago: {why}; `ring3 up` starts it again")]
+    Ended {
+        name: String,
+        ago_s: u64,
+        why: String,
+    },
     #[error("node `{name}` does not answer: {why}")]
     NoAnswer { name: String, why: String },
     #[error("it was told to end before the node was up")]
@@ -88,7 +94,7 @@ pub enum Error {
 
     #[error("the node's kernel did not start: {why}")]
     Boot { why: String },
-    #[error("the node is poisoned: {why}; `ring3 down` and start it again")]
+    #[error("the node is poisoned: {why}; start it again")]
     Poisoned { why: String },
     #[error(
         "the node did not end: a program inside its kernel is stopped (`fg` or `kill -CONT` it)"

@@ -41,6 +41,7 @@ mod configure;
 mod control;
 mod drivers;
 mod elf;
+pub mod ended;
 mod error;
 mod farewell;
 mod fault;

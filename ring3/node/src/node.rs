@@ -20,7 +20,7 @@
 //! LOADED    image copied, nothing runs              -> KEEP is started, then boot
 //! BOOTING   start_kernel on this thread              -> wait; an error or poison ends it all
 //! UP        ports, addresses, sysctls, then sockets: whoever can connect finds it complete
-//! POISONED  the node is over, the keeper is not      -> ends the programs; says why to who asks, until `down`
+//! POISONED  the node is over, the keeper is not      -> ends the programs; says why to who asks meanwhile. The handle ends it then
 //! DOWN      set here                                 -> KEEP and every call return; clean up
 //! ```
 //!

@@ -7,6 +7,7 @@
 //! ROOT/nodes/NAME/lock      locked (byte 0) by the node's process while it lives
 //! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3.abi
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
+//! ROOT/ended/NAME           what became of a node that failed, see ended.rs
 //! ROOT/links/NAME           who has which end of a link, see ports/link.rs
 //! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other
 //! ```
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::geteuid;
 
+use crate::ended;
 use crate::error::{Errno, Error, Result};
 use crate::sys::{byte_is_locked, lock_byte};
 
@@ -182,6 +184,7 @@ impl NodeFolder {
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
             let _ = fs::remove_file(path.join("enter"));
+            ended::forget(folder, name);
             return Ok(NodeFolder { path, lock });
         }
         Err(taken())
@@ -221,7 +224,7 @@ pub(crate) fn is_current(file: &File, path: &Path) -> bool {
 }
 
 /// Makes a folder that only this user can enter, or checks that it is one.
-fn private(path: &Path) -> Result<()> {
+pub(crate) fn private(path: &Path) -> Result<()> {
     let fail = |why: String| Error::Runtime {
         path: path.to_owned(),
         why,

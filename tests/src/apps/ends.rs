@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
                 node.exec(&[&poison.to_string_lossy()]).map(drop)
             })
         }),
+        trial("end_remembered".into(), remembered),
         trial("end_keeper_killed".into(), || {
             without_down("the node's keeper", |node| {
                 kill_process(keeper(node)?, Signal::KILL).map_err(|e| e.to_string())
@@ -195,6 +196,45 @@ fn without_down(why: &str, cause: impl FnOnce(&Node) -> Result<(), String>) -> C
         until(SLACK, || is_unmapped(&node)) || keeper(&node).is_ok(),
         || "the node's memory is still mapped".into(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// A poisoned node goes by itself, keeper and all. What became of it is told until its name is used again or forgotten.
+fn remembered() -> Checked {
+    let node = node()?;
+    let poison = helper("poison")?;
+    let fail = || -> Result<(), String> {
+        let keeper = keeper(&node)?;
+        node.exec(&[&poison.to_string_lossy()])?;
+        ensure(until(GRACE + SLACK, || is_over(keeper)), || {
+            "the keeper of a poisoned node stays".into()
+        })
+    };
+    let says = |verb: &[&str], words: &[&str]| -> Result<(), String> {
+        let outcome = exec::run(&mut ring3(verb.iter().copied()), SHORT)?;
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        ensure(words.iter().all(|word| said.contains(word)), || {
+            format!("{verb:?}: {}", outcome.report())
+        })
+    };
+    fail()?;
+    let name = node.name.as_str();
+    let words = ["s ago: a test said so"];
+    says(&["ls"], &[name, "poisoned", words[0]])?;
+    says(&["stat", name], &["poisoned", words[0]])?;
+    says(&["ls", "--json"], &["\"ended_s\"", "a test said so"])?;
+    says(&["exec", name, "--", "true"], &words)?;
+    says(&["log", name], &words)?;
+    let mut up = ring3(["up", name, "--grace", "1"]);
+    let outcome = exec::run(&mut up, SHORT)?;
+    ensure(outcome.ok(), || {
+        format!("its name is taken: {}", outcome.report())
+    })?;
+    says(&["stat", name], &["state      up"])?;
+    fail()?;
+    let outcome = node.down()?;
+    ensure(outcome.ok(), || outcome.report())?;
+    says(&["exec", name, "--", "true"], &["no node named"])?;
     Ok(Verdict::Passed)
 }
 

@@ -142,7 +142,9 @@ pub fn wait(args: &args::Wait) -> Result<u8> {
         let up = Client::open(&args.name).and_then(|node| node.is_up().map(|()| node));
         match up {
             Ok(node) => break node,
-            Err(Error::NoSuchNode { .. } | Error::Starting { .. }) if start.elapsed() < limit => {
+            Err(Error::NoSuchNode { .. } | Error::Ended { .. } | Error::Starting { .. })
+                if start.elapsed() < limit =>
+            {
                 std::thread::sleep(TURN);
             }
             Err(error) => return Err(error.into()),

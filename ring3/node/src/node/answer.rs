@@ -300,6 +300,7 @@ impl Facts {
                 freed: done[RING3_FREED],
             }),
             held_up_by: self.held_up_by(),
+            ended_s: None,
         }
     }
 

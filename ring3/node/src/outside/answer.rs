@@ -196,6 +196,7 @@ impl Facts {
             procs: programs(self.first),
             adopter: None,
             held_up_by: Vec::new(),
+            ended_s: None,
         }
     }
 }

@@ -85,8 +85,14 @@ impl Outside {
     pub fn open(&mut self, config: &NodeConfig, folder: &Folder) -> Result<()> {
         for spec in &config.ports {
             let image = config.image.as_deref();
-            self.ports
-                .push(OpenPort::open(spec, &config.name, image, folder)?);
+            let port = OpenPort::open(spec, &config.name, image, folder)?;
+            if port.leads_to_loopback()? {
+                return Err(Error::NotConfined {
+                    why: "this passt lets a program that writes its own packets reach the host's loopback: use a host port or a newer \
+                          passt; loopback=yes allows it",
+                });
+            }
+            self.ports.push(port);
         }
         Ok(())
     }

@@ -14,6 +14,7 @@ use std::time::Duration;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("passt_curl".into(), passt_curl),
+        trial("passt_sandbox".into(), passt_sandbox),
         trial("passt_names".into(), passt_names),
         trial("pcap_link".into(), pcap_link),
         trial("pcap_tap".into(), pcap_tap),
@@ -58,6 +59,47 @@ fn passt_curl() -> Checked {
         lines().any(|l| asks(&l)) && lines().any(|l| answers(&l)),
         || format!("pcap=: {}", lines().take(20).collect::<Vec<_>>().join("\n")),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// A program that writes the loopback's address into its packets. Debian 12's passt connects to that on the host, so no
+/// sandbox gets such a port. A node that is not confined has it: its programs have the host anyway.
+fn passt_sandbox() -> Checked {
+    for program in ["passt", "python3", "curl"] {
+        if let Some(why) = missing(&[program])? {
+            return Ok(Verdict::Ignored(why));
+        }
+    }
+    let folder = Scratch::new()?;
+    std::fs::write(folder.file("secret"), "a secret of the host\n").map_err(|e| e.to_string())?;
+    let script = "
+        python3 -m http.server --bind 127.0.0.1 -d \"$2\" 8000 >/dev/null 2>&1 &
+        trap \"kill $!\" EXIT
+        curl -sS -f --retry 9 --retry-connrefused --retry-delay 1 -o /dev/null http://127.0.0.1:8000/secret || exit 9
+        try='ip addr flush dev lo
+            sysctl -qw net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.all.rp_filter=0 &&
+            ip route replace 127.0.0.0/8 via 10.0.2.2 src 10.0.2.15 &&
+            exec curl -sS -f -m 5 http://127.0.0.1:8000/secret'
+        \"$1\" run --port passt -- sh -c \"$try\" >/dev/null 2>&1 && leads=yes
+        said=$(\"$1\" run --sandbox --port passt -- sh -c \"$try\" 2>&1)
+        status=$?
+        echo \"leads: ${leads:-no}, status $status: $said\"
+        case $said in *secret*) exit 8 ;; esac
+        if [ \"$leads\" ]; then
+            case $said in *\"can't have that\"*loopback*) ;; *) exit 7 ;; esac
+            [ $status = 125 ] || exit 6
+        else
+            \"$1\" run --sandbox --port passt -- true || exit 5
+        fi
+        \"$1\" run --sandbox --port passt,loopback=yes -- true || exit 4";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh"])
+        .arg(crate::paths::ring3())
+        .arg(folder.path());
+    let mut command = node::in_fresh_network(node::DEFAULT_ROUTE, &command);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    ensure(outcome.ok(), || outcome.report())?;
     Ok(Verdict::Passed)
 }
 

@@ -8,6 +8,7 @@ pub mod host;
 pub(crate) mod link;
 mod packet;
 pub(crate) mod passt;
+mod passt_probe;
 mod tap;
 mod words;
 mod xdp;
@@ -272,7 +273,15 @@ impl OpenPort {
         })
     }
 
-    /// One that was opened outside, as its facts say.
+    /// Whether a hostile guest reaches the host's loopback by it although nobody said `loopback=yes`.
+    pub fn leads_to_loopback(&self) -> Result<bool> {
+        match &self.host {
+            Host::Passt(passt) if self.spec.loopback != Some(true) => passt.leads_to_loopback(),
+            _ => Ok(false),
+        }
+    }
+
+    /// A port that was opened outside, described by its facts.
     pub fn foreign(spec: &PortSpec, facts: Facts, fd: OwnedFd) -> Result<OpenPort> {
         let wrong = |word: &String| Error::Outside {
             why: format!("{word} is no address"),

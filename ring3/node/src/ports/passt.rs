@@ -14,7 +14,7 @@
 //! Nothing leads to the host's own loopback, unless `loopback=yes`: then the gateway's address does.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -26,6 +26,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use rustix::fs::MemfdFlags;
 use rustix::net::sockopt;
 
+use super::passt_probe;
 use crate::error::{Error, Result};
 use crate::sys;
 
@@ -141,7 +142,17 @@ impl Passt {
         self.child.id() as i32
     }
 
-    /// How many bytes a TCP peer may send at once, if what passt can queue for us is short.
+    /// Whether a guest that writes the loopback's address into its packets reaches the host's, whatever the gateway's
+    /// address leads to. To be asked before the node has the socket.
+    pub fn leads_to_loopback(&self) -> Result<bool> {
+        let fail = || Error::io("see what passt leads to");
+        self.socket.set_nonblocking(false).map_err(fail())?;
+        let found = passt_probe::leads_to_loopback(&self.socket, (V4, V4_GATEWAY), V6);
+        self.socket.set_nonblocking(true).map_err(fail())?;
+        found.map_err(fail())
+    }
+
+    /// The number of bytes that a TCP peer may send at once, if passt's queue to the node is short.
     pub fn window(&self) -> Option<u32> {
         self.window
     }
@@ -186,36 +197,12 @@ fn command(plan: &Plan, loopback: bool) -> Command {
     command
 }
 
-/// Ethernet address of the probe: locally administered; passt learns the node's with its first
-/// frame.
-const PROBE_MAC: [u8; 6] = [0x02, 0x72, 0x33, 0x00, 0x00, 0x01];
-const ARP_BYTES: usize = 42;
-/// Above this a length is no frame's.
-const FRAME_MAX: usize = 128 << 10;
-
-/// passt has no word for "ready". It answers every ARP request, so one is asked; the stream is
-/// left between two frames, as the node's driver expects it.
+/// passt does not report that it is ready. It answers every ARP request, so one is sent; after the
+/// answer, the stream is between two frames, as the node's driver expects it.
 fn wait_until_it_serves(child: &mut Child, socket: &UnixStream, messages: &mut File) -> Result<()> {
-    let exchange = || -> std::io::Result<()> {
-        socket.set_read_timeout(Some(START_PATIENCE))?;
-        let mut stream = socket;
-        stream.write_all(&(ARP_BYTES as u32).to_be_bytes())?;
-        stream.write_all(&arp_request(V4, V4_GATEWAY))?;
-        loop {
-            let mut len = [0; 4];
-            stream.read_exact(&mut len)?;
-            let len = u32::from_be_bytes(len) as usize;
-            if len > FRAME_MAX {
-                return Err(std::io::ErrorKind::InvalidData.into());
-            }
-            let mut frame = vec![0; len];
-            stream.read_exact(&mut frame)?;
-            if is_arp_reply(&frame) {
-                return Ok(());
-            }
-        }
-    };
-    let result = exchange();
+    let result = socket
+        .set_read_timeout(Some(START_PATIENCE))
+        .and_then(|()| passt_probe::ask(socket, V4, V4_GATEWAY));
     if result.is_ok() {
         return Ok(());
     }
@@ -224,7 +211,7 @@ fn wait_until_it_serves(child: &mut Child, socket: &UnixStream, messages: &mut F
             format!("it does not answer within {START_PATIENCE:?}")
         }
         Err(error) => error.to_string(),
-        Ok(()) => String::new(),
+        Ok(_) => String::new(),
     };
     let _ = child.kill();
     let _ = child.wait();
@@ -245,25 +232,6 @@ fn reason(said: &str) -> Option<String> {
         !line.is_empty() && !line.contains("syslog") && !line.starts_with("Don't run as root")
     })?;
     Some(line.to_owned())
-}
-
-fn arp_request(from: Ipv4Addr, to: Ipv4Addr) -> [u8; ARP_BYTES] {
-    let mut frame = [0; ARP_BYTES];
-    frame[..6].fill(0xff);
-    frame[6..12].copy_from_slice(&PROBE_MAC);
-    frame[12..14].copy_from_slice(&(libc::ETH_P_ARP as u16).to_be_bytes());
-    // Ethernet, IPv4, their address lengths, request
-    frame[14..22].copy_from_slice(&[0, 1, 8, 0, 6, 4, 0, 1]);
-    frame[22..28].copy_from_slice(&PROBE_MAC);
-    frame[28..32].copy_from_slice(&from.octets());
-    frame[38..42].copy_from_slice(&to.octets());
-    frame
-}
-
-fn is_arp_reply(frame: &[u8]) -> bool {
-    frame.len() >= ARP_BYTES
-        && frame[12..14] == (libc::ETH_P_ARP as u16).to_be_bytes()
-        && frame[20..22] == [0, 2]
 }
 
 #[cfg(test)]

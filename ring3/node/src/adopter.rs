@@ -98,7 +98,7 @@ impl Adopter {
             Ok((Some(errno), _)) => {
                 let why = Errno(errno);
                 log::info!(
-                    "a program that is killed in kernel code ends the node: no adopter ({why})"
+                    "a program that is killed in kernel code ends the node: no adopter ({why}); RING3_ADOPTER=trace makes one without rights"
                 );
                 false
             }

@@ -289,6 +289,34 @@ impl Running {
     }
 }
 
+/// Of a process that should be gone, and of its parent, which has to wait for it.
+fn state_of(victim: Pid) -> String {
+    let read = |pid: &str, file: &str| {
+        std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default()
+    };
+    let pid = victim.as_raw_nonzero().to_string();
+    let status = read(&pid, "status");
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name));
+        line.unwrap_or_default().replace('\t', " ")
+    };
+    let parent = field(&status, "PPid:").replace("PPid: ", "");
+    let theirs = read(&parent, "status");
+    let of = |status: &str| {
+        [
+            "Name:", "State:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:", "Threads:",
+        ]
+        .map(|name| field(status, name))
+        .join(", ")
+    };
+    format!(
+        "process {pid}: {}; its parent {parent}: {}, call {}",
+        of(&status),
+        of(&theirs),
+        read(&parent, "syscall").trim()
+    )
+}
+
 fn kills(load: &Load, options: Options) -> Checked {
     if let Some(why) = missing(load.programs)? {
         return Ok(Verdict::Ignored(why));
@@ -324,7 +352,7 @@ fn kills(load: &Load, options: Options) -> Checked {
             // It may have ended by itself.
             let _ = kill_process(victim, Signal::KILL);
             ensure(running.is_gone(victim), || {
-                "who was killed does not go away".into()
+                format!("who was killed does not go away: {}", state_of(victim))
             })?;
             neighbours.are_served()?;
             running.revive(&neighbours.node)

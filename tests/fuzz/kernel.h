@@ -55,6 +55,7 @@ typedef struct { u64 counter; } atomic64_t;
 #define ARRAY_SIZE(a)		(sizeof(a) / sizeof((a)[0]))
 #define ALIGN(n, to)		(((n) + (to) - 1) / (to) * (to))
 #define min(a, b)		((a) < (b) ? (a) : (b))
+#define max(a, b)		((a) > (b) ? (a) : (b))
 #define min_t(t, a, b)		min((t)(a), (t)(b))
 #define clamp(v, lo, hi)	((v) < (lo) ? (lo) : (v) > (hi) ? (hi) : (v))
 #define GFP_ATOMIC		0u
@@ -331,6 +332,7 @@ static u64 received_bytes;
 #define netif_carrier_on(dev)		((dev)->carrier = true)
 #define netif_carrier_off(dev)		((dev)->carrier = false)
 #define netdev_err(dev, ...)		((void)(dev), (void)snprintf(NULL, 0, __VA_ARGS__))
+#define netdev_info(dev, ...)		netdev_err(dev, __VA_ARGS__)
 #define napi_schedule(napi)		((void)(napi))
 #define dev_sw_netstats_rx_add(dev, n)	(received_bytes += (n))
 #define dev_sw_netstats_tx_add(dev, k, n) ((void)0)
@@ -363,6 +365,12 @@ struct user_msghdr {
 	void *msg_control;
 	size_t msg_controllen;
 	u32 msg_flags;
+};
+
+#define mmsghdr fuzz_mmsghdr	/* libc has one, of other types */
+struct mmsghdr {
+	struct user_msghdr msg_hdr;
+	u32 msg_len;
 };
 
 #define THE_FD	7

@@ -16,6 +16,8 @@ pub fn trials() -> Vec<Trial> {
         trial("interface_xdp".into(), || interface("xdp")),
         trial("pcap_packet".into(), || pcap("packet")),
         trial("pcap_xdp".into(), || pcap("xdp")),
+        trial("interface_packet_batches".into(), packet_batches),
+        trial("interface_packet_refused".into(), packet_refused),
         trial("interface_xdp_taken".into(), xdp_taken),
         trial("interface_xdp_removed".into(), xdp_removed),
     ]
@@ -78,6 +80,10 @@ fn obstacle() -> Result<Option<String>, String> {
     missing(&["ip", "ethtool", "ping", "python3", "curl"])
 }
 
+/// Numbers of x86-64's calls.
+const SENDMMSG: &str = "307";
+const RECVMMSG: &str = "299";
+
 const SERVE: [&str; 5] = ["python3", "-m", "http.server", "--bind", "0.0.0.0"];
 
 /// Pings and files both ways, by several programs of the node at once; afterwards the
@@ -138,6 +144,74 @@ fn pcap(kind: &str) -> Checked {
     node.output(&["ping", "-c", "3", "-i", "0.1", &veth.address(1)])?;
     drop(node);
     ports::has_echoes(&file, 3)?;
+    Ok(Verdict::Passed)
+}
+
+/// A counter of `ethtool -S` on the node.
+fn counter(node: &Node, interface: &str, name: &str) -> Result<u64, String> {
+    let all = node.output(&["ethtool", "-S", interface])?;
+    all.lines()
+        .filter_map(|line| line.trim().split_once(": "))
+        .find(|(key, _)| *key == name)
+        .and_then(|(_, value)| value.parse().ok())
+        .ok_or_else(|| format!("no {name}: {all}"))
+}
+
+/// Frames that have come while the node did not run are read several with one host call, and what it answers leaves so.
+fn packet_batches() -> Checked {
+    const SENT: u64 = 128;
+    if let Some(why) = obstacle()? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let veth = Veth::new()?;
+    let node = Node::up(&[veth.port("packet")])?;
+    let (ours, theirs, far) = (veth.address(1), veth.address(2), &veth.far);
+    node.output(&["ping", "-c", "1", &ours])?;
+    let stat = exec::run(&mut ring3(["stat", &node.name, "--json"]), LIMIT)?;
+    let stat: serde_json::Value = serde_json::from_str(&stat.stdout).map_err(|e| e.to_string())?;
+    let keeper = stat["pid"].as_i64().ok_or("no keeper")?;
+    let counters = || -> Result<(u64, u64), String> {
+        let of = |name| counter(&node, far, name);
+        Ok((of("rx_host_calls")?, of("tx_batches")?))
+    };
+    let before = counters()?;
+    host(&format!(
+        "kill -STOP {keeper}
+         ping -q -c {SENT} -l {SENT} -i 0.01 -W 20 {theirs} >/dev/null & ping=$!
+         sleep 0.5; kill -CONT {keeper}; wait $ping"
+    ))?;
+    let after = counters()?;
+    let (reads, writes) = (after.0 - before.0, after.1 - before.1);
+    // By eight and by sixteen; some for what else comes meanwhile.
+    ensure(reads < SENT / 3 && writes < SENT / 3, || {
+        format!("{SENT} frames were read by {reads} host calls, and answered by {writes}")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// The host refuses sendmmsg(), or recvmmsg(), to the keeper, as filters of sandboxes do: frames come and go one by one, and the
+/// node's log says so.
+fn packet_refused() -> Checked {
+    if let Some(why) = obstacle()? {
+        return Ok(Verdict::Ignored(why));
+    }
+    for call in [SENDMMSG, RECVMMSG] {
+        let veth = Veth::new()?;
+        let name = scratch::unique("t");
+        let mut command = Command::new(super::helper("deny")?);
+        command.arg(call).arg(crate::paths::ring3());
+        command.args(["up", &name, "--port", &veth.port("packet")]);
+        let up = exec::run(&mut command, LIMIT)?;
+        let node = Node { name };
+        ensure(up.ok(), || up.report())?;
+        // A burst, for which the keeper alone has a batch to send.
+        let (theirs, pings) = (veth.address(2), 100);
+        host(&format!(
+            "ping -q -c {pings} -l {pings} -i 0.01 -W 20 {theirs} | grep -q ' {pings} received'"
+        ))?;
+        let log = exec::run(&mut ring3(["log", &node.name]), LIMIT)?;
+        ensure(log.stdout.contains("one call a frame"), || log.report())?;
+    }
     Ok(Verdict::Passed)
 }
 

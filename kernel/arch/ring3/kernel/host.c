@@ -22,6 +22,7 @@
  *						the keeper's pidfds are exact
  *	preadv2 (sendfile)		home	the program's descriptor
  *	readv, writev			port	TAP, packet: no RLIMIT_FSIZE, no SIGPIPE; rights were checked when opened
+ *	recvmmsg, sendmmsg		port	packet, several frames at once; EPERM and ENOSYS are a filter's of that process
  *	recvfrom, sendmsg		port	passt: MSG_NOSIGNAL
  *	recvfrom, sendto, getsockopt	port	xdp and packet counters; a process without the descriptor gets EBADF, which
  *						says nothing about the port

@@ -4,30 +4,24 @@
  *
  * Theory of operation
  * -------------------
- * A descriptor of the host gives and takes one Ethernet frame for each call,
- * preceded by a virtio_net_hdr. A frame is sent straight from its skb, and
- * received into memory that becomes an skb; the only copy is the host's.
+ * A descriptor of the host gives and takes Ethernet frames, each preceded by a virtio_net_hdr: one for each call with a
+ * TAP, up to FD_RX_BATCH by one recvmmsg() with a packet socket. A frame is received into memory that becomes an skb;
+ * the only copy is the host's. fdsend.c sends.
  *
  * Receive. How large the next frame is, nobody says, and what does not fit is lost. So
  * each read offers room for the largest: an skb whose linear part takes an
  * ordinary frame, and pages for the rest of a 64 KiB segment. What a frame leaves
  * untouched is offered to the next one, so a small packet costs a small buffer.
  *
- * The host says EAGAIN when there is nothing more; the next frame then raises the interrupt.
- *
- * Send. A TAP takes a frame or loses it; a packet socket says EAGAIN when its
- * buffer is full. Then the frame is kept, the queue stopped, and the interrupt
- * (the descriptor is writable) sends it.
+ * The host says EAGAIN, or gives fewer frames than there was room for, when there is nothing more; the next frame then
+ * raises the interrupt.
  *
  * The descriptor's number is that of the process which drives, so it is asked for at
- * each poll and each packet. Whatever state there is lives in the region.
+ * each poll. Whatever state there is lives in the region.
  */
 #include <linux/if_packet.h>
-#include <linux/skbuff.h>
 
-
-#include "hostio.h"
-#include "port.h"
+#include "fdport.h"
 
 /* Bytes of an skb's linear part: with its overhead half a page. */
 #define FD_RX_LINEAR	1536U
@@ -53,33 +47,8 @@
 /* Frames: more than a TAP's queue (500 to 1,000) or a packet socket holds of small ones. */
 #define FD_DRAIN_MAX	16384
 
-struct fd_page {
-	struct page *page;
-	u32 offset;
-	u32 size;		/* of the page */
-};
-
-struct fd_port {
-	unsigned int hdr_len;	/* 12 with a TAP, 10 with a packet socket */
-	bool gone;		/* the host took the interface away; said once */
-
-	struct sk_buff *held;	/* TX lock: refused with EAGAIN */
-	atomic64_t missed;	/* packet: frames; the host's own count ends with each look */
-
-	/* NAPI: what the next read fills */
-	struct sk_buff *skb;
-	struct fd_page page[MAX_SKB_FRAGS];
-	unsigned int pages;
-	u32 room;		/* bytes in page[] */
-};
-
-static struct fd_port *to_fdport(const struct ring3_port *port)
-{
-	return ring3_port_priv(port);
-}
-
 /* The interface behind the descriptor is gone for good. */
-static void fd_gone(struct ring3_port *port, struct fd_port *fdp, long err)
+void fd_gone(struct ring3_port *port, struct fd_port *fdp, long err)
 {
 	if (fdp->gone)
 		return;
@@ -90,91 +59,40 @@ static void fd_gone(struct ring3_port *port, struct fd_port *fdp, long err)
 		   port->ops->kind, -err);
 }
 
-/* Send */
-
-/* 0, -EAGAIN, or another error: the frame is lost. */
-static long fd_send(struct ring3_port *port, struct fd_port *fdp, const struct sk_buff *skb)
+/*
+ * Whether an error of a call for several frames is a filter's, of the process that drives: the relay of a proxy has
+ * one, and containers have. Others of the node may make such calls all the same.
+ */
+bool fd_refused(struct ring3_port *port, struct fd_port *fdp, long err)
 {
-	struct virtio_net_hdr_mrg_rxbuf hdr = {};
-	struct iovec iov[RING3_SKB_IOV];
-	unsigned int n;
-	long err;
-
-	if (unlikely(virtio_net_hdr_from_skb(skb, &hdr.hdr, true, false, 0)))
-		return -EINVAL;
-
-	iov[0].iov_base = (void __force __user *)&hdr;
-	iov[0].iov_len = fdp->hdr_len;
-	n = 1 + ring3_skb_to_iov(skb, iov + 1);
-	ring3_count(port, RING3_TX_BATCHES);
-	err = ring3_port_writev(port->index, iov, n);
-	return err < 0 ? err : 0;
-}
-
-static void fd_sent(struct ring3_port *port, struct fd_port *fdp, struct sk_buff *skb, long err)
-{
-	if (likely(!err)) {
-		ring3_tx_done(port, skb);
-		return;
-	}
-	ring3_count(port, RING3_TX_HOST_ERRORS);
-	/* A packet socket says so only to who sends: ENXIO. An interface that is down is ENETDOWN. */
-	if (err == -EBADFD || err == -ENXIO)
-		fd_gone(port, fdp, err);
-	ring3_tx_drop(port, skb);
-}
-
-static void fd_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
-{
-	struct fd_port *fdp = to_fdport(port);
-	long err = fd_send(port, fdp, skb);
-
-	if (unlikely(err == -EAGAIN)) {
-		fdp->held = skb;
-		ring3_count(port, RING3_TX_FULL);
-		netif_tx_stop_queue(ring3_txq(port));
-		/* Room may have come in between, and its edge with it. */
-		napi_schedule(&port->napi);
-		return;
-	}
-	fd_sent(port, fdp, skb, err);
-}
-
-static bool fd_tx_resume(struct ring3_port *port)
-{
-	struct fd_port *fdp = to_fdport(port);
-	struct sk_buff *skb = fdp->held;
-	long err;
-
-	if (!skb)
-		return true;
-	err = fd_send(port, fdp, skb);
-	if (err == -EAGAIN)
+	if (err != -EPERM && err != -ENOSYS)
 		return false;
-	fdp->held = NULL;
-	fd_sent(port, fdp, skb, err);
+	if (!fdp->said_refused)
+		netdev_info(port->dev, "a process of the node may not make sendmmsg() and recvmmsg() (error %ld): it makes one call a frame\n",
+			    -err);
+	fdp->said_refused = true;
 	return true;
 }
 
 /* Receive */
 
-static void fd_add_page(struct fd_port *fdp, struct page *page, unsigned int order)
+static void fd_add_page(struct fd_slot *slot, struct page *page, unsigned int order)
 {
-	fdp->page[fdp->pages++] = (struct fd_page){ .page = page, .size = PAGE_SIZE << order };
-	fdp->room += PAGE_SIZE << order;
+	slot->page[slot->pages++] = (struct fd_page){ .page = page, .size = PAGE_SIZE << order };
+	slot->room += PAGE_SIZE << order;
 }
 
 /* Makes room for the largest frame. */
-static bool fd_refill(struct ring3_port *port, struct fd_port *fdp)
+static bool fd_refill(struct ring3_port *port, struct fd_slot *slot)
 {
 	const gfp_t gfp = GFP_ATOMIC | __GFP_NOWARN;
 
-	if (!fdp->skb)
-		fdp->skb = napi_alloc_skb(&port->napi, FD_RX_LINEAR);
-	if (unlikely(!fdp->skb))
+	if (!slot->skb)
+		slot->skb = napi_alloc_skb(&port->napi, FD_RX_LINEAR);
+	if (unlikely(!slot->skb))
 		return false;
 
-	while (fdp->room < FD_RX_PAGES) {
+	while (slot->room < FD_RX_PAGES) {
 		unsigned int order = FD_RX_ORDER;
 		struct page *page;
 
@@ -185,18 +103,28 @@ static bool fd_refill(struct ring3_port *port, struct fd_port *fdp)
 		}
 		if (unlikely(!page))
 			return false;
-		fd_add_page(fdp, page, order);
+		fd_add_page(slot, page, order);
 	}
 	return true;
 }
 
+/* For up to `want` frames; for how many there is. */
+static unsigned int fd_refill_some(struct ring3_port *port, struct fd_port *fdp, unsigned int want)
+{
+	unsigned int n = 0;
+
+	while (n < want && fd_refill(port, &fdp->slot[n]))
+		n++;
+	return n;
+}
+
 /* Gives the first len bytes of the pages to skb and keeps the rest. */
-static void fd_take_pages(struct fd_port *fdp, struct sk_buff *skb, u32 len)
+static void fd_take_pages(struct fd_slot *slot, struct sk_buff *skb, u32 len)
 {
 	unsigned int used = 0;
 
 	while (len) {
-		struct fd_page *p = &fdp->page[used];
+		struct fd_page *p = &slot->page[used];
 		u32 n = min(len, p->size - p->offset);
 		u32 step = ALIGN(n, SMP_CACHE_BYTES);
 		u32 rest = p->size - p->offset - step;
@@ -205,44 +133,66 @@ static void fd_take_pages(struct fd_port *fdp, struct sk_buff *skb, u32 len)
 			get_page(p->page);
 			skb_add_rx_frag(skb, used, p->page, p->offset, n, step);
 			p->offset += step;
-			fdp->room -= step;
+			slot->room -= step;
 			break;
 		}
 		skb_add_rx_frag(skb, used, p->page, p->offset, n, step + rest);
-		fdp->room -= step + rest;
+		slot->room -= step + rest;
 		used++;
 		len -= n;
 	}
 	if (used) {
-		fdp->pages -= used;
-		memmove(fdp->page, fdp->page + used, fdp->pages * sizeof(fdp->page[0]));
+		slot->pages -= used;
+		memmove(slot->page, slot->page + used, slot->pages * sizeof(slot->page[0]));
 	}
 }
 
-static long fd_read(struct ring3_port *port, struct fd_port *fdp,
-		    struct virtio_net_hdr_mrg_rxbuf *hdr)
+static unsigned int fd_slot_iov(struct fd_port *fdp, struct fd_slot *slot, struct iovec *iov)
 {
-	struct iovec iov[2 + MAX_SKB_FRAGS];
 	unsigned int i;
 
-	iov[0].iov_base = (void __force __user *)hdr;
+	iov[0].iov_base = (void __force __user *)&slot->hdr;
 	iov[0].iov_len = fdp->hdr_len;
-	iov[1].iov_base = (void __force __user *)fdp->skb->data;
+	iov[1].iov_base = (void __force __user *)slot->skb->data;
 	iov[1].iov_len = FD_RX_LINEAR;
-	for (i = 0; i < fdp->pages; i++) {
-		const struct fd_page *p = &fdp->page[i];
+	for (i = 0; i < slot->pages; i++) {
+		const struct fd_page *p = &slot->page[i];
 
 		iov[2 + i].iov_base = (void __force __user *)(page_address(p->page) + p->offset);
 		iov[2 + i].iov_len = p->size - p->offset;
 	}
-	ring3_count(port, RING3_RX_CALLS);
-	return ring3_port_readv(port->index, iov, 2 + i);
+	return 2 + i;
 }
 
-static void fd_frame(struct ring3_port *port, struct fd_port *fdp, u32 len,
-		     const struct virtio_net_hdr *hdr)
+/* Reads up to n frames: how many, or why none. rx_msg[].msg_len is then what was read. last: there was no other. */
+static long fd_read(struct ring3_port *port, struct fd_port *fdp, unsigned int n, bool *last)
 {
-	struct sk_buff *skb = fdp->skb;
+	struct mmsghdr *msg = fdp->rx_msg;
+	unsigned int i;
+	long ret;
+
+	for (i = 0; i < n; i++)
+		msg[i] = (struct mmsghdr){
+			.msg_hdr.msg_iov = (struct iovec __force __user *)fdp->rx_iov[i],
+			.msg_hdr.msg_iovlen = fd_slot_iov(fdp, &fdp->slot[i], fdp->rx_iov[i]),
+		};
+	ring3_count(port, RING3_RX_CALLS);
+	if (fdp->many) {
+		ret = ring3_port_recvmmsg(port->index, msg, n);
+		*last = ret < (long)n;
+		if (likely(ret >= 0) || !fd_refused(port, fdp, ret))
+			return ret ?: -EAGAIN;
+	}
+	*last = false;
+	ret = ring3_port_readv(port->index, fdp->rx_iov[0], msg[0].msg_hdr.msg_iovlen);
+	msg[0].msg_len = ret;
+	return ret < 0 ? ret : 1;
+}
+
+static void fd_frame(struct ring3_port *port, struct fd_slot *slot, u32 len)
+{
+	const struct virtio_net_hdr *hdr = &slot->hdr.hdr;
+	struct sk_buff *skb = slot->skb;
 	u32 linear = min(len, FD_RX_LINEAR);
 
 	if (!ring3_rx_len_ok(port, len, hdr->gso_type))
@@ -257,9 +207,33 @@ static void fd_frame(struct ring3_port *port, struct fd_port *fdp, u32 len,
 		}
 	}
 	skb_put(skb, linear);
-	fd_take_pages(fdp, skb, len - linear);
-	fdp->skb = NULL;
+	fd_take_pages(slot, skb, len - linear);
+	slot->skb = NULL;
 	ring3_receive(port, skb, hdr);
+}
+
+/* Frames that lie in the first n slots; their bytes. */
+static u32 fd_frames(struct ring3_port *port, struct fd_port *fdp, unsigned int n)
+{
+	u32 bytes = 0, largest = 0;
+	unsigned int i;
+
+	for (i = 0; i < n; i++) {
+		u32 len = fdp->rx_msg[i].msg_len;
+
+		bytes += len;
+		largest = max(largest, len);
+		if (unlikely(len < fdp->hdr_len))
+			ring3_rx_fault(port, RING3_FAULT_RUNT);
+		else
+			fd_frame(port, &fdp->slot[i], len - fdp->hdr_len);
+	}
+	/* A flood of small frames is worth the room for more; segments are no fewer bytes a call. */
+	if (largest > FD_RX_LINEAR)
+		fdp->batch = FD_RX_BATCH_MIN;
+	else if (n == fdp->batch)
+		fdp->batch = min(2 * n, FD_RX_BATCH);
+	return bytes;
 }
 
 static int fd_poll(struct ring3_port *port, int budget)
@@ -272,19 +246,21 @@ static int fd_poll(struct ring3_port *port, int budget)
 		return 0;
 
 	while (done < budget) {
-		struct virtio_net_hdr_mrg_rxbuf hdr;
-		long len;
+		unsigned int want = fdp->many ? min_t(unsigned int, fdp->batch, budget - done) : 1;
+		unsigned int room = fd_refill_some(port, fdp, want);
+		bool last;
+		long n;
 
-		if (unlikely(!fd_refill(port, fdp))) {
+		if (unlikely(!room)) {
 			/* Stay scheduled: memory comes back, the edge does not. */
 			ring3_count(port, RING3_RX_NO_MEMORY);
 			return budget;
 		}
-		len = fd_read(port, fdp, &hdr);
-		if (unlikely(len < 0)) {
-			if (len == -EBADFD || len == -ENODEV)
-				fd_gone(port, fdp, len);
-			if (len == -EAGAIN || fdp->gone)
+		n = fd_read(port, fdp, room, &last);
+		if (unlikely(n < 0)) {
+			if (n == -EBADFD || n == -ENODEV)
+				fd_gone(port, fdp, n);
+			if (n == -EAGAIN || fdp->gone)
 				break;
 			/* ENETDOWN and such are news, told once; frames may follow. */
 			DEV_STATS_INC(port->dev, rx_errors);
@@ -294,12 +270,10 @@ static int fd_poll(struct ring3_port *port, int budget)
 			}
 			continue;
 		}
-		done++;
-		bytes += len;
-		if (unlikely(len < fdp->hdr_len))
-			ring3_rx_fault(port, RING3_FAULT_RUNT);
-		else
-			fd_frame(port, fdp, len - fdp->hdr_len, &hdr.hdr);
+		done += n;
+		bytes += fd_frames(port, fdp, n);
+		if (last)
+			break;
 		if (ring3_rx_batch_full(bytes))
 			return budget;
 	}
@@ -310,11 +284,16 @@ static int fd_poll(struct ring3_port *port, int budget)
 
 static void fd_drop_buffers(struct fd_port *fdp)
 {
-	kfree_skb(fdp->skb);
-	fdp->skb = NULL;
-	while (fdp->pages)
-		put_page(fdp->page[--fdp->pages].page);
-	fdp->room = 0;
+	struct fd_slot *slot;
+
+	for (slot = fdp->slot; slot < fdp->slot + FD_RX_BATCH; slot++) {
+		kfree_skb(slot->skb);
+		slot->skb = NULL;
+		while (slot->pages)
+			put_page(slot->page[--slot->pages].page);
+		slot->room = 0;
+	}
+	fdp->batch = FD_RX_BATCH_MIN;
 }
 
 /* What came while the interface was down is not received, however old; the descriptor has kept it. */
@@ -349,12 +328,8 @@ static int fd_open(struct ring3_port *port)
 
 static void fd_stop(struct ring3_port *port)
 {
-	struct fd_port *fdp = to_fdport(port);
-
-	if (fdp->held)
-		ring3_tx_drop(port, fdp->held);
-	fdp->held = NULL;
-	fd_drop_buffers(fdp);
+	fd_tx_drop(port);
+	fd_drop_buffers(to_fdport(port));
 }
 
 static u64 packet_missed(struct ring3_port *port)
@@ -370,12 +345,15 @@ static u64 packet_missed(struct ring3_port *port)
 
 static int fd_init(struct ring3_port *port, const struct ring3_port_config *cfg)
 {
+	struct fd_port *fdp = to_fdport(port);
+
 	/*
 	 * PACKET_VNET_HDR means the short header; a TAP is set to the long
 	 * one, which vhost and links have too.
 	 */
-	to_fdport(port)->hdr_len = cfg->kind == RING3_PORT_PACKET ?
-				   sizeof(struct virtio_net_hdr) : RING3_VNET_HDR;
+	fdp->many = cfg->kind == RING3_PORT_PACKET;
+	fdp->hdr_len = fdp->many ? sizeof(struct virtio_net_hdr) : RING3_VNET_HDR;
+	fdp->batch = FD_RX_BATCH_MIN;
 	return 0;
 }
 
@@ -387,6 +365,7 @@ const struct ring3_port_ops ring3_tap_ops = {
 	.open = fd_open,
 	.stop = fd_stop,
 	.xmit = fd_xmit,
+	.flush = fd_tx_flush,
 	.tx_resume = fd_tx_resume,
 	.poll = fd_poll,
 	.later = ring3_rest,
@@ -401,6 +380,7 @@ const struct ring3_port_ops ring3_packet_ops = {
 	.open = fd_open,
 	.stop = fd_stop,
 	.xmit = fd_xmit,
+	.flush = fd_tx_flush,
 	.tx_resume = fd_tx_resume,
 	.poll = fd_poll,
 	.later = ring3_rest,

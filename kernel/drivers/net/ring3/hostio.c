@@ -46,6 +46,17 @@ long ring3_port_recv(unsigned int port, void *buf, size_t len)
 	return port_call(__NR_recvfrom, port, (long)buf, len, MSG_DONTWAIT, 0);
 }
 
+/* Packet sockets: one call for several frames. How many, or why not even the first. */
+long ring3_port_sendmmsg(unsigned int port, struct mmsghdr *msg, unsigned int n)
+{
+	return port_call(__NR_sendmmsg, port, (long)msg, n, MSG_DONTWAIT | MSG_NOSIGNAL, 0);
+}
+
+long ring3_port_recvmmsg(unsigned int port, struct mmsghdr *msg, unsigned int n)
+{
+	return port_call(__NR_recvmmsg, port, (long)msg, n, MSG_DONTWAIT, 0);
+}
+
 /* AF_XDP: tells the host that the TX ring has frames, or the fill ring has room. */
 long ring3_port_kick_tx(unsigned int port)
 {

@@ -11,6 +11,7 @@
 #define RING3_NET_HOSTIO_H
 
 #include <linux/skbuff.h>
+#include <linux/socket.h>
 #include <linux/uio.h>
 
 /* A header of the driver's, the linear part, the fragments. */
@@ -19,6 +20,8 @@
 long ring3_port_readv(unsigned int port, const struct iovec *iov, unsigned int n);
 long ring3_port_writev(unsigned int port, const struct iovec *iov, unsigned int n);
 long ring3_port_sendv(unsigned int port, const struct iovec *iov, unsigned int n);
+long ring3_port_sendmmsg(unsigned int port, struct mmsghdr *msg, unsigned int n);
+long ring3_port_recvmmsg(unsigned int port, struct mmsghdr *msg, unsigned int n);
 long ring3_port_recv(unsigned int port, void *buf, size_t len);
 long ring3_port_kick_tx(unsigned int port);
 long ring3_port_kick_rx(unsigned int port);

@@ -125,6 +125,11 @@ flush:
 	}
 }
 
+static void link_flush(struct ring3_port *port)
+{
+	link_tx_flush(port, to_link(port));
+}
+
 static bool link_tx_resume(struct ring3_port *port)
 {
 	struct link_port *link = to_link(port);
@@ -299,6 +304,7 @@ const struct ring3_port_ops ring3_link_ops = {
 	.open = link_open,
 	.stop = link_stop,
 	.xmit = link_xmit,
+	.flush = link_flush,
 	.tx_resume = link_tx_resume,
 	.poll = link_poll,
 	.later = link_later,

@@ -21,6 +21,7 @@
  */
 #include <linux/module.h>
 #include <linux/rtnetlink.h>
+#include <net/gro.h>
 
 #include <asm/ring3_poll.h>
 #include "port.h"
@@ -51,6 +52,68 @@ static const struct ring3_port_ops *const ring3_kinds[] = {
 	[RING3_PORT_PACKET] = &ring3_packet_ops,
 	[RING3_PORT_XDP] = &ring3_xdp_ops,
 };
+
+/* Batches of what is sent */
+
+/*
+ * Frames that leave while a port is polled are one batch, whatever their ports: what is forwarded, and what the stack
+ * answers. Linux says nothing of that: its xmit_more is about packets of one sender. The poll runs to its end on one CPU,
+ * nothing of the node's sleeps or is sent elsewhere on it meanwhile, and then it flushes.
+ */
+struct ring3_batch {
+	bool open;
+	u32 ports;		/* bits: these have frames that wait */
+	u32 frames;
+};
+
+static DEFINE_PER_CPU(struct ring3_batch, ring3_batch);
+
+/* Frames: some 10 us of the stack's work. A far side that is idle begins with them then. */
+#define RING3_BATCH	16
+
+/* Whether a frame that is sent now need not get on its way yet. */
+static bool ring3_batch_add(const struct ring3_port *port)
+{
+	struct ring3_batch *batch = this_cpu_ptr(&ring3_batch);
+
+	if (!batch->open)
+		return false;
+	batch->ports |= BIT(port->index);
+	return ++batch->frames % RING3_BATCH;
+}
+
+static void ring3_batch_flush(u32 index)
+{
+	/* Once it is taken out there, it is freed after a grace period, which waits for polls. */
+	struct net_device *dev = READ_ONCE(ring3_ports[index]);
+	struct netdev_queue *txq;
+
+	if (unlikely(!dev))
+		return;
+	txq = netdev_get_tx_queue(dev, 0);
+	__netif_tx_lock(txq, smp_processor_id());
+	/* Stopped: what waits goes when there is room. Down: it has been dropped. */
+	if (likely(!netif_xmit_frozen_or_drv_stopped(txq)))
+		((struct ring3_port *)netdev_priv(dev))->ops->flush(netdev_priv(dev));
+	__netif_tx_unlock(txq);
+}
+
+static void ring3_batch_open(void)
+{
+	this_cpu_ptr(&ring3_batch)->open = true;
+}
+
+static void ring3_batch_close(void)
+{
+	struct ring3_batch *batch = this_cpu_ptr(&ring3_batch);
+	unsigned long ports = batch->ports;
+	unsigned int index;
+
+	batch->open = false;
+	batch->ports = batch->frames = 0;
+	for_each_set_bit(index, &ports, RING3_PORTS_MAX)
+		ring3_batch_flush(index);
+}
 
 /* Receive */
 
@@ -119,6 +182,7 @@ static int ring3_poll(struct napi_struct *napi, int budget)
 	if (!budget)
 		return 0;
 
+	ring3_batch_open();
 	done = port->ops->poll(port, budget);
 	if (done)
 		ring3_count(port, RING3_RX_POLLS);
@@ -128,7 +192,10 @@ static int ring3_poll(struct napi_struct *napi, int budget)
 		done = budget - 1;
 		if (napi_complete_done(napi, done))
 			port->ops->later(port);
+	} else {
+		gro_normal_list(napi);
 	}
+	ring3_batch_close();
 	return min(done, budget);
 }
 
@@ -163,7 +230,7 @@ static netdev_tx_t ring3_start_xmit(struct sk_buff *skb, struct net_device *dev)
 	struct ring3_port *port = netdev_priv(dev);
 
 	skb_tx_timestamp(skb);
-	port->ops->xmit(port, skb, netdev_xmit_more());
+	port->ops->xmit(port, skb, netdev_xmit_more() || ring3_batch_add(port));
 	return NETDEV_TX_OK;
 }
 

@@ -185,6 +185,16 @@ static bool passt_flush(struct ring3_port *port, struct passt_port *passt)
 	return true;
 }
 
+static void passt_tx_flush(struct ring3_port *port)
+{
+	if (likely(passt_flush(port, to_passt(port))))
+		return;
+	ring3_count(port, RING3_TX_FULL);
+	netif_tx_stop_queue(ring3_txq(port));
+	/* Room may have been freed in between, and its edge consumed. */
+	napi_schedule(&port->napi);
+}
+
 static void passt_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 {
 	struct passt_port *passt = to_passt(port);
@@ -200,12 +210,7 @@ static void passt_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 
 	if (more && skb_queue_len(&passt->queue) < PASST_BATCH && passt->queued < PASST_BATCH_MAX)
 		return;
-	if (unlikely(!passt_flush(port, passt))) {
-		ring3_count(port, RING3_TX_FULL);
-		netif_tx_stop_queue(ring3_txq(port));
-		/* Room may have been freed in between, and its edge consumed. */
-		napi_schedule(&port->napi);
-	}
+	passt_tx_flush(port);
 }
 
 static bool passt_tx_resume(struct ring3_port *port)
@@ -369,6 +374,7 @@ const struct ring3_port_ops ring3_passt_ops = {
 	.open = passt_open,
 	.stop = passt_stop,
 	.xmit = passt_xmit,
+	.flush = passt_tx_flush,
 	.tx_resume = passt_tx_resume,
 	.poll = passt_poll,
 	.later = ring3_rest,

@@ -65,9 +65,11 @@ struct ring3_port_ops {
 
 	/*
 	 * Consumes skb in any case. A kind that runs out of room stops the queue for the next packet. more: another
-	 * packet follows at once, so waking the far side may be delayed.
+	 * packet follows at once, or flush, so waking the far side may be delayed.
 	 */
 	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
+	/* What xmit has put off. */
+	void (*flush)(struct ring3_port *port);
 	/* The queue is stopped: is there room again? Retries what was held back. */
 	bool (*tx_resume)(struct ring3_port *port);
 	/*

@@ -221,6 +221,14 @@ static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	}
 }
 
+static void xdp_flush(struct ring3_port *port)
+{
+	struct xdp_port *xdp = to_xdp(port);
+
+	if (likely(!xdp->gone))
+		xdp_kick(port, xdp);
+}
+
 static bool xdp_tx_resume(struct ring3_port *port)
 {
 	struct xdp_port *xdp = to_xdp(port);
@@ -443,6 +451,7 @@ const struct ring3_port_ops ring3_xdp_ops = {
 	.open = xdp_open,
 	.stop = xdp_stop,
 	.xmit = xdp_xmit,
+	.flush = xdp_flush,
 	.tx_resume = xdp_tx_resume,
 	.poll = xdp_poll,
 	.later = xdp_later,

@@ -45,10 +45,12 @@ typedef struct { u64 counter; } atomic64_t;
 
 #define __force
 #define __user
+#define __rcu
 #define likely(x)		(x)
 #define unlikely(x)		(x)
 #define READ_ONCE(x)		(x)
 #define WRITE_ONCE(x, v)	((x) = (v))
+#define rcu_access_pointer(p)	(p)
 #define atomic64_add(n, v)	((void)((v)->counter += (n)))
 #define atomic64_read(v)	((v)->counter)
 #define BUILD_BUG_ON(x)		((void)sizeof(char[1 - 2 * !!(x)]))
@@ -322,6 +324,10 @@ struct net_device {
 struct napi_struct { int none; };
 struct netdev_queue { bool stopped; };
 struct ethtool_ops { int none; };
+struct xdp_rxq_info { int none; };
+struct bpf_prog;
+struct netdev_bpf;
+struct xdp_frame;
 
 static struct netdev_queue the_queue;
 static u64 received_bytes;

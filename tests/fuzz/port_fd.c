@@ -253,6 +253,8 @@ static void fuzz_one(const uint8_t *input, size_t len)
 			CHECK(given - gone_out == waiting(port));
 			break;
 		case 6:
+			if (how & 16)
+				prog_change(port);
 			fails = how & 8;
 			if (!fails)
 				kept_drop();

@@ -184,6 +184,52 @@ static void napi_gro_receive(struct napi_struct *napi, struct sk_buff *skb)
 	kept[i] = skb;
 }
 
+/* A program has taken the frame that starts here. */
+static void taken(const void *start)
+{
+	u32 seq;
+
+	memcpy(&seq, start, sizeof(seq));
+	CHECK(seq > arrived && seq <= made);
+	frames[seq % FRAMES].must = false;
+}
+
+/* prog.c's, where the input is the program. */
+bool ring3_prog_bytes(struct ring3_port *port, const void *data, u32 len, const struct virtio_net_hdr *hdr)
+{
+	struct sk_buff *skb;
+
+	CHECK(len >= ETH_HLEN);
+	if (hdr->gso_type || len > 3000)
+		return false;
+	if (byte() % 2) {
+		taken(data);
+		return true;
+	}
+	skb = napi_alloc_skb(&port->napi, len);
+	if (!skb)
+		return true;
+	skb_put_data(skb, data, len);
+	ring3_deliver(port, skb, hdr);
+	return true;
+}
+
+bool ring3_prog_skb(struct ring3_port *port, struct sk_buff **skb)
+{
+	CHECK(port->prog);
+	if (byte() % 2)
+		return true;
+	taken((*skb)->head);
+	kfree_skb(*skb);
+	return false;
+}
+
+/* The input puts one on or takes it off. */
+static void prog_change(struct ring3_port *port)
+{
+	port->prog = port->prog ? NULL : (void *)port;
+}
+
 static void kept_drop(void)
 {
 	u32 i;

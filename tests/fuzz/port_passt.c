@@ -219,8 +219,14 @@ static void fuzz_one(const uint8_t *input, size_t len)
 			transmit(port, how & 128);
 			break;
 		case 6:
+			if (how & 16)
+				prog_change(port);
 			if (the_queue.stopped && port->ops->tx_resume(port))
 				the_queue.stopped = false;
+			if (!the_queue.stopped && how & 32) {
+				port->ops->flush(port);
+				CHECK(the_queue.stopped || skb_queue_empty(&to_passt(port)->queue));
+			}
 			fails = how & 8;
 			break;
 		default:

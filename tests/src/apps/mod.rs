@@ -44,6 +44,7 @@
 //! | [`sim_transports`] | MPTCP, SCTP, DCCP and OSPF in simulated networks |
 //! | [`sim_truth`] | simulated throughput and delay against theory |
 //! | [`sim_words`] | a simulation's own words and captures beside those of the usual programs |
+//! | [`xdp_programs`] | XDP programs in the driver |
 //! | [`ordinary`] | all of it without root |
 
 mod calls;
@@ -88,6 +89,7 @@ mod transfer;
 mod ups;
 mod usage;
 mod web;
+mod xdp_programs;
 
 use crate::Options;
 use crate::compile::compile;
@@ -128,6 +130,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(ports::trials());
     all.extend(gateways::trials());
     all.extend(interfaces::trials());
+    all.extend(xdp_programs::trials());
     all.extend(passing::trials());
     all.extend(inspect::trials());
     all.extend(netns::trials());

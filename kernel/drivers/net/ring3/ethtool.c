@@ -16,12 +16,16 @@ static const char ring3_counter_names[RING3_COUNTERS][ETH_GSTRING_LEN] = {
 	[RING3_RX_NO_MEMORY] = "rx_no_memory",
 	[RING3_RX_DOORBELLS] = "rx_doorbells_rung",
 	[RING3_RX_BROKEN] = "rx_broken",
+	[RING3_RX_XDP_DROPS] = "rx_xdp_drops",
+	[RING3_RX_XDP_TX] = "rx_xdp_tx",
+	[RING3_RX_XDP_REDIRECTS] = "rx_xdp_redirects",
 	[RING3_TX_BATCHES] = "tx_batches",
 	[RING3_TX_DOORBELLS] = "tx_doorbells_rung",
 	[RING3_TX_FULL] = "tx_full",
 	[RING3_TX_WAKES] = "tx_wakes",
 	[RING3_TX_PARTIAL] = "tx_partial",
 	[RING3_TX_HOST_ERRORS] = "tx_host_errors",
+	[RING3_TX_XDP] = "tx_xdp_frames",
 };
 
 static void ring3_get_drvinfo(struct net_device *dev, struct ethtool_drvinfo *info)

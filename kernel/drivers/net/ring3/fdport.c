@@ -197,6 +197,8 @@ static void fd_frame(struct ring3_port *port, struct fd_slot *slot, u32 len)
 
 	if (!ring3_rx_len_ok(port, len, hdr->gso_type))
 		return;		/* the buffers are as good as new */
+	if (ring3_has_prog(port) && len <= FD_RX_LINEAR && ring3_prog_bytes(port, skb->data, len, hdr))
+		return;
 	if (len <= FD_RX_COPY) {
 		struct sk_buff *copy = napi_alloc_skb(&port->napi, len);
 

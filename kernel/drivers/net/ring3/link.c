@@ -95,6 +95,18 @@ static void link_tx_stop(struct ring3_port *port, struct link_port *link)
 		link_look_soon(link);
 }
 
+/* After each frame, sent or not. */
+static void link_tx_end(struct ring3_port *port, struct link_port *link, bool more)
+{
+	if (unlikely(!link_tx_ready(link))) {
+		/* First what is there: the far side can make no room of nothing. */
+		link_tx_flush(port, link);
+		link_tx_stop(port, link);
+	} else if (!more) {
+		link_tx_flush(port, link);
+	}
+}
+
 static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 {
 	struct link_port *link = to_link(port);
@@ -105,7 +117,7 @@ static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	if (unlikely(len > RING3_FRAME_MAX || link_tx_room(&link->tx, len) != LINK_OK ||
 		     virtio_net_hdr_from_skb(skb, &hdr.hdr, true, true, 0))) {
 		ring3_tx_drop(port, skb);
-		goto flush;
+		goto end;
 	}
 	hdr.num_buffers = cpu_to_virtio16(NULL, 1);
 
@@ -115,14 +127,26 @@ static void link_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 	link_tx_commit(&link->tx, len);
 	ring3_tx_done(port, skb);
 
-flush:
-	if (unlikely(!link_tx_ready(link))) {
-		/* First what is there: the far side can make no room of nothing. */
-		link_tx_flush(port, link);
-		link_tx_stop(port, link);
-	} else if (!more) {
-		link_tx_flush(port, link);
+end:
+	link_tx_end(port, link, more);
+}
+
+static bool link_xmit_bytes(struct ring3_port *port, const void *data, u32 len, bool more)
+{
+	struct link_port *link = to_link(port);
+	struct virtio_net_hdr_mrg_rxbuf hdr = { .num_buffers = cpu_to_virtio16(NULL, 1) };
+	bool room = link_tx_room(&link->tx, len) == LINK_OK;
+	struct ring3_record *rec;
+
+	if (likely(room)) {
+		rec = link_tx_reserve(&link->tx, len);
+		memcpy(rec->vnet_hdr, &hdr, sizeof(rec->vnet_hdr));
+		memcpy(rec + 1, data, len);
+		link_tx_commit(&link->tx, len);
+		dev_sw_netstats_tx_add(port->dev, 1, len);
 	}
+	link_tx_end(port, link, more);
+	return room;
 }
 
 static void link_flush(struct ring3_port *port)
@@ -185,7 +209,6 @@ static int link_poll(struct ring3_port *port, int budget)
 	while (done < budget) {
 		struct virtio_net_hdr hdr;
 		struct ring3_record *rec;
-		struct sk_buff *skb;
 		u32 len;
 
 		status = link_rx_peek(rx, &rec, &len);
@@ -194,15 +217,10 @@ static int link_poll(struct ring3_port *port, int budget)
 		done++;
 		bytes += len;
 		link_rx_header(rec, &hdr);
-		if (ring3_rx_len_ok(port, len, hdr.gso_type)) {
-			skb = ring3_rx_copy(port, &link->frag, rec + 1, len,
-					    le16_to_cpu((__force __le16)hdr.hdr_len));
-			link_rx_consume(rx);
-			if (likely(skb))
-				ring3_receive(port, skb, &hdr);
-		} else {
-			link_rx_consume(rx);
-		}
+		if (ring3_rx_len_ok(port, len, hdr.gso_type))
+			ring3_rx_frame(port, &link->frag, rec + 1, len,
+				       le16_to_cpu((__force __le16)hdr.hdr_len), &hdr);
+		link_rx_consume(rx);
 		if (link_rx_unpublished(rx) >= LINK_RX_STEP)
 			link_rx_release(port, link);
 		if (ring3_rx_batch_full(bytes)) {
@@ -304,6 +322,7 @@ const struct ring3_port_ops ring3_link_ops = {
 	.open = link_open,
 	.stop = link_stop,
 	.xmit = link_xmit,
+	.xmit_bytes = link_xmit_bytes,
 	.flush = link_flush,
 	.tx_resume = link_tx_resume,
 	.poll = link_poll,

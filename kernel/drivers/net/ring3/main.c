@@ -72,7 +72,7 @@ static DEFINE_PER_CPU(struct ring3_batch, ring3_batch);
 #define RING3_BATCH	16
 
 /* Whether a frame that is sent now need not get on its way yet. */
-static bool ring3_batch_add(const struct ring3_port *port)
+bool ring3_batch_add(const struct ring3_port *port)
 {
 	struct ring3_batch *batch = this_cpu_ptr(&ring3_batch);
 
@@ -184,6 +184,7 @@ static int ring3_poll(struct napi_struct *napi, int budget)
 
 	ring3_batch_open();
 	done = port->ops->poll(port, budget);
+	ring3_prog_flush(port);
 	if (done)
 		ring3_count(port, RING3_RX_POLLS);
 	if (done < budget) {
@@ -249,9 +250,14 @@ static int ring3_open(struct net_device *dev)
 	struct ring3_port *port = netdev_priv(dev);
 	int err;
 
-	err = port->ops->open(port);
+	err = ring3_prog_open(port);
 	if (err)
 		return err;
+	err = port->ops->open(port);
+	if (err) {
+		ring3_prog_stop(port);
+		return err;
+	}
 
 	napi_enable(&port->napi);
 	netif_tx_start_all_queues(dev);
@@ -272,6 +278,7 @@ static int ring3_stop(struct net_device *dev)
 	napi_disable(&port->napi);
 	netif_tx_disable(dev);
 	port->ops->stop(port);
+	ring3_prog_stop(port);
 	return 0;
 }
 
@@ -300,6 +307,8 @@ static const struct net_device_ops ring3_netdev_ops = {
 	.ndo_set_mac_address	= eth_mac_addr,
 	.ndo_validate_addr	= eth_validate_addr,
 	.ndo_features_check	= passthru_features_check,
+	.ndo_bpf		= ring3_bpf,
+	.ndo_xdp_xmit		= ring3_xdp_xmit,
 };
 
 static const struct device_type ring3_type = {
@@ -314,6 +323,7 @@ static void ring3_setup(struct net_device *dev, const struct ring3_port_ops *ops
 	dev->pcpu_stat_type = NETDEV_PCPU_STAT_TSTATS;
 	dev->watchdog_timeo = RING3_TX_TIMEOUT;
 	dev->priv_flags |= IFF_LIVE_ADDR_CHANGE;
+	dev->xdp_features = NETDEV_XDP_ACT_BASIC | NETDEV_XDP_ACT_REDIRECT | NETDEV_XDP_ACT_NDO_XMIT;
 	SET_NETDEV_DEVTYPE(dev, &ring3_type);
 
 	dev->min_mtu = ETH_MIN_MTU;

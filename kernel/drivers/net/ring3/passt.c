@@ -226,13 +226,9 @@ static void passt_frame(struct ring3_port *port, const u8 *frame, u32 len)
 		.flags = VIRTIO_NET_HDR_F_DATA_VALID,
 		.gso_type = VIRTIO_NET_HDR_GSO_NONE,
 	};
-	struct sk_buff *skb;
 
-	if (!ring3_rx_len_ok(port, len, hdr.gso_type))
-		return;
-	skb = ring3_rx_copy(port, &to_passt(port)->frag, frame, len, 0);
-	if (likely(skb))
-		ring3_receive(port, skb, &hdr);
+	if (ring3_rx_len_ok(port, len, hdr.gso_type))
+		ring3_rx_frame(port, &to_passt(port)->frag, frame, len, 0, &hdr);
 }
 
 /* Reads more bytes after those in the buffer. False: there are none, or the port is down. */

@@ -16,6 +16,7 @@
 #include <linux/etherdevice.h>
 #include <linux/netdevice.h>
 #include <linux/virtio_net.h>
+#include <net/xdp.h>
 
 #include <asm/ring3.h>
 
@@ -41,12 +42,16 @@ enum ring3_counter {
 	RING3_RX_NO_MEMORY,
 	RING3_RX_DOORBELLS,	/* rings for the far side: there is room again */
 	RING3_RX_BROKEN,	/* far side broke the ring or the stream */
+	RING3_RX_XDP_DROPS,	/* a program's verdicts */
+	RING3_RX_XDP_TX,
+	RING3_RX_XDP_REDIRECTS,
 	RING3_TX_BATCHES,	/* flushes: one publish or host call for several packets */
 	RING3_TX_DOORBELLS,	/* rings that wake the far side */
 	RING3_TX_FULL,		/* queue stopped: no room at the far side */
 	RING3_TX_WAKES,		/* ... and started again */
 	RING3_TX_PARTIAL,	/* the stream took only a part of a frame */
 	RING3_TX_HOST_ERRORS,	/* the host refused a packet */
+	RING3_TX_XDP,		/* redirected here by programs of other interfaces */
 	RING3_COUNTERS
 };
 
@@ -68,7 +73,9 @@ struct ring3_port_ops {
 	 * packet follows at once, or flush, so waking the far side may be delayed.
 	 */
 	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
-	/* What xmit has put off. */
+	/* Optional: the same for a frame that is no skb; the bytes are the caller's again. False: it can't be sent. */
+	bool (*xmit_bytes)(struct ring3_port *port, const void *data, u32 len, bool more);
+	/* What these have put off. */
 	void (*flush)(struct ring3_port *port);
 	/* The queue is stopped: is there room again? Retries what was held back. */
 	bool (*tx_resume)(struct ring3_port *port);
@@ -93,6 +100,10 @@ struct ring3_port {
 	u32 flags;		/* RING3_PORT_* */
 	u32 polls;		/* full polls since the last interrupt; NAPI */
 	u64 rest_until;		/* readers have their turn until then; see ring3_rest() */
+	struct bpf_prog __rcu *prog;	/* XDP; W: RTNL */
+	struct xdp_rxq_info rxq;
+	struct page_frag prog_frag;	/* NAPI: see prog.c */
+	bool prog_redirected;	/* NAPI: a frame since the last flush */
 	u64 count[RING3_COUNTERS];
 };
 
@@ -135,6 +146,24 @@ struct sk_buff *ring3_rx_copy(struct ring3_port *port, struct page_frag *frag,
 void ring3_rx_copy_end(struct page_frag *frag);
 void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
 		   const struct virtio_net_hdr *hdr);
+void ring3_deliver(struct ring3_port *port, struct sk_buff *skb,
+		   const struct virtio_net_hdr *hdr);
+void ring3_rx_frame(struct ring3_port *port, struct page_frag *frag, const void *data, u32 len,
+		    u32 hdr_len, const struct virtio_net_hdr *hdr);
+
+/* prog.c */
+static inline bool ring3_has_prog(const struct ring3_port *port)
+{
+	return unlikely(rcu_access_pointer(port->prog));
+}
+
+bool ring3_prog_bytes(struct ring3_port *port, const void *data, u32 len, const struct virtio_net_hdr *hdr);
+bool ring3_prog_skb(struct ring3_port *port, struct sk_buff **skb);
+void ring3_prog_flush(struct ring3_port *port);
+int ring3_prog_open(struct ring3_port *port);
+void ring3_prog_stop(struct ring3_port *port);
+int ring3_bpf(struct net_device *dev, struct netdev_bpf *bpf);
+int ring3_xdp_xmit(struct net_device *dev, int n, struct xdp_frame **frames, u32 flags);
 
 /* main.c */
 extern unsigned int ring3_rx_batch;
@@ -147,6 +176,7 @@ static inline bool ring3_rx_batch_full(u32 bytes)
 	return unlikely(batch && bytes >= batch);
 }
 
+bool ring3_batch_add(const struct ring3_port *port);
 void ring3_rest(struct ring3_port *port);
 void ring3_tx_done(struct ring3_port *port, struct sk_buff *skb);
 void ring3_tx_drop(struct ring3_port *port, struct sk_buff *skb);

@@ -117,11 +117,9 @@ void ring3_rx_copy_end(struct page_frag *frag)
 	frag->page = NULL;
 }
 
-void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
-		   const struct virtio_net_hdr *hdr)
+static bool rx_prepare(struct ring3_port *port, struct sk_buff *skb, const struct virtio_net_hdr *hdr)
 {
 	struct net_device *dev = port->dev;
-	unsigned int len = skb->len;
 
 	if ((hdr->flags & VIRTIO_NET_HDR_F_DATA_VALID) && (dev->features & NETIF_F_RXCSUM))
 		skb->ip_summed = CHECKSUM_UNNECESSARY;
@@ -129,11 +127,40 @@ void ring3_receive(struct ring3_port *port, struct sk_buff *skb,
 	if (unlikely(virtio_net_hdr_to_skb(skb, hdr, true))) {
 		ring3_rx_fault(port, RING3_FAULT_HEADER);
 		kfree_skb(skb);
-		return;
+		return false;
 	}
-
+	dev_sw_netstats_rx_add(dev, skb->len);
 	skb_record_rx_queue(skb, 0);
 	skb->protocol = eth_type_trans(skb, dev);
-	dev_sw_netstats_rx_add(dev, len);
+	return true;
+}
+
+/* To the stack. */
+void ring3_deliver(struct ring3_port *port, struct sk_buff *skb, const struct virtio_net_hdr *hdr)
+{
+	if (likely(rx_prepare(port, skb, hdr)))
+		napi_gro_receive(&port->napi, skb);
+}
+
+/* To the port's program, if there is one, and to the stack. */
+void ring3_receive(struct ring3_port *port, struct sk_buff *skb, const struct virtio_net_hdr *hdr)
+{
+	if (unlikely(!rx_prepare(port, skb, hdr)))
+		return;
+	if (ring3_has_prog(port) && !ring3_prog_skb(port, &skb))
+		return;
 	napi_gro_receive(&port->napi, skb);
+}
+
+/* The same for a frame that a stranger's memory holds, whose length was found good. hdr_len: see ring3_rx_copy(). */
+void ring3_rx_frame(struct ring3_port *port, struct page_frag *frag, const void *data, u32 len,
+		    u32 hdr_len, const struct virtio_net_hdr *hdr)
+{
+	struct sk_buff *skb;
+
+	if (ring3_has_prog(port) && ring3_prog_bytes(port, data, len, hdr))
+		return;
+	skb = ring3_rx_copy(port, frag, data, len, hdr_len);
+	if (likely(skb))
+		ring3_receive(port, skb, hdr);
 }

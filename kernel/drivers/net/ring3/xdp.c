@@ -192,24 +192,21 @@ static void xdp_retry(struct timer_list *timer)
 	napi_schedule(&port->napi);
 }
 
-static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
+/* Where a frame of len bytes is to be written, which is then sent; NULL: there is no room. */
+static void *xdp_tx_chunk(struct xdp_port *xdp, u32 len)
 {
-	struct xdp_port *xdp = to_xdp(port);
-	u32 len = skb->len;
 	u64 at;
 
-	if (unlikely(xdp->gone)) {
-		ring3_tx_drop(port, skb);
-		return;
-	}
-	if (unlikely(!xdp->free_count || len > RING3_XDP_CHUNK)) {
-		ring3_tx_drop(port, skb);
-	} else {
-		at = (u64)xdp->free[--xdp->free_count] * RING3_XDP_CHUNK;
-		skb_copy_bits(skb, 0, xdp->umem + at, len);
-		*xdp_desc(&xdp->tx, xdp->tx.at++) = (struct xdp_desc){ .addr = at, .len = len };
-		ring3_tx_done(port, skb);
-	}
+	if (unlikely(!xdp->free_count || len > RING3_XDP_CHUNK))
+		return NULL;
+	at = (u64)xdp->free[--xdp->free_count] * RING3_XDP_CHUNK;
+	*xdp_desc(&xdp->tx, xdp->tx.at++) = (struct xdp_desc){ .addr = at, .len = len };
+	return xdp->umem + at;
+}
+
+/* After each frame, sent or not. */
+static void xdp_tx_end(struct ring3_port *port, struct xdp_port *xdp, bool more)
+{
 	if (!more || !xdp->free_count)
 		xdp_kick(port, xdp);
 	xdp_reclaim(xdp);
@@ -219,6 +216,41 @@ static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
 		/* The host does not report when a frame has been sent. */
 		mod_timer(&xdp->retry, jiffies + XDP_RETRY);
 	}
+}
+
+static void xdp_xmit(struct ring3_port *port, struct sk_buff *skb, bool more)
+{
+	struct xdp_port *xdp = to_xdp(port);
+	void *chunk;
+
+	if (unlikely(xdp->gone)) {
+		ring3_tx_drop(port, skb);
+		return;
+	}
+	chunk = xdp_tx_chunk(xdp, skb->len);
+	if (likely(chunk)) {
+		skb_copy_bits(skb, 0, chunk, skb->len);
+		ring3_tx_done(port, skb);
+	} else {
+		ring3_tx_drop(port, skb);
+	}
+	xdp_tx_end(port, xdp, more);
+}
+
+static bool xdp_xmit_bytes(struct ring3_port *port, const void *data, u32 len, bool more)
+{
+	struct xdp_port *xdp = to_xdp(port);
+	void *chunk;
+
+	if (unlikely(xdp->gone))
+		return false;
+	chunk = xdp_tx_chunk(xdp, len);
+	if (likely(chunk)) {
+		memcpy(chunk, data, len);
+		dev_sw_netstats_tx_add(port->dev, 1, len);
+	}
+	xdp_tx_end(port, xdp, more);
+	return chunk;
 }
 
 static void xdp_flush(struct ring3_port *port)
@@ -246,13 +278,9 @@ static bool xdp_tx_resume(struct ring3_port *port)
 static void xdp_frame(struct ring3_port *port, struct xdp_port *xdp, u64 at, u32 len)
 {
 	const struct virtio_net_hdr none = {};
-	struct sk_buff *skb;
 
-	if (!ring3_rx_len_ok(port, len, none.gso_type))
-		return;
-	skb = ring3_rx_copy(port, &xdp->frag, xdp->umem + at, len, 0);
-	if (likely(skb))
-		ring3_receive(port, skb, &none);
+	if (ring3_rx_len_ok(port, len, none.gso_type))
+		ring3_rx_frame(port, &xdp->frag, xdp->umem + at, len, 0, &none);
 }
 
 /* Publishes which chunks were taken, and which the host may fill. */
@@ -451,6 +479,7 @@ const struct ring3_port_ops ring3_xdp_ops = {
 	.open = xdp_open,
 	.stop = xdp_stop,
 	.xmit = xdp_xmit,
+	.xmit_bytes = xdp_xmit_bytes,
 	.flush = xdp_flush,
 	.tx_resume = xdp_tx_resume,
 	.poll = xdp_poll,

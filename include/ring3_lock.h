@@ -4,14 +4,14 @@
  *
  * Theory of operation
  * -------------------
- * vcpu->owner says who may run kernel code: 0, or the owner's tid and flags. thread->word says what a waiting thread
- * waits for. Image, gate and keeper write these words by the steps below only; kernel/check refuses any other writer.
- * entry.S has its steps here, too. ring3/abi/steps.rs translates those that are one return statement to Rust, for the
- * keeper, who takes a vCPU from dead owners (ring3/node/src/vcpu.rs).
+ * vcpu->owner says which thread may run kernel code: 0, or the owner's tid and flags. thread->word says what a waiting
+ * thread waits for. Image, gate and keeper write these words only by the steps below; kernel/check refuses any other
+ * writer. entry.S has its steps here, too. ring3/abi/steps.rs translates those that are one return statement to Rust,
+ * for the keeper, which takes a vCPU from dead owners (ring3/node/src/vcpu.rs).
  *
- * The first part, up to "Steps", is what a step makes of a word: each function is one return statement.
- * tests/build.rs has that part translated too, and the models in tests/src/bin/models take their steps with the result.
- * So a change here is tried in all interleavings by tests/models.
+ * The functions of the first part, up to "Steps", compute the new value of a word; each is one return statement.
+ * tests/build.rs translates that part too, and the models in tests/src/bin/models use the result for their steps. So
+ * tests/models checks a change here in all interleavings.
  *
  * Words are shared by processes: all steps are atomic and sequentially consistent, except where "hint" is said.
  */
@@ -23,15 +23,15 @@
 
 /* The steps of entry.S, from and to registers. `owner` is the word. */
 
-/* As r3_freeze(): eax is 0, and the word's new value in tid. ZF: taken; else eax is what the word is. */
+/* As r3_freeze(): eax is 0, tid has the word's new value. ZF: taken; otherwise eax is the present value. */
 .macro R3_TAKE_FREE tid:req, owner:vararg
 	lock cmpxchgl \tid, \owner
 .endm
-/* Releases a vCPU that nobody waits for: eax is the owner's tid, zero a register that is 0. ZF: released. */
+/* Releases a vCPU without waiters: eax is the owner's tid, zero a register that is 0. ZF: released. */
 .macro R3_RELEASE_UNWAITED zero:req, owner:vararg
 	lock cmpxchgl \zero, \owner
 .endm
-/* The same without a locked instruction. A waiter says in `pending' that it waits, and does not sleep while this is on its way. */
+/* The same without a locked instruction. A waiter sets its bit in `pending', and does not sleep while this store is under way. */
 .macro R3_RELEASE_STORE owner:vararg
 	movl	$0, \owner
 .endm
@@ -55,25 +55,25 @@ static inline _Bool r3_owner_is(r3_u32 o, r3_u32 tid)
 	return (o & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == tid;
 }
 
-/* This thread owns it and polls: nobody has taken it over. */
+/* This thread owns it and polls: no thread has taken it over. */
 static inline _Bool r3_owner_polls(r3_u32 o, r3_u32 tid)
 {
 	return (o & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == (tid | RING3_OWNER_POLLING);
 }
 
-/* Somebody sleeps on the word: who releases the vCPU wakes one. */
+/* A thread sleeps on the word: the release wakes one. */
 static inline _Bool r3_owner_waits(r3_u32 o)
 {
 	return (o & RING3_OWNER_WAITERS) != 0;
 }
 
-/* Nothing happened but that somebody began to wait, or was woken, or has to be. */
+/* The same owner; at most, threads have begun to wait, were woken, or have to be woken. */
 static inline _Bool r3_owner_same(r3_u32 o, r3_u32 was)
 {
 	return ((o ^ was) & (RING3_OWNER_TID | RING3_OWNER_POLLING)) == 0;
 }
 
-/* Taken, or handed to this thread. Waiters stay known; what was owed has been sent, or is by the thread that hands over. */
+/* Taken, or handed to this thread. WAITERS is kept; owed wake-ups were sent, or the thread that hands over sends them. */
 static inline r3_u32 r3_owner_taken(r3_u32 o, r3_u32 tid, r3_u32 waiters)
 {
 	return tid | waiters | (o & RING3_OWNER_WAITERS);
@@ -84,19 +84,19 @@ static inline r3_u32 r3_owner_driving(r3_u32 o)
 	return o & (RING3_OWNER_TID | RING3_OWNER_WAITERS);
 }
 
-/* The hand-off is complete: BATON in the place of OFFERED. */
+/* The hand-off is complete: BATON replaces OFFERED. */
 static inline r3_u32 r3_word_handed(r3_u32 w)
 {
 	return (w & ~RING3_WORD_OFFERED) | RING3_WORD_BATON;
 }
 
-/* BATON, of one who came late to an offer that was taken; the offer that is there is another. */
+/* A stale BATON: its sender was late, and its offer had been taken already. The offer in the word is another one. */
 static inline r3_u32 r3_word_stale(r3_u32 w)
 {
 	return (w & ~RING3_WORD_BATON) | RING3_WORD_OFFERED;
 }
 
-/* An offer is taken although BATON has not come: who made it was preempted or killed. */
+/* An offer is accepted before BATON has come: the thread that made it was preempted or killed. */
 static inline r3_u32 r3_word_accepted(r3_u32 w)
 {
 	return w & ~(RING3_WORD_OFFERED | RING3_WORD_COME);
@@ -114,7 +114,7 @@ static inline r3_u32 r3_look(r3_a32 *word)
 	return __atomic_load_n(word, __ATOMIC_ACQUIRE);
 }
 
-/* W: a thread that wants the vCPU. It may take it over from a poller. `waiters`: RING3_OWNER_WAITERS if it has slept for it. */
+/* W: a thread that wants the vCPU. It may take it over from a poller. `waiters`: RING3_OWNER_WAITERS if it has slept on the word. */
 static inline _Bool r3_try_acquire(r3_a32 *owner, r3_u32 tid, r3_u32 waiters)
 {
 	r3_u32 o = r3_look(owner);
@@ -123,8 +123,8 @@ static inline _Bool r3_try_acquire(r3_a32 *owner, r3_u32 tid, r3_u32 waiters)
 }
 
 /*
- * W: a thread that keeps others out and runs no kernel code (gate/signal/kill.c, vcpu_wake_sleeper()). Not from a poller, who
- * would go on as the owner of an idle vCPU. *o: what was found instead of 0.
+ * W: a thread that keeps others out and runs no kernel code (gate/signal/kill.c, vcpu_wake_sleeper()). Not from a
+ * poller, which would continue as the owner of an idle vCPU. *o: the value that was found instead of 0.
  */
 static inline _Bool r3_freeze(r3_a32 *owner, r3_u32 tid, r3_u32 waiters, r3_u32 *o)
 {
@@ -138,7 +138,7 @@ static inline _Bool r3_release(r3_a32 *owner)
 	return r3_owner_waits(__atomic_exchange_n(owner, 0, __ATOMIC_SEQ_CST));
 }
 
-/* W: the owner, whose current task is the idle task, parked. Returns what the word was. */
+/* W: the owner, whose current task is the idle task, parked. Returns the old value. */
 static inline r3_u32 r3_start_polling(r3_a32 *owner)
 {
 	return __atomic_fetch_or(owner, RING3_OWNER_POLLING, __ATOMIC_SEQ_CST);
@@ -163,13 +163,13 @@ static inline _Bool r3_say_waiting(r3_a32 *owner, r3_u32 o)
 	return r3_step(owner, o, o | RING3_OWNER_WAITERS);
 }
 
-/* W: the owner, which was told that a thread sleeps on the word. */
+/* W: the owner, after it has learned that a thread sleeps on the word. */
 static inline void r3_keep_waiters(r3_a32 *owner)
 {
 	__atomic_fetch_or(owner, RING3_OWNER_WAITERS, __ATOMIC_SEQ_CST);
 }
 
-/* W: the owner, which has put off wake-ups. It sends them when it lets go, and does not do so by the fast path. */
+/* W: the owner, which has deferred wake-ups. It sends them when it releases the vCPU, which it must not do by the fast path. */
 static inline void r3_owe(r3_a32 *owner)
 {
 	__atomic_fetch_or(owner, RING3_OWNER_OWES, __ATOMIC_SEQ_CST);
@@ -185,27 +185,27 @@ static inline void r3_pass_to(r3_a32 *owner, r3_u32 tid)
 	} while (!r3_step(owner, o, r3_owner_taken(o, tid, 0)));
 }
 
-/* W: whoever finds the owner dead outside kernel code; `o` is what it saw. True: done. */
+/* W: a thread that has found the owner dead outside of kernel code; `o` is the value that it saw. True: freed. */
 static inline _Bool r3_reclaim(r3_a32 *owner, r3_u32 o)
 {
 	return r3_step(owner, o, 0);
 }
 
-/* W: anybody. Returns what the word was: SLEEPING and QUEUED say how to wake the thread. */
+/* W: any thread. Returns the old value: SLEEPING and QUEUED say how to wake the thread. */
 static inline r3_u32 r3_word_set(r3_a32 *word, r3_u32 bits)
 {
 	return __atomic_fetch_or(word, bits, __ATOMIC_SEQ_CST);
 }
 
-/* W: the thread itself, or the driver that acts for it. Returns what the word was. */
+/* W: the thread itself, or the driver that acts for it. Returns the old value. */
 static inline r3_u32 r3_word_clear(r3_a32 *word, r3_u32 bits)
 {
 	return __atomic_fetch_and(word, ~bits, __ATOMIC_SEQ_CST);
 }
 
 /*
- * The hand-off is r3_word_set(OFFERED), r3_pass_to(), r3_hand_over(): who does it may be killed between any two.
- * W: the owner before. False: the thread has taken the offer already. *was: the word before, to wake the thread by.
+ * The hand-off is r3_word_set(OFFERED), r3_pass_to(), r3_hand_over(); its sender may be killed between any two.
+ * W: the previous owner. False: the thread has accepted the offer already. *was: the old value, for waking the thread.
  */
 static inline _Bool r3_hand_over(r3_a32 *word, r3_u32 *was)
 {

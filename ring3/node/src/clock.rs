@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The TSC against the host's clocks. Unsafe leaf.
 //!
-//! A node reads time from the TSC, so its rate has to be right: an error of 10 ppm is a second
-//! a day. One sample brackets the host's clock between two reads of the TSC and keeps the
-//! tightest of several tries (within about 20 ns); two samples at least 3 ms apart give the rate to
-//! a few ppm. The first is taken before the image is copied, the second after, so that
-//! nobody waits for it.
+//! A node reads time from the TSC, so its rate has to be right: an error of 10 ppm is a second a
+//! day. One sample brackets the host's clock between two reads of the TSC and keeps the tightest of
+//! several tries (within about 20 ns). Two samples at least 3 ms apart give the rate to a few ppm.
+//! The first is taken before the image is copied, the second after it, so that the start does not
+//! wait for them.
 #![allow(unsafe_code)]
 
 use std::time::Duration;
 
 use rustix::time::{clock_gettime, ClockId};
 
-/// Least distance of the two samples.
+/// Smallest distance of the two samples.
 const BASELINE: Duration = Duration::from_millis(3);
 const TRIES: usize = 16;
 
-/// TSC and the host's clocks at one moment.
+/// The TSC and the host's clocks at the same moment.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sample {
     pub tsc: u64,
@@ -47,8 +47,7 @@ impl Sample {
     }
 }
 
-/// The rate of the TSC and a sample to count from; the rate is 0 where the TSC cannot be
-/// trusted.
+/// The rate of the TSC, and a sample to count from; the rate is 0 if the TSC cannot be trusted.
 pub(crate) fn calibrate(first: Sample) -> (u64, Sample) {
     if !tsc_is_invariant() {
         return (0, Sample::now());
@@ -65,7 +64,7 @@ pub(crate) fn calibrate(first: Sample) -> (u64, Sample) {
     (khz as u64, second)
 }
 
-/// Invariant by the CPU's word, and not found wanting by the host, which watches it.
+/// The CPU says that it is invariant, and the host, which watches it, has not given it up.
 pub fn tsc_is_invariant() -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let source = read("/sys/devices/system/clocksource/clocksource0/current_clocksource");
@@ -110,7 +109,7 @@ mod tests {
         }
         let (a, _) = calibrate(Sample::now());
         let (b, sample) = calibrate(Sample::now());
-        // 200 ppm: a neighbour on the CPU may have taken it away in mid-sample.
+        // 200 ppm: the host may have taken the CPU away in the middle of a sample.
         assert!(a.abs_diff(b) * 5000 < a, "{a} kHz, then {b} kHz");
         assert!(sample.realtime_ns > sample.monotonic_ns);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What `ip` and `sysctl` would do on a fresh host, done on a fresh node.
+//! Configures a fresh node: what `ip` and `sysctl` do on a fresh host.
 
 use std::ffi::CString;
 use std::net::IpAddr;
@@ -16,13 +16,13 @@ use crate::resolver::{self, Resolver};
 
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
-/// A carrier comes within a millisecond of the interface's going up, on an idle host.
+/// On an idle host a carrier comes within a millisecond after the interface was set up.
 const CARRIER_PATIENCE: Duration = Duration::from_millis(100);
 const CARRIER_TURN: Duration = Duration::from_micros(200);
 
-/// Of the host.
+/// The host's file.
 const HOSTS: &str = "/etc/hosts";
-/// A larger file on a node is left alone. Lists that block advertisements have some 5 MB.
+/// A larger /etc/hosts of a node is not changed. Lists that block advertisements have some 5 MB.
 const HOSTS_BYTES_MAX: usize = 16 << 20;
 
 /// Sets the loopback device up.
@@ -55,7 +55,7 @@ pub(crate) fn bridge_port(init: &mut Thread, port: &Port) -> Result<()> {
         .map_err(fail())
 }
 
-/// As /sys says it.
+/// As /sys shows it.
 fn interface_index(init: &mut Thread, name: &str) -> Result<u32> {
     let fail = || Error::node(format!("find {name}"));
     let path = CString::new(format!("/sys/class/net/{name}/ifindex"))
@@ -107,7 +107,7 @@ pub(crate) fn port(init: &mut Thread, port: &Port) -> Result<()> {
     Ok(())
 }
 
-/// Adds the routes that the node was given.
+/// Adds the routes of the node's configuration.
 pub(crate) fn routes(init: &mut Thread, routes: &[Route]) -> Result<()> {
     if routes.is_empty() {
         return Ok(());
@@ -122,13 +122,14 @@ pub(crate) fn routes(init: &mut Thread, routes: &[Route]) -> Result<()> {
     Ok(())
 }
 
-/// The node's own /etc/resolv.conf; `None`: the host's does.
+/// The node's own /etc/resolv.conf; `None`: the host's will do.
 fn resolv_conf(config: &NodeConfig, ports: &[Port]) -> Option<String> {
     if !config.dns.is_empty() {
         let lines = config.dns.iter().map(|it| format!("nameserver {it}\n"));
         return Some(lines.collect());
     }
-    // A host port's gateway asks the host's resolvers; the rest of what the host's file says holds on the node, too.
+    // The gateway of a host port asks the host's resolvers; the other lines of the host's file hold
+    // on the node, too.
     if let Some(gateway) = ports.iter().find_map(Port::name_server) {
         let rest = std::fs::read_to_string(resolver::RESOLV_CONF).unwrap_or_default();
         let rest = rest.lines().filter(|line| {
@@ -159,8 +160,8 @@ fn resolv_conf(config: &NodeConfig, ports: &[Port]) -> Option<String> {
     }
 }
 
-/// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs (gate/path/path.c). Without
-/// names or name servers there are none, and the host's are seen.
+/// Writes the node's own /etc/hosts and /etc/resolv.conf, which the gate shows to its programs
+/// (gate/path/path.c). Without names or name servers there are none, and programs see the host's.
 pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> Result<()> {
     let fail = |path: &str| Error::node(format!("write its {path}"));
     let servers = resolv_conf(config, ports);
@@ -185,8 +186,8 @@ fn host_lines(name: &str, addresses: &[IpAddr]) -> Vec<String> {
     addresses.iter().map(line).collect()
 }
 
-/// Says in /etc/hosts at which addresses another node is from now on. All else stays as it is: what the node was given, what
-/// its programs have written, or else what the host's file says.
+/// Sets the addresses of another node in /etc/hosts. All other lines stay: those of the
+/// configuration, those that programs have written, or else those of the host's file.
 pub(crate) fn known_name(
     init: &mut Thread,
     config: &NodeConfig,
@@ -209,7 +210,7 @@ pub(crate) fn known_name(
     let lines = lines.chain(now.iter().map(String::as_str));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
     init.make_folder(c"/etc").map_err(fail("/etc"))?;
-    // Whoever reads it meanwhile sees all of the old one or of the new one.
+    // A concurrent reader sees either the old or the new file as a whole.
     init.write_file(c"/etc/hosts.new", text.as_bytes())
         .map_err(fail("/etc/hosts"))?;
     init.rename(c"/etc/hosts.new", c"/etc/hosts")
@@ -228,8 +229,8 @@ fn hosts(config: &NodeConfig) -> String {
     text
 }
 
-/// Waits for a carrier that is about to come: without it the first packet, an ARP request,
-/// would be dropped and the second follow after a second.
+/// Waits for a carrier that is about to come: without it the first packet, an ARP request, would be
+/// dropped, and the next would follow only after a second.
 pub(crate) fn wait_for_carrier(init: &mut Thread, port: &Port) -> Result<()> {
     let what = || Error::node(format!("say whether {} has a carrier", port.ifname));
     let path = format!("/sys/class/net/{}/operstate", port.ifname);
@@ -249,7 +250,7 @@ pub(crate) fn wait_for_carrier(init: &mut Thread, port: &Port) -> Result<()> {
 }
 
 /// Writes one sysctl, as sysctl(8) would. The kernel may take a long value in pieces (lists, a page
-/// at a time); what it does not take is an error, but for blanks.
+/// at a time). A rest that it does not take is an error, except for blanks.
 pub(crate) fn sysctl(init: &mut Thread, key: &str, value: &str) -> Result<()> {
     let fail = |why| Error::Sysctl {
         key: key.to_owned(),
@@ -275,7 +276,7 @@ pub(crate) fn sysctl(init: &mut Thread, key: &str, value: &str) -> Result<()> {
     written.map_err(fail)
 }
 
-/// `a.b/c` is /proc/sys/a/b.c; a key whose first separator is a slash is a path already.
+/// `a.b/c` is /proc/sys/a/b.c; if the first separator of a key is a slash, the key is a path.
 fn sysctl_path(key: &str) -> String {
     let is_path = key
         .find(['.', '/'])

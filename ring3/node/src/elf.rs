@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The kernel image as a file: finding it, and checking it before a byte of it runs.
+//! The kernel image as a file: finds it, and checks it before any of its code runs.
 //!
 //! The image is an ELF object linked at address 0. Its PT_LOADs are copied to their addresses
 //! as offsets into the region; it relocates itself when it boots. The file's first PT_LOAD
@@ -22,13 +22,13 @@ use crate::error::{Error, Result};
 /// File names of the flavours: one vCPU, and several.
 const IMAGE_UP: &str = "ring3-up.image";
 const IMAGE_SMP: &str = "ring3-smp.image";
-/// Flavours that can be asked for by name; the file is called after it.
+/// Flavours that can be named; the file name contains the flavour.
 const FLAVOURS: [(&str, &str); 3] = [
     ("up", IMAGE_UP),
     ("smp", IMAGE_SMP),
     ("sim", "ring3-sim.image"),
 ];
-/// `flavour` of struct ring3_region: one that can have several vCPUs.
+/// `flavour` of struct ring3_region: an image that can have several vCPUs.
 const FLAVOUR_SMP: u32 = 1;
 /// Names the image for programs that are not installed beside it (tests).
 const IMAGE_ENV: &str = "RING3_IMAGE";
@@ -42,9 +42,9 @@ pub(crate) struct Image {
     pub path: PathBuf,
     pub file: File,
     pub segments: Vec<Segment>,
-    /// Bytes of the region it takes, its bss included.
+    /// Size in the region, including bss.
     pub size: u64,
-    /// Offsets of its code.
+    /// Offsets of the code.
     pub text: Range<u64>,
     pub boot: u64,
     pub enter: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Image {
     pub flavour: u32,
 }
 
-/// One PT_LOAD: `len` bytes at `offset` of the file belong at `address` of the region.
+/// One PT_LOAD: `len` bytes at `offset` of the file go to `address` of the region.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Segment {
     pub offset: u64,
@@ -73,8 +73,8 @@ impl Image {
         self.flavour == RING3_FLAVOUR_SIM
     }
 
-    /// Opens `explicit`, or what $RING3_IMAGE names, or the one installed with this program that
-    /// can have so many vCPUs.
+    /// Opens `explicit`, or the file that $RING3_IMAGE names, or the one that is installed with
+    /// this program and supports this number of vCPUs.
     pub fn open(explicit: Option<&Path>, cpus: u32) -> Result<Image> {
         let by_cpus = if cpus > 1 { IMAGE_SMP } else { IMAGE_UP };
         let flavour = FLAVOURS

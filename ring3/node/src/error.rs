@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Everything that can go wrong with a node's own process, in words a person can act on.
+//! Everything that can go wrong with a node's own process, in words that tell the user what to do.
 //!
 //! Each message is one line: what failed, why, and what to do about it.
 
@@ -16,7 +16,7 @@ pub struct Errno(pub i32);
 
 impl std::fmt::Display for Errno {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The host is Linux as well: its words are the node's.
+        // The host is Linux as well: its messages fit the node's errors.
         let text = io::Error::from_raw_os_error(self.0).to_string();
         match text.find(" (os error") {
             Some(end) => f.write_str(&text[..end]),
@@ -216,7 +216,7 @@ fn remedy_of_sysctl(why: &Errno) -> &'static str {
     }
 }
 
-/// What limits memory, by what the host says: its memory is a file to it, too.
+/// The limit that the host reports: the node's memory is a file to it, too.
 fn limit_of(why: &Errno) -> &'static str {
     match why.0 {
         libc::EFBIG => "`ulimit -f`",

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Faults in kernel code. Unsafe leaf.
 //!
-//! Linux touches memory that may not be there and relies on its exception table to go on
-//! elsewhere. Here the host's SIGSEGV and SIGBUS are the trap: a handler asks the image's
-//! `fixup` where to go on. What is not the image's goes to the handler that was there before
-//! (the Rust runtime's, which reports stack overflows).
+//! Linux touches memory that may be invalid, and relies on its exception table to continue
+//! elsewhere. Here the host's SIGSEGV and SIGBUS are the trap: a handler asks the image's `fixup`
+//! for the address to continue at. Faults outside of the image go to the previous handler (the Rust
+//! runtime's, which reports stack overflows).
 //!
 //! The handler runs on the thread's alternate stack: region stacks have no room for a signal
 //! frame. [`prepare_thread`] makes sure that there is one.
@@ -17,13 +17,13 @@ use std::sync::OnceLock;
 use crate::error::{Error, Result};
 use crate::region::Region;
 
-/// Nodes in one process; the simulator will want more.
+/// Nodes in one process.
 const REGIONS_MAX: usize = 64;
-/// More than any CPU's signal frame with all vector state (11 KiB with AMX), and a handler.
+/// More than any CPU's signal frame with all vector state (11 KiB with AMX), plus a handler.
 const STACK_BYTES: usize = 64 << 10;
 
-/// One region's text, for a handler that can take no lock. `start` is written last and
-/// cleared first.
+/// One region's text, for a handler that must not take locks. `start` is written last and cleared
+/// first.
 struct Slot {
     start: AtomicU64,
     end: AtomicU64,
@@ -38,7 +38,7 @@ static SLOTS: [Slot; REGIONS_MAX] = [const {
     }
 }; REGIONS_MAX];
 
-/// What SIGSEGV and SIGBUS did before.
+/// The previous handlers of SIGSEGV and SIGBUS.
 static BEFORE: OnceLock<[libc::sigaction; 2]> = OnceLock::new();
 
 /// Faults in a region's text are fixed up while this lives.
@@ -50,7 +50,7 @@ pub(crate) fn guard(region: &Region) -> Result<Guard> {
     BEFORE.get_or_init(install);
     let text = region.text();
     for (index, slot) in SLOTS.iter().enumerate() {
-        // 1 marks a slot that is being filled: no code lies there.
+        // 1 marks a slot that is being filled: no code is at that address.
         let taken = slot
             .start
             .compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed);
@@ -139,7 +139,7 @@ extern "C" fn on_fault(
     unsafe { pass_on(signal, info, context) };
 }
 
-/// Does what the handler before ours would have done.
+/// Does what the previous handler would have done.
 unsafe fn pass_on(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let before = BEFORE
         .get()

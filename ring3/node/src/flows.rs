@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: what a gateway lets through and what it refuses, as lines of JSON
+//! Theory of operation: a gateway's record of what it passes and refuses, as lines of JSON
 //!
 //! The rules around a gateway's policy (`ring3/cli/src/sandbox/rules.rs`) log the first packets of connections to the group
 //! [`GROUP`] of <linux/netfilter/nfnetlink_log.h>, each with one of [`Word`] in front:
@@ -10,8 +10,9 @@
 //! ring3 spoof, self, peer, invalid    dropped by the rules around the policy
 //! ```
 //!
-//! A packet crosses all chains of a hook in one step. So a `try` that the next message does not answer with a `pass` of the
-//! same packet was refused by the policy. Messages that the kernel could not queue are told as `lost`.
+//! A packet crosses all chains of a hook in one step. So if the message after a `try` is not the
+//! `pass` of the same packet, the policy has refused that packet. Messages that the kernel could
+//! not queue are counted as `lost`.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -31,16 +32,18 @@ use crate::nfnetlink::{
 };
 use crate::pcap::word;
 
-/// Of nfnetlink_log: high, so that a policy's own `log group` does not meet it.
+/// A group of nfnetlink_log: a high number, so that a policy's own `log group` does not collide
+/// with it.
 pub const GROUP: u16 = 21043;
 
-/// Bytes of a gateway's file; what comes then is not written. A program decides how much there is to say.
+/// Largest size of a gateway's file; later lines are dropped. A program could make it grow without
+/// limit.
 const FILE_MAX: u64 = 64 << 20;
-/// How long a `pass` may come after its `try`: the kernel hands messages on each 10 ms.
+/// How long a `pass` may come after its `try`: the kernel delivers messages every 10 ms.
 const PAIR_PATIENCE: Duration = Duration::from_millis(50);
-/// Of the kernel's messages, in hundredths of a second.
+/// The kernel's delivery interval, in hundredths of a second.
 const TURN: u32 = 1;
-/// A burst of connections is not lost while the disk is slow.
+/// So large that a burst of connections is not lost while the disk is slow.
 const SOCKET_BYTES: i32 = 4 << 20;
 /// A batch of messages is shorter (NFULNL_NLBUFSIZ_DEFAULT is a page).
 const BATCH_MAX: usize = 64 << 10;
@@ -53,7 +56,7 @@ const INDEV: u16 = 4;
 const PAYLOAD: u16 = 9;
 const PREFIX: u16 = 10;
 
-/// What a message's prefix says.
+/// The meaning of a message's prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Word {
     Try,
@@ -78,7 +81,7 @@ impl Word {
 /// The first packet of a connection.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Flow {
-    /// The interface it came by.
+    /// The interface at which it arrived.
     by: String,
     proto: String,
     src: String,
@@ -96,7 +99,7 @@ struct Line<'a> {
     flow: Option<&'a Flow>,
 }
 
-/// Pairs tries with passes, and writes.
+/// Matches tries with passes, and writes lines.
 struct Book<W: Write> {
     out: W,
     written: u64,
@@ -107,7 +110,8 @@ impl<W: Write> Book<W> {
     fn hear(&mut self, word: Word, flow: Flow) -> std::io::Result<()> {
         match word {
             Word::Pass => {
-                // Another one's: that one waits in a queue of the policy's, and its try was said.
+                // Of another packet: this one waits in a queue of the policy, and its try has been
+                // reported.
                 if self.tried.as_ref() == Some(&flow) {
                     self.tried = None;
                 }
@@ -120,7 +124,7 @@ impl<W: Write> Book<W> {
                 Ok(())
             }
             Word::Dropped(why) => {
-                // It came as far as the rules behind the policy.
+                // It has reached the rules after the policy.
                 if self.tried.as_ref() == Some(&flow) {
                     self.tried = None;
                 }
@@ -130,7 +134,7 @@ impl<W: Write> Book<W> {
         }
     }
 
-    /// What was tried and has not passed yet, never will.
+    /// Everything that was tried and has not passed has been refused.
     fn settle(&mut self) -> std::io::Result<()> {
         match self.tried.take() {
             Some(flow) => self.say("refused", Some("policy"), Some(&flow)),
@@ -166,7 +170,7 @@ impl<W: Write> Book<W> {
     }
 }
 
-/// Writes into `file` from now on. `names` are the node's interfaces by their numbers.
+/// Starts writing to `file`. `names`: the node's interfaces by ifindex.
 pub(crate) fn start(
     mut thread: Thread,
     file: File,
@@ -186,12 +190,12 @@ pub(crate) fn start(
         if let Err(why) = done {
             log::error!("what the gateway decides is not written any more: {why}");
         }
-        // Fails when the node is over: then there is nothing to give back.
+        // Fails if the node is over: then there is nothing to free.
         let _ = thread.exit_group();
     })
 }
 
-/// Until the node ends.
+/// Runs until the node ends.
 fn follow<W: Write>(
     thread: &mut Thread,
     socket: i32,
@@ -259,7 +263,7 @@ fn open(thread: &mut Thread) -> Result<i32, Errno> {
     }
 }
 
-/// About our group.
+/// A request about our group.
 fn config(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
     let head = Head {
         kind,
@@ -270,7 +274,7 @@ fn config(kind: u16, parts: &[Vec<u8>]) -> Vec<u8> {
     message(head, parts)
 }
 
-/// The messages of a batch.
+/// Iterates over the messages of a batch.
 fn messages(mut batch: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let len = word(batch, 0)? as usize;
@@ -299,7 +303,7 @@ fn parse(message: &[u8], names: &[(u32, String)]) -> Option<(Word, Flow)> {
     Some((said?, flow(packet?, by)?))
 }
 
-/// What a packet that begins with its IP header says of itself.
+/// Reads the addresses and ports of a packet that begins with its IP header.
 fn flow(packet: &[u8], by: String) -> Option<Flow> {
     let (src, dst, protocol, header): (IpAddr, IpAddr, u8, usize) = match packet.first()? >> 4 {
         4 => {

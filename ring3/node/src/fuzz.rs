@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What strangers may say to a node, and what has to hold whatever it is: called by the
+//! What untrusted peers may send to a node, and what must hold for every input: called by the
 //! coverage-guided fuzzers of tests/fuzz, and with their corpora by the tests here.
 
 use ring3_abi::*;
@@ -7,11 +7,11 @@ use ring3_abi::*;
 use crate::control::{Reply, Request};
 use crate::join;
 
-/// The process that asks, in the eyes of the host.
+/// The pid of the peer, as the host reports it.
 const PID: i32 = 4711;
 
-/// A request to join: taken if it is the one that a gate of ours makes, and refused in one
-/// line that fits the reply if not.
+/// A request to join: granted if it is the request of a gate of this build; otherwise refused in
+/// one line that fits into the reply.
 pub fn join(bytes: &[u8]) {
     let mut good = RING3_JOIN_MAGIC.to_ne_bytes().to_vec();
     good.extend(RING3_ABI.to_ne_bytes());
@@ -34,14 +34,15 @@ pub fn join(bytes: &[u8]) {
     }
 }
 
-/// A line at the control socket: what is understood says the same when it is said again.
+/// A line at the control socket: an accepted request is the same after it was written and read
+/// again.
 pub fn control(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
     if let Ok(request) = serde_json::from_str::<Request>(text) {
         let again = serde_json::to_string(&request).expect("a request can be written");
-        // Nothing of it is lost. (Serde also takes a list, which has no names.)
+        // Nothing of it is lost. (Serde also accepts a list, which has no names.)
         let value: serde_json::Value = serde_json::from_str(text).expect("it was read before");
         if let (Some(object), Request::Log { from }) = (value.as_object(), &request) {
             assert_eq!(object.get("from").and_then(|it| it.as_u64()), Some(*from));
@@ -60,7 +61,7 @@ pub fn control(bytes: &[u8]) {
 mod tests {
     use std::path::Path;
 
-    /// What the fuzzers have kept.
+    /// Inputs that the fuzzers have kept.
     fn corpus(name: &str, judge: fn(&[u8])) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/fuzz/corpus");
         let mut inputs = 0;

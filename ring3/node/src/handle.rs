@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Starting and ending a node from the process that keeps it.
+//! Starts and ends a node, from the process that keeps it.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use crate::region::Region;
 use crate::runtime::Folder;
 use crate::sys;
 
-/// Boot calls the kernel's own code on this stack before it has one of its own.
+/// Boot runs kernel code on this stack before it has one of its own.
 const STACK_BYTES: usize = 1 << 20;
 
 /// How long a node may take to end in good order after its programs' grace, and then by force.
 const ORDERLY_END: Duration = Duration::from_secs(5);
 const FORCED_END: Timespec = seconds(5);
 
-/// How long a start that is given up may take to clean up, where nothing holds it up.
+/// How long the clean-up of an abandoned start may take, if nothing blocks it.
 const GIVE_UP_PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
@@ -68,7 +68,7 @@ pub struct NodeHandle {
     ended: Arc<OwnedFd>,
     failed: Arc<OwnedFd>,
     thread: Option<JoinHandle<Result<()>>>,
-    /// Of a confined node: announces who joins.
+    /// Of a confined node: announces children that join.
     announce: Option<Door>,
 }
 
@@ -80,19 +80,20 @@ impl NodeHandle {
         NodeHandle::start_in(config, &Folder::open()?)
     }
 
-    /// The same in a runtime folder that is known already.
+    /// The same in a runtime folder that is already open.
     pub fn start_in(config: NodeConfig, folder: &Folder) -> Result<NodeHandle> {
         NodeHandle::begin(config, Place::Folder(folder.clone()), &[])
     }
 
-    /// As [`NodeHandle::start`], until one of `give_up` is readable or broken: then [`Error::GivenUp`]. What the
-    /// start waits for may hold its thread up; whoever gives up is to end this process.
+    /// As [`NodeHandle::start`], until one of `give_up` is readable or broken: then
+    /// [`Error::GivenUp`]. The thread of the start may still be blocked, so the caller is to end
+    /// this process.
     pub fn start_unless(config: NodeConfig, give_up: &[BorrowedFd<'_>]) -> Result<NodeHandle> {
         NodeHandle::begin(config, Place::Folder(Folder::open()?), give_up)
     }
 
-    /// The same for a process that is confined (outside.rs). Nobody finds the node, and each program is announced by
-    /// [`Door::admit`].
+    /// The same for a process that is confined (outside.rs). The node is not in the runtime folder,
+    /// and each program is announced by [`Door::admit`].
     pub fn start_confined(
         config: NodeConfig,
         given: Given,
@@ -109,7 +110,7 @@ impl NodeHandle {
         Ok(node)
     }
 
-    /// By which children of this process join. Only a confined node has one.
+    /// Announces children of this process that join. Only a confined node has one.
     pub fn door(&self) -> Option<Door> {
         self.announce.clone()
     }
@@ -151,7 +152,7 @@ impl NodeHandle {
             return Err(Error::GivenUp);
         }
         let Ok(region) = told.recv() else {
-            // It ended without a word: the error is its result.
+            // It ended without a message: the error is its result.
             let result = thread.join().unwrap_or_else(|_| {
                 Err(Error::Boot {
                     why: "its keeper panicked".into(),
@@ -178,7 +179,8 @@ impl NodeHandle {
         &self.name
     }
 
-    /// What to put into the environment variable `RING3_NODE` for a program to join; empty where the node is confined.
+    /// The value of the environment variable `RING3_NODE` with which a program joins; empty if the
+    /// node is confined.
     pub fn join_path(&self) -> &Path {
         &self.join
     }
@@ -188,17 +190,17 @@ impl NodeHandle {
         self.region.poison()
     }
 
-    /// Readable when the node has ended, because somebody said `down` to it.
+    /// Readable when the node has ended after a request for `down`.
     pub fn ended_fd(&self) -> impl AsFd + '_ {
         self.ended.as_fd()
     }
 
-    /// Readable when the node has failed and its programs have been ended.
+    /// Readable when the node has failed and its programs have ended.
     pub fn failed_fd(&self) -> impl AsFd + '_ {
         self.failed.as_fd()
     }
 
-    /// Takes the node down and removes what it made. An error if it was poisoned.
+    /// Takes the node down and removes all that it made. An error if it was poisoned.
     pub fn down(mut self) -> Result<()> {
         let result = self.end();
         match self.region.poison() {
@@ -214,7 +216,7 @@ impl NodeHandle {
         ring(&self.stop);
         let patience = Timespec::try_from(self.grace + ORDERLY_END).unwrap_or(FORCED_END);
         if !has_ended_within(&self.ended, patience) {
-            // It may wait for a vCPU whose holder is stopped: state DOWN ends such waits.
+            // It may wait for a vCPU whose owner is stopped: state DOWN ends such waits.
             self.region.set_down();
             if !has_ended_within(&self.ended, FORCED_END) {
                 return Err(Error::Stuck);
@@ -238,7 +240,7 @@ fn has_ended_within(ended: &OwnedFd, patience: Timespec) -> bool {
     }
 }
 
-/// What a start has come to.
+/// The result of a start.
 #[derive(Debug, PartialEq, Eq)]
 enum Start {
     UpOrOver,
@@ -277,7 +279,7 @@ impl Drop for NodeHandle {
     }
 }
 
-/// Rings when the thread that holds it ends, also by a panic.
+/// Rings when the thread that owns it ends, also by a panic.
 struct RingAtEnd(Arc<OwnedFd>);
 
 impl Drop for RingAtEnd {
@@ -302,7 +304,7 @@ fn keep(
     node.serve(&sockets, stop, failed)
 }
 
-/// A node has a pidfd for each of its processes; the usual soft limit is half of what it may have.
+/// A node has a pidfd for each of its processes; the usual soft limit is half of the hard one.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -40,17 +40,17 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Pid 1's. To be made once per region.
+    /// The thread block of pid 1. To be made once per region.
     pub fn init(region: &Arc<Region>) -> Thread {
         Thread::new(region, region.init_thread())
     }
 
-    /// One of the task-less drivers'. To be made once per region and number.
+    /// One of the keeper's drivers without a task. To be made once per region and number.
     pub fn driver(region: &Arc<Region>, n: usize) -> Thread {
         Thread::new(region, region.driver_thread(n))
     }
 
-    /// One that RING3_NR_SPAWN returned.
+    /// A thread block that RING3_NR_SPAWN returned.
     pub fn spawned(region: &Arc<Region>, block: u64) -> Thread {
         let memory = region.base()..region.base() + region.size();
         assert!(memory.contains(&block), "a thread block outside the region");
@@ -75,7 +75,7 @@ impl Thread {
         unsafe { (*(self.block as *const ring3_thread)).proc }
     }
 
-    /// One call, Linux's or ring3's own.
+    /// Makes one call, Linux's or ring3's own.
     ///
     /// # Safety
     ///
@@ -107,7 +107,7 @@ impl Thread {
         Ok(ret)
     }
 
-    /// Boots the node on this, pid 1's, thread. The result is boot's own: 0 or -errno.
+    /// Boots the node on this thread, which is pid 1's. The result is boot's own: 0 or -errno.
     pub fn boot(&mut self) -> i64 {
         let block = self.block as *mut ring3_thread;
         // SAFETY: as in call().

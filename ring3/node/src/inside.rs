@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A node that this process keeps for itself, with no program on it: a gateway's.
+//! A node that this process keeps for itself, without programs: a gateway's.
 //!
-//! Nobody joins it and nobody sees it in `ring3 ls`; it has no place in the runtime folder. Its kernel takes every TCP connection and UDP datagram that comes
-//! over its link, whatever the destination (nft.rs), to the transparent sockets on [`RELAY_PORT`]. The process uses it through
+//! No program joins it and `ring3 ls` does not show it; it has no place in the runtime folder. Its
+//! kernel passes every TCP connection and UDP datagram that arrives over its link, whatever the
+//! destination (nft.rs), to the transparent sockets on [`RELAY_PORT`]. The process uses it through
 //! [`Task`]s.
 
 use std::net::IpAddr;
@@ -26,7 +27,7 @@ use crate::task::Task;
 
 /// Where the gateway's transparent sockets listen. A program of the node that connects to this port reaches it like any other.
 pub const RELAY_PORT: u16 = 9999;
-/// Each refusal of the host's is passed on, however many there are.
+/// Each refusal of the host is passed on, without a rate limit.
 const SYSCTLS: [(&str, &str); 2] = [
     ("net.ipv4.icmp_ratelimit", "0"),
     ("net.ipv6.icmp.ratelimit", "0"),
@@ -38,7 +39,7 @@ pub struct Inside {
     node: Node,
 }
 
-/// A node that is about to start: all that it needs of the host's files is open.
+/// A node that is about to start: all files of the host that it needs are open.
 #[derive(Debug)]
 pub struct Ready {
     config: NodeConfig,
@@ -46,7 +47,7 @@ pub struct Ready {
 }
 
 impl Ready {
-    /// For what the keeper has said ([`Talk::hear`]).
+    /// For the plan that the keeper has sent ([`Talk::hear`]).
     pub fn new(plan: &Plan) -> Result<Ready> {
         let mut config = NodeConfig::new(format!("{}.host", plan.node));
         config.image = plan.image.clone();
@@ -58,7 +59,8 @@ impl Ready {
     }
 }
 
-/// For a gateway's process that has just begun: of what it inherited it keeps standard error and `socket`.
+/// For a gateway's process that has just started: closes all inherited descriptors but standard
+/// error and `socket`.
 pub fn close_inherited(socket: &OwnedFd) -> Result<()> {
     sys::close_inherited(socket).map_err(|why| Error::Host {
         what: "close what was inherited".into(),
@@ -71,11 +73,11 @@ impl Inside {
     pub fn start(ready: Ready, plan: &Plan, link: GivenLink) -> Result<Inside> {
         prepare_thread();
         let Ready { config, given } = ready;
-        // Nobody joins.
+        // No program joins.
         let (_, queue) = mpsc::channel();
         let bell = Arc::new(event_fd()?);
         let mut node = Node::start(config, Place::Confined(given, Guests { queue, bell }))?;
-        // There are no programs to end, and it would not be confined.
+        // There are no programs to end, and the undertaker would not be confined.
         node.dismiss_undertaker();
         node.add_given(link, plan.gateways.clone())?;
         node.take_all()?;
@@ -98,14 +100,15 @@ impl Inside {
     }
 }
 
-/// Before a thread of this process makes its first call with a [`Task`]: a stack for faults in kernel code, exact timers.
+/// To be called before a thread of this process makes its first call with a [`Task`]: gives it a
+/// stack for faults in kernel code, and exact timers.
 pub fn prepare_thread() {
     fault::prepare_thread();
     sys::exact_timers();
 }
 
 impl Node {
-    /// All destinations are this node's own, and all connections the relay's.
+    /// Makes all destinations local to this node, and passes all connections to the relay.
     fn take_all(&mut self) -> Result<()> {
         let families = [IpAddr::from([0; 4]), IpAddr::from([0u16; 8])];
         let wire =

@@ -2,8 +2,8 @@
 //! Letting programs into the node: the server of include/ring3.abi. Unsafe leaf, for the
 //! two structures that cross the socket as bytes.
 //!
-//! One connection is one exchange: the request, SPAWN, the reply with its descriptors, close.
-//! Whoever asks must be of the node's own user, and be who the host says it is.
+//! One connection is one exchange: the request, SPAWN, the reply with its descriptors, close. The
+//! peer must be of the node's own user, and have the pid that the host reports.
 #![allow(unsafe_code)]
 
 use std::io::IoSlice;
@@ -27,17 +27,17 @@ use crate::ports::Port;
 /// A gate sends its request right after it has connected.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Somebody who has connected and whose request is not there yet.
+/// A peer that has connected and whose request has not arrived yet.
 #[derive(Debug)]
 pub(crate) struct Caller {
     socket: OwnedFd,
     since: Instant,
-    /// Known already where it is our own child.
+    /// Known already if it is a child of this process.
     pid: Option<i32>,
 }
 
 impl Caller {
-    /// Process `pid`, a child of ours, has the other end of this socket.
+    /// Process `pid`, a child of this one, has the other end of this socket.
     pub fn child(socket: OwnedFd, pid: i32) -> Caller {
         Caller {
             socket,
@@ -46,7 +46,7 @@ impl Caller {
         }
     }
 
-    /// How long its request is still waited for.
+    /// How long to wait for its request.
     pub fn time_left(&self) -> Duration {
         PATIENCE.saturating_sub(self.since.elapsed())
     }
@@ -72,7 +72,7 @@ pub(crate) fn listen(path: &Path) -> Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Takes one who waits at the socket. `None`: nobody does.
+/// Accepts one waiting peer. `None`: there is none.
 pub(crate) fn accept(listener: &OwnedFd) -> Option<Result<Caller>> {
     match rustix::net::accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
         Ok(socket) => Some(Ok(Caller {
@@ -85,7 +85,8 @@ pub(crate) fn accept(listener: &OwnedFd) -> Option<Result<Caller>> {
     }
 }
 
-/// Lets a program in. `None`: it has not asked yet. The program's host pid is returned, for a pidfd.
+/// Lets a program join. `None`: its request has not arrived. Returns the program's pid on the host,
+/// for a pidfd.
 pub(crate) fn serve(
     caller: &Caller,
     node: &str,
@@ -115,10 +116,10 @@ pub(crate) fn serve(
     })
 }
 
-/// An errno and words for who is not let in.
+/// Errno and message for a peer that is refused.
 type Refusal = (i32, String);
 
-/// Receives the request and does what it says. `None`: it is not there yet.
+/// Receives the request and serves it. `None`: it has not arrived yet.
 fn admit(
     caller: &Caller,
     is_switch: bool,
@@ -131,7 +132,8 @@ fn admit(
         (None, Ok(peer)) => (peer.uid, peer.pid.as_raw_nonzero().get()),
         (None, Err(why)) => return Some(Err(fail(why))),
     };
-    // Another user is not waited for; but what lies there unread would cost the asker our answer.
+    // Another user's request is not waited for; but if it stayed unread, closing would discard our
+    // answer.
     let got = rustix::net::recv(&caller.socket, &mut bytes[..], RecvFlags::DONTWAIT);
     if uid != rustix::process::geteuid() {
         let uid = uid.as_raw();
@@ -156,7 +158,7 @@ fn admit(
     }
 }
 
-/// Makes the program's task: its pid and thread block.
+/// Makes the program's task; returns its pid and thread block.
 fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     if let Some(why) = init.region().poison() {
         return Err((-libc::EIO, format!("the node is poisoned: {why}")));
@@ -167,7 +169,7 @@ fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
             -libc::EAGAIN,
             "the node is full: no room for another process".into(),
         )),
-        // It may have come to its end since we looked.
+        // It may have ended since the check.
         Err(why) => Err(match init.region().poison() {
             Some(poison) => (-libc::EIO, format!("the node is poisoned: {poison}")),
             None => (-why.0, format!("the node's kernel refused: {why}")),
@@ -175,7 +177,7 @@ fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     }
 }
 
-/// The adopter's thread block, which the node has had from the beginning.
+/// The adopter's thread block, which exists from the beginning.
 fn adopter(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     match init.adopter() {
         Ok(thread) => {
@@ -186,17 +188,18 @@ fn adopter(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     }
 }
 
-/// What asks to be let in.
+/// The kind of peer that wants to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joiner {
     Program,
     Adopter,
 }
 
-/// Is this a request that process `pid` (the host says so) may make? Else why not.
+/// Checks that this is a request that process `pid` (as the host reports it) may make; otherwise
+/// returns the reason.
 pub(crate) fn judge(bytes: &[u8], pid: i32) -> Result<Joiner, Refusal> {
     let refused = |why: &str| Err((-libc::EPROTO, why.into()));
-    // Every version has these two words at the same places, whatever follows.
+    // Every version has these two words at the same offsets.
     let Some((magic, rest)) = bytes.split_first_chunk() else {
         return refused("the request has a wrong length");
     };
@@ -277,7 +280,7 @@ fn welcome(
     reply
 }
 
-/// Text with its NUL, cut at a character where it is too long.
+/// Copies text with its NUL; text that is too long is cut at a character.
 pub(crate) fn copy(to: &mut [u8], text: &str) {
     let mut len = text.len().min(to.len() - 1);
     while !text.is_char_boundary(len) {

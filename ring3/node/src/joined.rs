@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Taking part in a node that another process keeps, without a gate: the client of include/ring3.abi. Unsafe leaf, for
-//! the two structures that cross the socket as bytes.
+//! Joins a node that another process keeps, without a gate: the client of include/ring3.abi. Unsafe
+//! leaf, for the two structures that cross the socket as bytes.
 //!
-//! A program has its calls sorted by its gate: the node's and the host's. A proxy knows which are which, so it calls the node
-//! through [`Task`]s and the host as any program does. To the node's kernel and its keeper it is one more process of the
-//! node: its death is seen, and `ring3 ls` counts it.
+//! A program's gate decides for each call whether it is the node's or the host's. A proxy knows
+//! that itself, so it calls the node through [`Task`]s and the host like any program. To the node's
+//! kernel and its keeper it is one more process of the node: its death is noticed, and `ring3 ls`
+//! counts it.
 #![allow(unsafe_code)]
 
 use std::io::IoSliceMut;
@@ -30,15 +31,15 @@ use crate::task::Task;
 
 /// A keeper answers as soon as it runs.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The region and the socket to the keeper, before the ports' descriptors.
+/// The region and the socket to the keeper come before the ports' descriptors.
 const FDS_BEFORE_PORTS: usize = 2;
 const FDS_MAX: usize = FDS_BEFORE_PORTS + RING3_PORTS_MAX;
 
-/// This process as one of a node's. The node's tasks in it end with the process.
+/// This process as a process of a node. The node's tasks in it end with the process.
 #[derive(Debug)]
 pub struct Joined {
     region: Arc<Region>,
-    /// Of the first task, until it is asked for.
+    /// The thread block of the first task, until that is taken.
     block: Option<u64>,
     /// The ports' descriptors, which the node's kernel uses by their numbers.
     _ports: Vec<OwnedFd>,
@@ -66,7 +67,8 @@ impl Joined {
             return Err(broken("it sent other descriptors than it said"));
         }
         let ports = fds.split_off(FDS_BEFORE_PORTS);
-        // The socket to the keeper is for descriptors that go from program to program, which a proxy has none of.
+        // The socket to the keeper is for passing descriptors between programs; a proxy passes
+        // none.
         fds.truncate(1);
         let memory = fds.pop().ok_or_else(|| broken("it sent no memory"))?;
         let text = reply.text_start..reply.text_end;
@@ -104,12 +106,13 @@ impl Joined {
         })
     }
 
-    /// Whether the node's kernel makes sendmsg() in this process: it has a port `passt`.
+    /// Whether the node's kernel may call sendmsg() in this process: it has a `passt` port.
     pub fn sends_messages(&self) -> bool {
         self.sends_messages
     }
 
-    /// The process's task, for one thread of it; `None`: it has been taken. Others come of [`Task::helper`].
+    /// The process's task, for one of its threads; `None`: it has been taken. [`Task::helper`]
+    /// makes others.
     pub fn task(&mut self) -> Option<Task> {
         let block = self.block.take()?;
         Some(Task::new(Thread::spawned(&self.region, block)))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Lays a network of hosts out on a node that has just booted: namespaces with the names that `ip netns` knows, and their
-//! interfaces, addresses and routes.
+//! Lays out a network of hosts on a node that has just booted: namespaces with names as `ip netns`
+//! has them, and their interfaces, addresses and routes.
 //!
 //! The keeper does this by calls of pid 1, before any program joins. A program of the node could do the same, but starting
 //! one costs more than all of these calls.
@@ -17,17 +17,17 @@ use crate::image::Thread;
 use crate::netem;
 use crate::netlink::{Netlink, VethEnd, Wire};
 
-/// The namespace of a task that calls.
+/// The namespace of the calling task.
 const OWN: &std::ffi::CStr = c"/proc/self/ns/net";
 
-/// A namespace: descriptors of itself, and of a netlink socket in it. They are pid 1's.
+/// A namespace: descriptors of itself, and of a netlink socket in it. Both are pid 1's.
 #[derive(Debug, Clone, Copy)]
 struct Host {
     namespace: i32,
     netlink: i32,
 }
 
-/// All namespaces by name; the empty name is the one outside of all hosts.
+/// All namespaces by name; the empty name is the namespace outside of all hosts.
 struct Hosts<'a> {
     init: &'a mut Thread,
     all: HashMap<String, Host>,
@@ -50,7 +50,7 @@ impl Wire for HostSocket<'_> {
     }
 }
 
-/// The first step that fails ends it, and the node's start.
+/// If a step fails, it ends the layout, and the node's start.
 pub(crate) fn carry_out(init: &mut Thread, steps: &[Step]) -> Result<()> {
     if steps.is_empty() {
         return Ok(());
@@ -71,7 +71,7 @@ impl<'a> Hosts<'a> {
         let fail = || Error::node("prepare for its layout");
         init.make_folder(c"/run").map_err(fail())?;
         init.make_folder(c"/run/netns").map_err(fail())?;
-        // A mount of its own whose mounts are seen everywhere, as `ip netns` makes it.
+        // A mount whose submounts propagate to all namespaces, as `ip netns` makes it.
         let bind = libc::MS_BIND | libc::MS_REC;
         init.mount(c"/run/netns", c"/run/netns", bind)
             .map_err(fail())?;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's own process.
 //!
-//! The kernel of a node belongs to no process, but somebody has to make its memory, boot it,
-//! wait on the host for its timers and ports, and let others in: the keeper. This crate is the
+//! The kernel of a node belongs to no process, but one process has to make its memory, boot it,
+//! wait on the host for its timers and ports, and let programs join: the keeper. This crate is the
 //! keeper, as a library of the `ring3` command.
 //!
 //! | module | concept |

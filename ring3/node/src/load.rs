@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Making a region: its memory, the image in it, its place in the address space. Unsafe leaf.
+//! Makes a region: its memory, the image in it, its place in the address space. Unsafe leaf.
 //!
 //! A node lives in one of 4096 slots of address space, at the same address in every one of its
 //! processes. A slot is chosen at random: only processes that hold two nodes at once care,
@@ -25,12 +25,13 @@ use rustix::mm::{mmap, mmap_anonymous, munmap, MapFlags, ProtFlags};
 use crate::elf::Image;
 use crate::error::{Error, Result};
 
-/// Random slots to try before giving up: with half of them taken, 2^-64 is the chance.
+/// Random slots to try before giving up: with half of them taken, all are taken with a probability
+/// of 2^-64.
 const SLOT_TRIES: usize = 64;
 /// <asm-generic/mman-common.h>; the libc crate has it for glibc only.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// The memfd, which nobody can make larger or smaller.
+/// A memfd whose size cannot be changed.
 pub(crate) fn make_memory(name: &str, size: u64) -> Result<OwnedFd> {
     let fail = |why: rustix::io::Errno| Error::Memory {
         size,
@@ -40,7 +41,7 @@ pub(crate) fn make_memory(name: &str, size: u64) -> Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memory = rustix::fs::memfd_create(name, flags).map_err(fail)?;
     rustix::fs::ftruncate(&memory, size).map_err(fail)?;
-    // Who joins cannot cut the memory off under the others (SIGBUS for all).
+    // A program that has joined must not truncate the memory under the others (SIGBUS for all).
     rustix::fs::fcntl_add_seals(
         &memory,
         SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL,
@@ -96,7 +97,7 @@ pub(crate) fn copy_image(image: &Image, memory: &OwnedFd) -> Result<()> {
 const PAGE: usize = 4096;
 static ZEROES: [u8; PAGE] = [0; PAGE];
 
-/// Pages of zeroes are what the memory holds anyway: the host need not give any for them.
+/// The memory is zero anyway: pages of zeroes are not written, so the host need not allocate them.
 fn write_at(memory: &OwnedFd, bytes: &[u8], at: u64) -> rustix::io::Result<()> {
     let (mut from, mut to) = (0, 0);
     while to < bytes.len() {
@@ -120,8 +121,8 @@ fn write_all_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::
     Ok(())
 }
 
-/// Reserves a slot and maps the region into it; returns its address.
-/// `fixed`: always into the same slot, so that addresses in the node are the same each time.
+/// Reserves a slot and maps the region into it; returns its address. `fixed`: always the same slot,
+/// so that addresses in the node are the same each time.
 pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, fixed: bool) -> Result<u64> {
     let base = reserve_slot(size, fixed)?;
     fill_slot(memory, size, text, base).map(|()| base)
@@ -136,7 +137,7 @@ pub(crate) fn map_at(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) 
     fill_slot(memory, size, text, base)
 }
 
-/// Into a slot that is reserved.
+/// Maps the parts into a reserved slot.
 fn fill_slot(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) -> Result<()> {
     let fail = |why: rustix::io::Errno| Error::Memory {
         size,
@@ -182,7 +183,7 @@ fn fill_slot(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) -> Resul
     Ok(())
 }
 
-/// Whatever is there stays there: then it is an error.
+/// Fails if something is mapped there.
 fn reserve(base: u64) -> rustix::io::Result<()> {
     // SAFETY: NOREPLACE makes the call fail rather than touch what is there.
     let mapped = unsafe {
@@ -221,12 +222,13 @@ fn reserve_slot(size: u64, fixed: bool) -> Result<u64> {
     })
 }
 
-/// What make_huge() makes huge at a time.
+/// Size of the parts that make_huge() works on.
 pub(crate) const HUGE: u64 = 2 << 20;
 
-/// Has the host put the HUGE bytes of the memory at `offset` into a huge page, so that a process
-/// that maps it has one page fault where it had many. The host may refuse (before Linux 6.1, where
-/// huge pages in shared memory are denied, where nothing is there yet): then all is as it was.
+/// Asks the host to put the HUGE bytes of the memory at `offset` into a huge page, so that a
+/// process that maps it has one page fault instead of many. The host may refuse (before Linux 6.1;
+/// if huge pages in shared memory are disabled; if nothing is allocated there yet): then nothing
+/// changes.
 pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Result<()> {
     let len = HUGE as usize;
     // SAFETY: new mappings at addresses that the kernel chooses; the second replaces a part of the
@@ -271,7 +273,7 @@ mod tests {
         bytes[3 * PAGE - 1] = 1;
         bytes[6 * PAGE + 7] = 2;
         *bytes.last_mut().unwrap() = 3;
-        // From the middle of a page on: the pages of the memory count.
+        // From the middle of a page on: the alignment in memory counts.
         let at = PAGE as u64 + 100;
         write_at(&memory, &bytes, at).unwrap();
         let mut found = vec![7; bytes.len()];

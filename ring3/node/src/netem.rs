@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The options of the qdisc netem, as its kernel reads them. Layout: linux/pkt_sched.h, struct tc_netem_qopt and TCA_NETEM_*.
+//! The options of the qdisc netem, in the kernel's binary format. Layout: linux/pkt_sched.h, struct
+//! tc_netem_qopt and TCA_NETEM_*.
 
 use ring3_config::layout::Netem;
 
@@ -9,12 +10,13 @@ const RATE: u16 = 6;
 const RATE64: u16 = 8;
 const LATENCY64: u16 = 10;
 const JITTER64: u16 = 11;
-/// With reordering, every packet but those that the share names is delayed (gap of struct tc_netem_qopt), as tc has it.
+/// With reordering, all packets but the given share are delayed (gap of struct tc_netem_qopt), as
+/// tc does it.
 const GAP: u32 = 1;
 
 pub(crate) fn options(netem: &Netem) -> Vec<u8> {
     let gap = if netem.reorder > 0 { GAP } else { 0 };
-    // Delay and jitter come below, in nanoseconds.
+    // Delay and jitter follow as attributes, in nanoseconds.
     let words = [0, netem.limit, netem.loss, gap, netem.duplicate, 0];
     let mut bytes: Vec<u8> = words.iter().flat_map(|it| it.to_ne_bytes()).collect();
     let mut add = |kind: u16, value: &[u8]| {
@@ -33,7 +35,7 @@ pub(crate) fn options(netem: &Netem) -> Vec<u8> {
         }
     }
     if netem.rate > 0 {
-        // struct tc_netem_rate: what of the rate fits; no overhead, no cells.
+        // struct tc_netem_rate: the rate as far as it fits; no overhead, no cells.
         let [a, b, c, d] = u32::try_from(netem.rate).unwrap_or(u32::MAX).to_ne_bytes();
         add(RATE, &[a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         if netem.rate > u64::from(u32::MAX) {

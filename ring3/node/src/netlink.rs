@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Routing netlink, the same on a node and on the host: only the wire differs.
+//! Routing netlink, the same on a node and on the host: only the socket differs.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -71,7 +71,7 @@ impl Wire for NodeWire<'_> {
     }
 }
 
-/// A netlink socket of the host; in a process of a node, of the node.
+/// A netlink socket of the host; in a process of a node, a socket of the node.
 #[derive(Debug)]
 pub struct HostWire(OwnedFd);
 
@@ -91,7 +91,7 @@ impl HostWire {
 #[derive(Debug)]
 pub struct VethEnd<'a> {
     name: &'a str,
-    /// A descriptor of whoever has the netlink socket.
+    /// A descriptor of the process that has the netlink socket.
     namespace: i32,
 }
 
@@ -165,7 +165,7 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::SetLink(link), 0)
     }
 
-    /// Makes a pair of interfaces, each at once where it belongs.
+    /// Makes a pair of interfaces, each directly in its namespace.
     pub fn veth_add(&mut self, a: &VethEnd<'_>, b: &VethEnd<'_>, mtu: Option<u32>) -> Result<()> {
         let mut link = a.message(mtu);
         link.attributes.push(LinkAttribute::LinkInfo(vec![
@@ -213,8 +213,8 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::DelLink(link), 0)
     }
 
-    /// Adds an address. Without duplicate detection, which would keep an IPv6 address from use
-    /// for a second: whoever wrote it down chose it.
+    /// Adds an address, without duplicate address detection, which would make an IPv6 address
+    /// unusable for a second: the user chose the address.
     pub fn address_add(&mut self, ifindex: u32, net: IpNet) -> Result<()> {
         let mut address = AddressMessage::default();
         address.header.family = family(net.addr());
@@ -268,7 +268,8 @@ impl<W: Wire> Netlink<W> {
         self.change(RouteNetlinkMessage::NewRoute(route), flags)
     }
 
-    /// Every address of `any`'s family that no other route has is this node's own: `ip route add local default dev lo`.
+    /// Makes every address of `any`'s family that has no other route local to this node: `ip route
+    /// add local default dev lo`.
     pub fn local_default_add(&mut self, ifindex: u32, any: IpAddr) -> Result<()> {
         let mut route = RouteMessage::default();
         route.header.address_family = family(any);
@@ -335,7 +336,7 @@ impl<W: Wire> Netlink<W> {
             while !rest.is_empty() {
                 let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest)
                     .map_err(|_| Errno(libc::EPROTO))?;
-                // An acknowledgement of something that we gave up on is not ours.
+                // An acknowledgement of an earlier request that was given up is skipped.
                 if message.header.sequence_number == self.sequence {
                     if let NetlinkPayload::Error(error) = message.payload {
                         return match error.raw_code() {

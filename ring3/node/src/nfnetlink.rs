@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Messages of <linux/netfilter/nfnetlink.h>: what tables, logs and queues of packets have in common.
+//! Messages of <linux/netfilter/nfnetlink.h>: shared by tables, logs and queues of packets.
 
 /// struct nlmsghdr
 pub const HEADER: usize = 16;
@@ -11,7 +11,7 @@ pub const QUEUE: u16 = 3 << 8;
 pub const LOG: u16 = 4 << 8;
 pub const TABLES: u16 = 10 << 8;
 
-/// Of logs and queues: CFG_CMD, and what it says.
+/// Of logs and queues: CFG_CMD, and its values.
 pub const CFG_CMD: u16 = 1;
 pub const BIND: u8 = 1;
 /// Of logs and queues: bytes of the packet come with the message.
@@ -30,7 +30,7 @@ pub fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What is before a message's attributes, but for its length.
+/// The part of a message before its attributes, without the length.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Head {
     pub kind: u16,
@@ -57,7 +57,7 @@ pub fn message(head: Head, parts: &[Vec<u8>]) -> Vec<u8> {
     bytes
 }
 
-/// The attributes of a message, by kind; what is not one ends them.
+/// The attributes of a message, by kind; an invalid one ends the list.
 pub fn attributes(message: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = message.get(HEADER + GENERIC..).unwrap_or_default();
     std::iter::from_fn(move || {

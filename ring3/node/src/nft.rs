@@ -23,8 +23,10 @@
 //! }
 //! ```
 //!
-//! All addresses are the gateway's here, so its kernel would answer for whoever is asked, there or not.
-//! The relay holds each echo request, too, and carries it or lets it be refused. It holds each SYN until the host has answered its own connect(), and passes a refusal on by a mark.
+//! All addresses are local to the gateway here, so its kernel would answer for each destination,
+//! existing or not. The relay holds each echo request, too, and either carries it or lets it be
+//! refused. It holds each SYN until the host has answered its own connect(), and passes a refusal
+//! on by a mark.
 
 use crate::calls::SockAddr;
 use crate::error::Errno;
@@ -33,7 +35,7 @@ use crate::nfnetlink::{self, attribute, Head, HEADER, TABLES};
 
 type Result<T> = std::result::Result<T, Errno>;
 
-/// What the relay marks a held SYN with that the host has refused.
+/// The mark that the relay sets on a held SYN that the host has refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
     Reset = 1,
@@ -137,7 +139,7 @@ fn rule(sequence: u32, chain: &str, expressions: &[Vec<u8>]) -> Vec<u8> {
     )
 }
 
-/// What `key` of the packet is, is this.
+/// `key` of the packet has this value.
 fn meta_is(key: u32, value: &[u8]) -> [Vec<u8>; 2] {
     [
         expression("meta", &[word(2, key), word(1, REG_1)]),

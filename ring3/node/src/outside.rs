@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: a node whose keeper is confined
 //!
-//! A keeper maps its node's memory, which a hostile program can write to: so it may have been taken over, and must
-//! not be able to do more than the program. What needs the host's user is therefore done by another process, the
-//! warden, which never maps that memory:
+//! A keeper maps its node's memory, which a hostile program can write to. So the program may have
+//! taken it over, and the keeper must not be able to do more than the program. Actions that need
+//! the host's user are therefore done by another process, the warden, which never maps that memory:
 //!
 //! ```text
 //! warden                                   keeper, its child, confined from its first act on
@@ -38,35 +38,35 @@ use crate::error::{Error, Result};
 use crate::ports::OpenPort;
 use crate::runtime::{Folder, NodeFolder};
 
-/// More than the facts of all ports take.
+/// More than the facts of all ports need.
 const MESSAGE_MAX: usize = 64 << 10;
 
-/// Whose programs a confined node is for.
+/// The trust in the programs of a confined node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trust {
-    /// Nobody's: its kernel may be theirs.
+    /// None: they may have taken over its kernel.
     Strangers,
-    /// The user's own: a gateway, which strangers only send packets to.
+    /// The user's own programs: a gateway, to which strangers only send packets.
     Gateway,
 }
 
-/// What a confined node has outside. Dropping it gives that back to the host.
+/// The resources of a confined node outside of it. Dropping it releases them.
 #[derive(Debug)]
 pub struct Outside {
     ports: Vec<OpenPort>,
-    /// Given back last.
+    /// Released last.
     _folder: NodeFolder,
 }
 
 impl Outside {
-    /// Takes the node's name and refuses what a confined node cannot have.
+    /// Takes the node's name and refuses settings that a confined node cannot have.
     pub fn claim(config: &NodeConfig, folder: &Folder, trust: Trust) -> Result<Outside> {
         for port in &config.ports {
             let why = match (&port.kind, &port.pcap) {
                 (PortKind::Xdp { .. }, _) => {
                     "an xdp port needs rights of the host's: use tap, host, passt or link"
                 }
-                // Any process may send by all interfaces from a packet socket that it was given.
+                // Any process that was given a packet socket may send by all interfaces.
                 (PortKind::Packet { .. }, _) => {
                     "a packet port would lead to all interfaces: use tap, host, passt or link"
                 }
@@ -97,7 +97,7 @@ impl Outside {
         Ok(())
     }
 
-    /// Gives the keeper what it needs, over a SOCK_SEQPACKET socket.
+    /// Sends the keeper what it needs, over a SOCK_SEQPACKET socket.
     pub fn send(&self, to: &OwnedFd) -> Result<()> {
         let fail = || Error::host("give a confined node its ports");
         let facts: Vec<_> = self.ports.iter().map(OpenPort::facts).collect();
@@ -116,17 +116,17 @@ impl Outside {
     }
 }
 
-/// What a confined keeper starts its node with.
+/// What a confined keeper needs to start its node.
 #[derive(Debug)]
 pub struct Given {
     pub(crate) image: Image,
     pub(crate) ports: Vec<OpenPort>,
-    /// Of a gateway: where it says what passes and what does not (flows.rs).
+    /// Of a gateway: the file for its record of connections (flows.rs).
     pub flows: Option<std::fs::File>,
 }
 
 impl Given {
-    /// Opens the kernel's image. The rest comes by [`Given::receive`].
+    /// Opens the kernel's image. The rest arrives by [`Given::receive`].
     pub fn new(config: &NodeConfig) -> Result<Given> {
         Ok(Given {
             image: Image::open(config.image.as_deref(), config.cpus)?,
@@ -135,7 +135,7 @@ impl Given {
         })
     }
 
-    /// Waits for what the warden sends.
+    /// Waits for the warden's message.
     pub fn receive(&mut self, config: &NodeConfig, from: &OwnedFd) -> Result<()> {
         let fail = || Error::host("get a confined node's ports");
         let mut bytes = vec![0; MESSAGE_MAX];
@@ -144,7 +144,7 @@ impl Given {
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = RecvFlags::CMSG_CLOEXEC;
         let got = rustix::net::recvmsg(from, &mut parts, &mut ancillary, flags).map_err(fail())?;
-        // The warden has ended: it has said why.
+        // The warden has ended, and has reported why.
         if got.bytes == 0 {
             return Err(Error::GivenUp);
         }

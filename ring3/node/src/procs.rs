@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: the host processes of a node, and their deaths
 //!
-//! procs[] of the region is written by the image: an entry appears with SPAWN (a program joined)
-//! or CLONE (one forked; its pid may come a moment later), and goes with the last task.
-//! Each live one gets a pidfd, whose readiness is the process's death. What then happens is in
-//! two hands, because the second may be waiting for the first:
+//! The image writes procs[] of the region: an entry appears with SPAWN (a program joined) or CLONE
+//! (one forked; its pid may come a moment later), and goes with the last task. Each live process
+//! gets a pidfd, whose readiness is the process's death. Two threads handle a death, because the
+//! second may have to wait for the first:
 //!
 //! ```text
 //! ring3-deaths   never enters the kernel, so nothing can keep it. It marks the entry DEAD, and
@@ -34,22 +34,23 @@ use crate::image::Thread;
 use crate::region::Region;
 use crate::vcpu::Grip;
 
-/// Whoever hands the vCPU over names the new holder first and then says so; and those who wait
-/// for it look after their holder themselves. What lasts longer than this lasts for ever.
+/// A thread that hands the vCPU over writes the new owner first and then announces it; waiters
+/// check their owner themselves. A state that lasts longer than this is permanent.
 const GRIP_PATIENCE: Duration = Duration::from_millis(100);
-/// The same where there is an adopter, which may have no CPU to see the death.
+/// The same with an adopter, which may have no CPU to notice the death.
 const ADOPTED_PATIENCE: Duration = Duration::from_secs(2);
-/// When a node's first program has lived for so long, or a second one comes, the node gets its adopter.
+/// When a node's first program has lived this long, or a second one comes, the node gets its
+/// adopter.
 const ADOPT_AFTER: Duration = Duration::from_millis(200);
-/// How often to look at the vCPU while a dead process's entry is not free yet.
+/// How often to check the vCPU while the entry of a dead process is not free yet.
 const GRIP_TURN: Duration = Duration::from_millis(25);
-/// How often to try again to watch a process that the host gave no pidfd for.
+/// How often to retry a process for which the host refused a pidfd.
 const LOOK_TURN: Duration = Duration::from_secs(1);
-/// After so many changes of procs[] it is worth while to make each start of a process cheaper.
+/// After so many changes of procs[] it pays to make the start of processes cheaper.
 const MANY: u32 = 16;
 
-/// Tokens of the epoll set; a process's is its index in procs[] and, above these bits, the number of
-/// its watch: what is read of the set may be about the process that had the entry before.
+/// Tokens of the epoll set. A process's token is its index in procs[] and, above these bits, the
+/// number of its watch: an event may be about the process that had the entry before.
 const INDEX_BITS: u32 = 16;
 const STOP: u64 = u64::MAX;
 const CHANGED: u64 = u64::MAX - 1;
@@ -71,7 +72,7 @@ pub(crate) struct Deaths {
     changed: Arc<OwnedFd>,
 }
 
-/// The node's thread's end: whom to reap; `bell` is rung for each.
+/// The node's thread's end: processes to reap; `bell` is rung for each.
 #[derive(Debug)]
 pub(crate) struct Graves {
     queue: mpsc::Receiver<Dead>,
@@ -119,11 +120,11 @@ impl Deaths {
 }
 
 impl Graves {
-    /// Reaps all that wait for it.
+    /// Reaps all that are in the queue.
     pub fn reap(&self, init: &mut Thread) -> Result<()> {
         while was_rung(&self.bell) {
             while let Ok(dead) = self.queue.try_recv() {
-                // Its entry may be another's by now.
+                // The entry may have been reused by now.
                 let now = init.region().proc_entry(dead.index);
                 if now.state == RING3_PROC_FREE || now.pid != dead.pid {
                     continue;
@@ -144,7 +145,8 @@ impl Graves {
     }
 }
 
-/// When a process started, in clock ticks since the host's boot: a number and this are of one process only.
+/// The start time of a process, in clock ticks since the host's boot: pid and start time identify
+/// one process.
 pub(crate) fn started(pid: i32) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     // "PID (NAME) STATE ...", where NAME may have anything in it; the time is field 22.
@@ -161,7 +163,7 @@ struct Watched {
     _pidfd: OwnedFd,
 }
 
-/// A dead process whose entry is not free yet, what it has of the vCPU, and since when.
+/// A dead process whose entry is not free yet, its hold on the vCPU, and since when.
 #[derive(Debug)]
 struct Unburied {
     dead: Dead,
@@ -169,23 +171,23 @@ struct Unburied {
     since: Instant,
 }
 
-/// What the thread `ring3-deaths` has.
+/// The state of the thread `ring3-deaths`.
 struct Watch {
     region: Arc<Region>,
     set: OwnedFd,
     /// By index into procs[].
     watched: HashMap<usize, Watched>,
-    /// How many have ever been.
+    /// The number of all watches so far.
     watches: u64,
-    /// Programs start all the time here, and the memory is in huge pages for that.
+    /// Programs start all the time, and the memory has been moved to huge pages for that.
     is_busy: bool,
-    /// The host gave no pidfd for one of them, out of descriptors most likely.
+    /// The host refused a pidfd for a process; most likely, descriptors have run out.
     is_to_look_again: bool,
     unburied: Vec<Unburied>,
-    /// The node's socket, for the adopter; `None`: there is to be none.
+    /// The node's socket, for the adopter; `None`: there is no adopter.
     join: Option<PathBuf>,
     adopter: Option<(Adopter, OwnedFd)>,
-    /// When it is to be started.
+    /// When to start it.
     adopt_at: Option<Instant>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
@@ -239,7 +241,7 @@ impl Watch {
                 }
             }
             if events.is_empty() && self.is_to_look_again {
-                // It was said when it began.
+                // It was reported when it began.
                 let _ = self.look();
             }
             for event in &events {
@@ -260,7 +262,7 @@ impl Watch {
         }
     }
 
-    /// Starts it when it is time.
+    /// Starts the adopter when it is time.
     fn see_to_adopter(&mut self) {
         let Some(join) = self.join.as_ref().filter(|_| self.adopter.is_none()) else {
             self.adopt_at = None;
@@ -302,7 +304,8 @@ impl Watch {
         }
     }
 
-    /// Compares procs[] with what is watched. The first error, after all were looked at.
+    /// Compares procs[] with the watched processes. Returns the first error, after all were
+    /// checked.
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
@@ -332,7 +335,7 @@ impl Watch {
                     self.watches += 1;
                     let token = self.watches << INDEX_BITS | entry.index as u64;
                     self.add(&pidfd, token)?;
-                    // For the end, when a number may be another process's.
+                    // For the node's end, when a pid may have been reused.
                     region.set_started(entry.index, started(entry.pid).unwrap_or(0));
                     let watched = Watched {
                         pid: entry.pid,
@@ -360,8 +363,7 @@ impl Watch {
         result
     }
 
-    /// A pidfd is readable. What a process that was killed may have meant to say, about children,
-    /// it says no more: look.
+    /// A pidfd is readable. A killed process can no longer announce its children: look for them.
     fn died(&mut self, token: u64) {
         let index = (token & ((1 << INDEX_BITS) - 1)) as usize;
         let watched = self.watched.get(&index);
@@ -377,7 +379,7 @@ impl Watch {
         }
     }
 
-    /// False: it has ended in an orderly way, and its entry may be another's by now.
+    /// False: it has ended in an orderly way, and its entry may have been reused.
     fn bury(&mut self, dead: Dead) -> bool {
         if !self.region.mark_dead(dead.index, dead.pid) {
             return false;
@@ -392,7 +394,7 @@ impl Watch {
         true
     }
 
-    /// Looks at what the dead have of the vCPU.
+    /// Checks what dead processes hold of the vCPU.
     fn judge(&mut self) {
         let region = &self.region;
         self.unburied.retain_mut(|it| {
@@ -453,8 +455,8 @@ mod tests {
         Arc::new(Region::create(&image, &params).unwrap())
     }
 
-    /// What was read of the epoll set may be about a process whose entry is another's by now: that
-    /// one was taken for dead and buried alive.
+    /// An event may be about a process whose entry has been reused: the new process was taken for
+    /// dead and reaped.
     #[test]
     fn news_of_who_had_the_entry_before() {
         let region = region("news");
@@ -479,14 +481,14 @@ mod tests {
         assert_eq!(queue.try_recv().unwrap().pid, second.id() as i32);
     }
 
-    /// One that the host gives no pidfd for keeps nobody else from being watched, and is tried again.
+    /// A process without a pidfd does not keep others from being watched, and is retried.
     #[test]
     fn one_that_cannot_be_watched() {
         let region = region("one");
         let (tell, _queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, Arc::new(event_fd().unwrap())).unwrap();
         let mut child = sleeper();
-        // The number of a thread that leads no process: an error that is not "no such process".
+        // The tid of a thread that leads no process: an error that is not "no such process".
         let (say, said) = mpsc::channel();
         let (end, ended) = mpsc::channel::<()>();
         let thread = std::thread::spawn(move || {

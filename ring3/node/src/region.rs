@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The region: making it, and the few words of it that the keeper reads and writes.
-//! Unsafe leaf.
+//! The region: making it, and the words of it that the keeper reads and writes. Unsafe leaf.
 //!
 //! load.rs says how it comes about and where its parts lie.
 #![allow(unsafe_code)]
@@ -23,11 +22,11 @@ use crate::load;
 use crate::sys::futex_wake;
 use crate::xsk::RINGS;
 
-/// How long to wait for the reason of a node that was poisoned just now.
+/// How often to wait for the reason of a node that has just been poisoned.
 const POISON_TRIES: usize = 10;
 const POISON_TURN: Duration = Duration::from_micros(200);
 
-/// What the keeper writes into a fresh region.
+/// The values that the keeper writes into a fresh region.
 #[derive(Debug)]
 pub(crate) struct Params<'a> {
     pub name: &'a str,
@@ -36,11 +35,11 @@ pub(crate) struct Params<'a> {
     pub spin_ns: u32,
     pub grace: Duration,
     pub host_cpuid: bool,
-    /// What all that is random depends on, where time is virtual.
+    /// In virtual time, the seed of everything random.
     pub seed: u64,
 }
 
-/// When time begins in a simulation: 2000-01-01, midnight UTC.
+/// The start of time in a simulation: 2000-01-01, midnight UTC.
 const SIM_EPOCH_NS: u64 = 946_684_800_000_000_000;
 
 /// splitmix64: the seed's 64 bits, spread over the bytes that the kernel's pool takes.
@@ -86,7 +85,7 @@ impl Region {
     /// Loads the image into a new region and prepares it for boot.
     pub fn create(image: &Image, params: &Params<'_>) -> Result<Region> {
         let first = Sample::now();
-        // Below twice the image there is nothing left to run in.
+        // With less than twice the image's size, there is too little memory to run.
         if params.size < image.size * 2 {
             return Err(Error::MemoryTooSmall {
                 size: params.size,
@@ -270,7 +269,7 @@ impl Region {
         let slabs = (slabs / load::HUGE).max(first.end)..((slabs + SLABS) / load::HUGE).min(all);
         let mut made = 0;
         for part in first.chain(slabs) {
-            // A page that somebody is just looking at can't be moved.
+            // A page in use at this moment can't be moved.
             let busy = Err(rustix::io::Errno::AGAIN);
             let made_one = (0..HUGE_TRIES).fold(busy, |result, _| match result {
                 Err(rustix::io::Errno::AGAIN) => load::make_huge(self.memory(), part * load::HUGE),
@@ -278,14 +277,14 @@ impl Region {
             });
             match made_one {
                 Ok(()) => made += 1,
-                // There is nothing yet in some.
+                // Some parts have no memory yet.
                 Err(why) => log::debug!("no huge page for part {part} of the memory: {why}"),
             }
         }
         log::info!("{made} huge pages for the node's memory");
     }
 
-    /// Whether nobody has sent process `index` its SIGTERM at the node's end. From now on somebody has.
+    /// Whether process `index` has not been sent its SIGTERM at the node's end; marks it as sent.
     pub fn is_first_to_end(&self, index: usize) -> bool {
         self.proc(index)
             .end
@@ -294,12 +293,12 @@ impl Region {
             == 0
     }
 
-    /// The number of the file that the region is.
+    /// The inode number of the region's file.
     pub fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Bytes of host memory that the region holds.
+    /// Bytes of host memory that the region uses.
     pub fn resident(&self) -> u64 {
         rustix::fs::fstat(&self.memory).map_or(0, |stat| stat.st_blocks as u64 * 512)
     }
@@ -336,7 +335,7 @@ impl Region {
         self.adopter.store(address, Ordering::Release);
     }
 
-    /// Its struct ring3_proc; `None`: it has never asked to be let in.
+    /// The adopter's struct ring3_proc; `None`: it has never joined.
     fn adopter_proc(&self) -> Option<*const ring3_proc> {
         let address = self.adopter.load(Ordering::Acquire);
         if address == 0 {
@@ -372,7 +371,7 @@ impl Region {
         }
     }
 
-    /// Who holds a vCPU and does not merely poll: tids.
+    /// The tids of owners of vCPUs that do not only poll.
     pub fn holders(&self) -> Vec<u32> {
         let owners = self.vcpus().map(|vcpu| vcpu.owner.load(Ordering::Acquire));
         owners
@@ -396,7 +395,7 @@ impl Region {
             .store(RING3_BOOTING, Ordering::Release);
     }
 
-    /// Whether somebody holds the vCPU, or has held it: it remembers who was last.
+    /// Whether the vCPU is owned, or has been: it keeps its last driver.
     pub fn vcpu_was_held(&self) -> bool {
         let driver = offset_of!(ring3_region, vcpu) + offset_of!(ring3_vcpu, driver);
         // Half of an address; that of a thread block in the region is never 0 in either.
@@ -404,12 +403,12 @@ impl Region {
             || self.word(driver + 4).load(Ordering::Acquire) != 0
     }
 
-    /// Why the node is poisoned, if it is.
+    /// The reason, if the node is poisoned.
     pub fn poison(&self) -> Option<String> {
         if self.state() != RING3_POISONED {
             return None;
         }
-        // The state comes first, so that only one writes the text: give that one a moment.
+        // The state is written first, so that only one thread writes the text: give it a moment.
         (0..POISON_TRIES)
             .find_map(|_| {
                 // SAFETY: 128 bytes of the mapped struct, copied out.
@@ -448,12 +447,12 @@ impl Region {
             .fetch_or(irqs, Ordering::AcqRel);
     }
 
-    /// The futex word that moves whenever procs[] changes.
+    /// The futex word that changes whenever procs[] changes.
     pub fn procs_gen(&self) -> &AtomicU32 {
         self.word(offset_of!(ring3_region, procs_gen))
     }
 
-    /// Wakes who sleeps on `procs_gen`.
+    /// Wakes threads that sleep on `procs_gen`.
     pub fn poke_procs(&self) {
         self.procs_gen().fetch_add(1, Ordering::AcqRel);
         futex_wake(self.procs_gen());
@@ -469,7 +468,7 @@ impl Region {
 
     /// The entries of procs[] in use.
     pub fn procs(&self) -> impl Iterator<Item = ProcEntry> + '_ {
-        // One that comes into use meanwhile moves procs_gen, and whoever looks will look again.
+        // An entry that comes into use meanwhile changes procs_gen, so the caller will look again.
         let used = self.word(offset_of!(ring3_region, procs_used));
         (0..(used.load(Ordering::Acquire) as usize).min(RING3_PROCS_MAX))
             .map(|index| self.proc_entry(index))
@@ -486,7 +485,7 @@ impl Region {
             .fetch_max(index as u32 + 1, Ordering::AcqRel);
     }
 
-    /// When the entry's process started, as /proc/PID/stat has it; 0: nobody has looked.
+    /// The start time of the entry's process, as /proc/PID/stat has it; 0: it has not been read.
     pub fn started(&self, index: usize) -> u64 {
         self.proc(index).started.load(Ordering::Acquire)
     }
@@ -515,7 +514,7 @@ impl Region {
             return false;
         }
         match state.compare_exchange(live, dead, Ordering::AcqRel, Ordering::Acquire) {
-            // It was freed and taken again in between.
+            // The entry was freed and reused in between.
             Ok(_) if !is_ours() => {
                 state.store(live, Ordering::Release);
                 false
@@ -530,7 +529,7 @@ impl Region {
         self.word(offset_of!(ring3_region, vcpu) + offset_of!(ring3_vcpu, owner))
     }
 
-    /// Ends the node because of what `why` says: as the image's own ring3_poison() does.
+    /// Poisons the node for the reason `why`, as the image's own ring3_poison() does.
     pub fn set_poisoned(&self, why: &str) {
         let mut text = [0; 128];
         put_string(&mut text, why);
@@ -549,7 +548,7 @@ impl Region {
         futex_wake(state);
         self.kick();
         futex_wake(self.vcpu_owner());
-        // Whoever else sleeps on a word of its own looks at the state every now and then.
+        // Other threads sleep on words of their own, and check the state from time to time.
         let init = offset_of!(ring3_region, init_thread);
         futex_wake(self.word(init + offset_of!(ring3_thread, word)));
     }
@@ -593,10 +592,11 @@ impl Region {
         Ok(window)
     }
 
-    /// Takes from this process for good what could change the kernel's text: its writable alias, and the descriptor of the
-    /// memory, which becomes an event's. For a node that nobody joins. The kernel's jump labels write to a copy from now
-    /// on that nobody executes: the branches stay as they are. So no feature of it that is off may be turned on any
-    /// more; what is done once (DO_ONCE) looks each time whether it was.
+    /// Removes from this process for good all means to change the kernel's text: its writable
+    /// alias, and the descriptor of the memory, which is replaced by an eventfd. For a node that no
+    /// program joins. From then on the kernel's jump labels write to a copy that is never executed:
+    /// the branches stay as they are. So no feature that is off may be turned on any more; code
+    /// that runs once (DO_ONCE) checks each time whether it has run.
     pub fn fix_text(&self) -> Result<()> {
         let alias = self.base + RING3_ALIAS_OFFSET + self.text.start;
         // SAFETY: the alias is a part of the slot that create() reserved. Kernel code alone knows it, and writes there only.
@@ -613,7 +613,7 @@ impl Region {
         .map_err(Error::host(
             "take away the writable alias of a kernel's text",
         ))?;
-        // The process may be fenced off from all files.
+        // This process may not open any file.
         let nothing = crate::drivers::event_fd()?;
         crate::sys::replace(&self.memory, &nothing).map_err(|why| Error::Host {
             what: "close a node's memory".into(),

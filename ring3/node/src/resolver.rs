@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The host's name servers, as a node that has a way out can use them.
+//! The host's name servers, for a node that can reach the internet.
 //!
-//! A node without name servers of its own sees the host's /etc/resolv.conf. A host with a local resolver names an address
-//! of its loopback there, often 127.0.0.53, which on the node is the node itself. Such resolvers leave a file with the
-//! servers that they ask themselves: the node then has an /etc/resolv.conf of its own, with those.
+//! A node without name servers of its own sees the host's /etc/resolv.conf. On a host with a local
+//! resolver, that names an address of the loopback, often 127.0.0.53, which on the node is the node
+//! itself. Such resolvers leave a file with the servers that they ask themselves: then the node
+//! gets an /etc/resolv.conf of its own, with those.
 
 use std::net::IpAddr;
 use std::path::Path;
 
 pub(crate) const RESOLV_CONF: &str = "/etc/resolv.conf";
-/// What systemd-resolved(8) and NetworkManager(8) document for who can't use the loopback.
+/// The files that systemd-resolved(8) and NetworkManager(8) document for clients that can't use the
+/// loopback.
 pub(crate) const UPSTREAM: [&str; 2] = [
     "/run/systemd/resolve/resolv.conf",
     "/run/NetworkManager/no-stub-resolv.conf",
@@ -18,11 +20,12 @@ pub(crate) const UPSTREAM: [&str; 2] = [
 /// How the host resolves names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Resolver {
-    /// By servers that the node can ask as well, or not at all.
+    /// By servers that the node can reach as well, or by none.
     Reachable,
-    /// By one on its loopback, and these are whom that one asks: a whole resolv.conf.
+    /// By a server on its loopback, and this is the resolv.conf with the servers that that one
+    /// asks.
     Behind(String),
-    /// By one on its loopback, at this address.
+    /// By a server on its loopback, at this address.
     Hidden(IpAddr),
 }
 
@@ -42,20 +45,20 @@ pub(crate) fn host(file: &str, upstream: &[&str]) -> Resolver {
     }
 }
 
-/// The first server that the host asks; a host without one asks its own loopback (resolv.conf(5)).
+/// The first server in the file; without one, the host asks its own loopback (resolv.conf(5)).
 pub(crate) fn first(file: &str) -> IpAddr {
     let servers = servers_of(file).unwrap_or_default();
     let first = servers.first().copied();
     first.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into())
 }
 
-/// Without the file there is nobody to ask, on the host as on the node.
+/// Without the file there is no server, on the host as on the node.
 fn servers_of(file: &str) -> Option<Vec<IpAddr>> {
     let text = std::fs::read_to_string(Path::new(file)).ok()?;
     Some(text.lines().filter_map(server).collect())
 }
 
-/// The first of them, if all are on the loopback.
+/// The first server, if all are on the loopback.
 fn only_loopback(servers: Vec<IpAddr>) -> Option<IpAddr> {
     let all = servers.iter().all(IpAddr::is_loopback);
     servers.first().copied().filter(|_| all)
@@ -78,7 +81,7 @@ fn server(line: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
-    /// What comes of such files; an empty text is a file that is not there.
+    /// The result for such files; an empty text stands for a missing file.
     fn case(name: &str, own: &str, upstream: &str) -> Resolver {
         let name = format!("ring3-resolver-{}-{name}", std::process::id());
         let folder = std::env::temp_dir().join(name);

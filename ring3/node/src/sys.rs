@@ -26,7 +26,8 @@ fn check(ret: libc::c_int) -> Result<libc::c_int> {
     }
 }
 
-// ---- open-file-description locks: they live as long as the descriptor, whoever dies ----
+// ---- open-file-description locks: they live as long as the descriptor, whichever process dies
+// ----
 
 fn byte_range(kind: libc::c_int, byte: i64) -> libc::flock {
     // SAFETY: flock is plain data, for which all zeroes is a value.
@@ -46,7 +47,7 @@ pub(crate) fn lock_byte(fd: impl AsFd, byte: i64) -> Result<()> {
     Ok(())
 }
 
-/// Gives a byte back.
+/// Unlocks a byte.
 pub(crate) fn unlock_byte(fd: impl AsFd, byte: i64) -> Result<()> {
     let lock = byte_range(libc::F_UNLCK, byte);
     // SAFETY: the descriptor is open and `lock` outlives the call.
@@ -54,7 +55,7 @@ pub(crate) fn unlock_byte(fd: impl AsFd, byte: i64) -> Result<()> {
     Ok(())
 }
 
-/// Whether another descriptor has that byte locked. Takes nothing.
+/// Whether another descriptor has locked that byte. Locks nothing.
 pub(crate) fn byte_is_locked(fd: impl AsFd, byte: i64) -> Result<bool> {
     let mut lock = byte_range(libc::F_WRLCK, byte);
     // SAFETY: the descriptor is open; the kernel writes the one flock it is given.
@@ -91,14 +92,15 @@ pub(crate) fn tap_attach(fd: BorrowedFd<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the virtio-net header.
+/// Sets the size of the virtio-net header.
 pub(crate) fn tap_set_header(fd: BorrowedFd<'_>, bytes: i32) -> Result<()> {
     // SAFETY: TUNSETVNETHDRSZ reads one int.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETVNETHDRSZ, &bytes) })?;
     Ok(())
 }
 
-/// What the reader of the TAP takes: TUN_F_*. `EINVAL`: the host does not know one.
+/// Sets the offloads that the reader of the TAP supports: TUN_F_*. `EINVAL`: the host does not know
+/// one.
 pub(crate) fn tap_set_offload(fd: BorrowedFd<'_>, flags: libc::c_uint) -> Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
     check(unsafe { libc::ioctl(fd.as_raw_fd(), TUNSETOFFLOAD, libc::c_ulong::from(flags)) })?;
@@ -125,7 +127,8 @@ pub(crate) fn is_loopback(name: &str) -> bool {
     })
 }
 
-/// Whether `holds` for an entry of interface `name`: it has one for each address, and one for its link layer.
+/// Whether `holds` is true for an entry of interface `name`: it has one for each address, and one
+/// for its link layer.
 fn any_entry(name: &str, holds: impl Fn(&libc::ifaddrs) -> bool) -> bool {
     let mut list = std::ptr::null_mut();
     // SAFETY: getifaddrs writes one pointer, to a list that is ours until freeifaddrs.
@@ -145,7 +148,7 @@ fn any_entry(name: &str, holds: impl Fn(&libc::ifaddrs) -> bool) -> bool {
     found
 }
 
-/// The address in a sockaddr of getifaddrs, if it is one of IP.
+/// The address in a sockaddr of getifaddrs, if it is an IP address.
 fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
     if address.is_null() {
         return None;
@@ -173,8 +176,8 @@ fn ip(address: *const libc::sockaddr) -> Option<IpAddr> {
 const PACKET_VNET_HDR: libc::c_int = 15;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
-/// An AF_PACKET socket on interface `ifindex`, each frame behind a virtio-net header,
-/// promiscuous, and blind to what the host itself sends there.
+/// An AF_PACKET socket on interface `ifindex`: each frame after a virtio-net header, promiscuous,
+/// and without frames that the host itself sends there.
 pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
     let fd = packet_socket_unbound()?;
     set_option(&fd, libc::SOL_PACKET, PACKET_VNET_HDR, &1i32)?;
@@ -196,7 +199,7 @@ pub(crate) fn packet_socket(ifindex: u32) -> Result<OwnedFd> {
     Ok(fd)
 }
 
-/// A packet socket that hears nothing.
+/// A packet socket that receives nothing.
 fn packet_socket_unbound() -> Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // Protocol 0: nothing is received before bind() names one and the interface.
@@ -206,7 +209,7 @@ fn packet_socket_unbound() -> Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// The interface takes frames for any address, for as long as the socket is open.
+/// Makes the interface accept frames for any address, for as long as the socket is open.
 fn hear_all(fd: &OwnedFd, ifindex: u32) -> Result<()> {
     let member = libc::packet_mreq {
         mr_ifindex: ifindex as i32,
@@ -246,8 +249,8 @@ pub(crate) fn set_option<T>(
 
 // ---- signals ----
 
-/// Blocks every signal on this thread but those that a fault raises, and returns what was
-/// blocked before. Threads started meanwhile inherit it.
+/// Blocks every signal on this thread but those that a fault raises; returns the previous mask.
+/// Threads started meanwhile inherit it.
 pub(crate) fn block_signals() -> SignalMask {
     // SAFETY: sigset_t is plain data that sigfillset and pthread_sigmask fill in.
     unsafe {
@@ -262,7 +265,7 @@ pub(crate) fn block_signals() -> SignalMask {
     }
 }
 
-/// `command`'s process is to start with no signal blocked.
+/// Makes `command`'s process start with no signal blocked.
 pub(crate) fn block_none_in(command: &mut Command) {
     let hook = || {
         // SAFETY: sigset_t is plain data that sigemptyset fills in.
@@ -293,8 +296,9 @@ impl Drop for SignalMask {
 
 // ---- processes ----
 
-/// Does `body` in a child of this process, which has the name, all signals blocked, a session of its own
-/// and this process's memory as it is now. The child ends with `body`, and runs no destructor after it.
+/// Runs `body` in a child of this process, with this name, all signals blocked, a session of its
+/// own and a copy of this process's memory. The child ends with `body`, and runs no destructor
+/// after it.
 pub(crate) fn fork(name: &str, body: impl FnOnce()) -> Result<rustix::process::Pid> {
     let name = std::ffi::CString::new(name).map_err(|_| Errno(libc::EINVAL))?;
     let before = block_signals();
@@ -312,7 +316,7 @@ pub(crate) fn fork(name: &str, body: impl FnOnce()) -> Result<rustix::process::P
         libc::setsid();
         libc::prctl(libc::PR_SET_NAME, name.as_ptr());
     }
-    // A panic must not unwind into what the parent was doing.
+    // A panic must not unwind into the code of the parent.
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     // SAFETY: _exit is always fine.
     unsafe { libc::_exit(0) }
@@ -332,15 +336,15 @@ pub(crate) fn keep_only(keep: &OwnedFd) {
     }
 }
 
-/// Number `fd` is a copy of `by` from now on.
+/// Makes number `fd` a duplicate of `by`.
 pub(crate) fn replace(fd: &OwnedFd, by: impl AsFd) -> Result<()> {
     // SAFETY: both are open. Whoever owns the first owns a descriptor afterwards, too.
     check(unsafe { libc::dup3(by.as_fd().as_raw_fd(), fd.as_raw_fd(), libc::O_CLOEXEC) })?;
     Ok(())
 }
 
-/// For a process that has just begun, with one thread: closes every descriptor but standard error and `keep`, which is none of
-/// the first three. /dev/null takes the places of standard input and output.
+/// For a process that has just started, with one thread: closes every descriptor but standard error
+/// and `keep`, which is not one of the first three. /dev/null replaces standard input and output.
 pub(crate) fn close_inherited(keep: &OwnedFd) -> Result<()> {
     let null = std::fs::File::options()
         .read(true)
@@ -361,14 +365,14 @@ pub(crate) fn close_inherited(keep: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
-/// The smallest timer slack for this thread: timers of the node are exact.
+/// Sets the smallest timer slack for this thread: timers of the node are exact.
 pub(crate) fn exact_timers() {
     // SAFETY: no memory is involved.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
 }
 
-/// Asks the host's scheduler (Linux 6.12 on) for short turns, so that this thread, which
-/// mostly sleeps, gets one soon after it wakes. Elsewhere and under other policies: as it was.
+/// Asks the host's scheduler (since Linux 6.12) for short slices, so that this thread, which mostly
+/// sleeps, runs soon after it wakes. No effect on older hosts and under other policies.
 pub(crate) fn short_turns() {
     // SAFETY: no memory is involved; 0 is the calling thread.
     let (policy, nice) = unsafe {
@@ -387,12 +391,12 @@ pub(crate) fn short_turns() {
     unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &attr, 0) };
 }
 
-/// The shortest turn that Linux gives (__setparam_fair in kernel/sched/fair.c).
+/// The shortest slice that Linux allows (__setparam_fair in kernel/sched/fair.c).
 const SHORT_TURN_NS: u64 = 100_000;
 
 // ---- futexes ----
 
-/// Sleeps until a word that may be shared with other processes is not `value` any more and is
+/// Sleeps until a word, which may be shared with other processes, differs from `value` and is
 /// woken, or for `timeout`.
 pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
     let timeout = libc::timespec {
@@ -411,7 +415,7 @@ pub(crate) fn futex_wait(word: &AtomicU32, value: u32, timeout: Duration) {
     };
 }
 
-/// Wakes all who sleep on a word that may be shared with other processes.
+/// Wakes all threads that sleep on a word, which may be shared with other processes.
 pub(crate) fn futex_wake(word: &AtomicU32) {
     // SAFETY: the word is borrowed; waking does not touch it.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };

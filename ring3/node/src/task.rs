@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A thread of this process that is a task of a node kept here: sockets and epoll, for a relay. Unsafe leaf.
+//! A thread of this process that is a task of a node: sockets and epoll, for a relay. Unsafe leaf.
 //!
-//! Each call is Linux's of its name, on the node: same arguments, same errors. Descriptors are the node's and have
-//! nothing to do with this process's; they go with the node.
+//! Each function is the Linux call of its name, on the node: same arguments, same errors.
+//! Descriptors are the node's and unrelated to this process's; they end with the node.
 #![allow(unsafe_code)]
 
 use std::mem::{size_of, zeroed};
@@ -19,10 +19,10 @@ type Result<T> = std::result::Result<T, Errno>;
 /// A descriptor of the node.
 pub type Fd = i32;
 
-/// One event of the node's epoll: EPOLL* bits, and what was added with the descriptor.
+/// One event of the node's epoll: EPOLL* bits, and the data that was added with the descriptor.
 pub type Event = libc::epoll_event;
 
-/// Ancillary data of one datagram: its original destination, and what else a socket asks for.
+/// Ancillary data of one datagram: its original destination, and more if the socket asks for it.
 const CONTROL_BYTES: usize = 128;
 /// <linux/in.h>, <linux/in6.h>
 const IP_ORIGDSTADDR: i32 = 20;
@@ -31,12 +31,12 @@ const IPV6_ORIGDSTADDR: i32 = 74;
 #[derive(Debug)]
 pub struct Task(Thread);
 
-/// How a connection is, or was.
+/// Statistics of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round trip time.
     pub rtt_us: u32,
-    /// Segments that were sent again.
+    /// Segments that were retransmitted.
     pub retransmits: u32,
 }
 
@@ -53,7 +53,7 @@ impl Task {
         Task(thread)
     }
 
-    /// Nothing changes the text of the node's kernel any more, in this process or by it.
+    /// From now on nothing in this process can change the text of the node's kernel.
     pub fn fix_text(&self) -> crate::error::Result<()> {
         self.0.region().fix_text()
     }
@@ -97,7 +97,7 @@ impl Task {
         Ok(())
     }
 
-    /// SO_ERROR: the error that waits, 0 if none does.
+    /// SO_ERROR: the pending error, or 0.
     pub fn take_error(&mut self, fd: Fd) -> Result<i32> {
         let (mut error, mut len) = (0i32, 4u32);
         let (level, option) = (libc::SOL_SOCKET as u64, libc::SO_ERROR as u64);
@@ -136,7 +136,7 @@ impl Task {
         Ok(())
     }
 
-    /// A connection, and whom it is from.
+    /// Accepts a connection; returns its peer's address, too.
     pub fn accept(&mut self, fd: Fd) -> Result<(Fd, SocketAddr)> {
         let (mut name, mut len) = ([0u8; SockAddr::MAX], SockAddr::MAX as u32);
         let (at, len) = (name.as_mut_ptr() as u64, &raw mut len as u64);
@@ -148,7 +148,7 @@ impl Task {
         }
     }
 
-    /// The socket's own name.
+    /// The socket's own address.
     pub fn name(&mut self, fd: Fd) -> Result<SocketAddr> {
         let (mut name, mut len) = ([0u8; SockAddr::MAX], SockAddr::MAX as u32);
         let (at, len) = (name.as_mut_ptr() as u64, &raw mut len as u64);
@@ -177,7 +177,7 @@ impl Task {
         self.0.send_to(fd, data, &SockAddr::inet(to))
     }
 
-    /// To the node's kernel, over a netlink socket.
+    /// Sends to the node's kernel, over a netlink socket.
     pub fn send_netlink(&mut self, fd: Fd, data: &[u8]) -> Result<usize> {
         self.0.send_to(fd, data, &SockAddr::netlink())
     }
@@ -186,12 +186,12 @@ impl Task {
         self.recv_with(fd, data, 0)
     }
 
-    /// The same with flags: MSG_PEEK leaves what is read where it is.
+    /// The same with flags: MSG_PEEK does not consume what is read.
     pub fn recv_with(&mut self, fd: Fd, data: &mut [u8], flags: i32) -> Result<usize> {
         self.0.recv(fd, data, libc::MSG_DONTWAIT | flags)
     }
 
-    /// The same, and who sent it.
+    /// The same, with the sender's address.
     pub fn recv_from(&mut self, fd: Fd, data: &mut [u8]) -> Result<(usize, Option<SocketAddr>)> {
         let mut name = [0u8; SockAddr::MAX];
         let mut name_len = SockAddr::MAX as u32;
@@ -203,7 +203,7 @@ impl Task {
         Ok((len, address(&name)))
     }
 
-    /// A datagram of a socket with IP_RECVORIGDSTADDR (IPV6_RECVORIGDSTADDR).
+    /// Receives a datagram from a socket with IP_RECVORIGDSTADDR (IPV6_RECVORIGDSTADDR).
     pub fn recv_datagram(&mut self, fd: Fd, data: &mut [u8]) -> Result<Datagram> {
         let mut name = [0u8; SockAddr::MAX];
         let mut control = [0u64; CONTROL_BYTES / 8];
@@ -231,7 +231,7 @@ impl Task {
         }
     }
 
-    /// An epoll set.
+    /// Makes an epoll set.
     pub fn epoll(&mut self) -> Result<Fd> {
         let flags = libc::EPOLL_CLOEXEC as u64;
         self.linux(libc::SYS_epoll_create1, [flags, 0, 0, 0, 0, 0])
@@ -245,7 +245,7 @@ impl Task {
         Ok(())
     }
 
-    /// Watches a member again that was reported once (EPOLLONESHOT).
+    /// Rearms a member that was reported once (EPOLLONESHOT).
     pub fn epoll_modify(&mut self, set: Fd, fd: Fd, events: u32, data: u64) -> Result<()> {
         let mut event = libc::epoll_event { events, u64: data };
         let (op, at) = (libc::EPOLL_CTL_MOD as u64, &raw mut event as u64);
@@ -253,7 +253,7 @@ impl Task {
         Ok(())
     }
 
-    /// Waits for at most `timeout_ms` (-1: for ever); how many of `events` there are.
+    /// Waits for at most `timeout_ms` (-1: for ever); returns the number of events.
     pub fn epoll_wait(&mut self, set: Fd, events: &mut [Event], timeout_ms: i32) -> Result<usize> {
         let (at, len) = (events.as_mut_ptr() as u64, events.len() as u64);
         let timeout = timeout_ms as i64 as u64;
@@ -261,13 +261,14 @@ impl Task {
             .map(|n| n as usize)
     }
 
-    /// A file at number `fd` whose readiness is what [`Task::proxy_set`] says: the host's, in the node's epoll.
+    /// Makes a file at number `fd` whose readiness [`Task::proxy_set`] sets: it stands for a
+    /// descriptor of the host in the node's epoll.
     pub fn proxy(&mut self, fd: Fd) -> Result<()> {
         self.call(RING3_NR_PROXY, [fd as u64, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
-    /// Readable from now on; an edge for who waits.
+    /// Makes it readable, with an edge for waiters.
     pub fn proxy_set(&mut self, fd: Fd) -> Result<()> {
         let mask = libc::EPOLLIN as u64;
         self.call(RING3_NR_PROXY_SET, [fd as u64, mask, 0, 0, 0, 0])?;
@@ -297,7 +298,8 @@ fn address(bytes: &[u8]) -> Option<SocketAddr> {
     }
 }
 
-/// The original destination among ancillary data: a length (8 bytes), level and type (4 each), the data, padding to 8.
+/// The original destination in ancillary data: a length (8 bytes), level and type (4 each), the
+/// data, padding to 8.
 fn original(mut control: &[u8]) -> Option<SocketAddr> {
     const HEAD: usize = 16;
     while control.len() > HEAD {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Descriptors of the node on their way over the host's unix sockets: gate/fd/ticket.c has the
-//! theory of operation. Here is the other end of each ticket; when it hangs up nobody can
-//! come with the ticket any more, and the node drops the file.
+//! Descriptors of the node in transit over the host's unix sockets: gate/fd/ticket.c has the theory
+//! of operation. Here is the other end of each ticket. When it hangs up, no process can present the
+//! ticket any more, and the node drops the file.
 //!
-//! Programs send the ends over one socket that they all share. One that is killed at the wrong
-//! moment leaves an end whose ticket is gone already, which is no special case.
+//! Programs send the ends over one socket that they all share. If one is killed at the wrong
+//! moment, it leaves an end whose ticket is gone already, which needs no special handling.
 
 use std::collections::HashMap;
 use std::io::IoSliceMut;
@@ -20,16 +20,16 @@ use rustix::net::{
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 
-/// Token of the inbox; the ends have the others.
+/// Token of the inbox; all others are ends.
 const INBOX: u64 = 0;
 
-/// What one look takes from the epoll set; the rest is there next time.
+/// Events taken from the epoll set at a time; the rest is there next time.
 const EVENTS: usize = 64;
 
-/// More than this many at a time are not worth remembering: each is tried at every look.
+/// The number of lost keys that are remembered: each is retried at every look.
 const LOST_MAX: usize = 1024;
 
-/// Whom a look tells what is over.
+/// Told of each ticket that is over.
 pub(crate) trait Forget {
     fn forget(&mut self, key: u64) -> std::result::Result<(), Errno>;
 }
@@ -82,17 +82,17 @@ impl Tickets {
         })
     }
 
-    /// Readable when there is something to look at.
+    /// Readable when there are events.
     pub fn events(&self) -> &OwnedFd {
         &self.set
     }
 
-    /// What every program of the node gets.
+    /// The socket that every program of the node gets.
     pub fn for_programs(&self) -> &OwnedFd {
         &self.for_programs
     }
 
-    /// Takes in new ends and forgets the tickets that are gone.
+    /// Receives new ends and forgets the tickets that are gone.
     pub fn look(&mut self, node: &mut impl Forget) -> Result<()> {
         let mut events = Vec::with_capacity(EVENTS);
         let now = rustix::event::Timespec {
@@ -165,7 +165,7 @@ impl Tickets {
         }
     }
 
-    /// The program may not have parked it yet.
+    /// The program may not have parked the file yet: the key is retried later.
     fn give_up(&mut self, key: u64, node: &mut impl Forget) {
         if node.forget(key) == Err(Errno(libc::ENOENT)) && self.lost.len() < LOST_MAX {
             self.lost.push(key);
@@ -184,7 +184,7 @@ impl Tickets {
         }
         // The node does not know it if the message could not be sent.
         let _ = node.forget(key);
-        // What was written and not read makes this a reset for the other side.
+        // Closing a socket with unread data resets it for the other side.
         drop(socket);
     }
 }
@@ -202,7 +202,7 @@ mod tests {
         }
     }
 
-    /// Does the sender's part; the ticket.
+    /// Does the sender's part; returns the ticket.
     fn ticket(tickets: &Tickets, key: u64) -> OwnedFd {
         let kind = SocketType::SEQPACKET;
         let (ticket, end) =

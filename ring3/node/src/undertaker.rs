@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: who sees to a node's programs when its keeper was killed
+//! Theory of operation: ending a node's programs when its keeper was killed
 //!
-//! SIGKILL leaves a keeper no last act, and programs that sleep on the host would never learn of it. So
-//! each keeper has a child, made before it has anything else, which does nothing but wait
-//! for the keeper's death: then it says that the node is over, and ends the programs (farewell.rs).
+//! A keeper that gets SIGKILL can do nothing more, and programs that sleep on the host would never
+//! learn of its death. So each keeper has a child, made before it has anything else, that only
+//! waits for the keeper's death. Then it poisons the node and ends the programs (farewell.rs).
 //!
-//! It has the keeper's memory as it was then, the node's region among it, and of descriptors only
-//! the keeper's pidfd and standard error. It is in a session of its own, so that what is typed at a
-//! terminal does not reach it, and takes no signal but SIGKILL. A keeper that ends in good order ends it first.
+//! It has a copy of the keeper's memory of that time, which includes the node's region, and of
+//! descriptors only the keeper's pidfd and standard error. It has a session of its own, so that the
+//! terminal's signals do not reach it, and takes no signal but SIGKILL. A keeper that ends in good
+//! order ends it first.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Sockets of the host for messages with descriptors, named by a path.
+//! Unix sockets of the host for messages with descriptors, named by a path.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The vCPUs as their keeper sees them: who has one, and taking it from the dead. Unsafe leaf.
+//! The vCPUs as the keeper sees them: their owners, and freeing them from the dead. Unsafe leaf.
 //!
-//! include/ring3_lock.h has the steps on the owner word. Whoever hands the vCPU over sets OFFERED in the new holder's
-//! own word, writes its tid into the owner word and then makes BATON of OFFERED; the new holder
-//! clears both as it takes up the work. A thread that dies with one of them set has run nothing.
+//! include/ring3_lock.h has the steps on the owner word. A thread that hands the vCPU over sets
+//! OFFERED in the new owner's own word, writes its tid into the owner word and then replaces
+//! OFFERED by BATON; the new owner clears both when it takes up the vCPU. A thread that dies with
+//! one of them set has run nothing.
 #![allow(unsafe_code)]
 
 use std::mem::offset_of;
@@ -14,20 +15,20 @@ use ring3_abi::*;
 use crate::region::Region;
 use crate::sys::futex_wake;
 
-/// What a process has of the vCPU.
+/// The hold of a process on a vCPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Grip {
-    /// Nothing, or it only polls: anybody may take over.
+    /// None, or it only polls: any thread may take the vCPU.
     None,
-    /// It was given the vCPU and has not taken it up yet.
+    /// It was handed the vCPU and has not taken it up yet.
     Baton,
     /// It runs kernel code.
     Holds,
 }
 
 impl Region {
-    /// What a thread of that process has of a vCPU, the most if it has several. A dead one's
-    /// grip changes only when somebody takes it away.
+    /// The strongest hold of a thread of that process on a vCPU. A dead process's hold changes only
+    /// when another thread takes the vCPU away.
     pub fn grip_of(&self, index: usize) -> Grip {
         let mut most = Grip::None;
         for vcpu in self.vcpus() {
@@ -40,19 +41,19 @@ impl Region {
         most
     }
 
-    /// Frees the vCPUs from a dead process that they were handed to and that never took them up:
-    /// no kernel code was running there, so anybody can go on. Their KEEPs are asked to.
+    /// Frees the vCPUs that were handed to a dead process and never taken up: no kernel code was
+    /// running there, so any thread can continue. Their KEEPs are kicked.
     pub fn take_baton_from(&self, index: usize) {
         let vcpus: Vec<_> = self.vcpus().collect();
         for (n, vcpu) in vcpus.into_iter().enumerate() {
             let Some((Grip::Baton, owner, word)) = self.holder_of(vcpu, index) else {
                 continue;
             };
-            // If this fails another thread of the node did the same just now.
+            // If this fails, another thread of the node has just done the same.
             if !r3_reclaim(&vcpu.owner, owner) {
                 continue;
             }
-            // It may have been given several, and this word stands for all.
+            // It may have been handed several, and this word stands for all.
             if self.grip_of(index) == Grip::None {
                 let _ = r3_word_clear(word, RING3_WORD_BATON);
             }
@@ -68,7 +69,7 @@ impl Region {
         }
     }
 
-    /// All vCPUs of the node, as the image strings them together.
+    /// All vCPUs of the node, by their links.
     pub(crate) fn vcpus(&self) -> impl Iterator<Item = &ring3_vcpu> {
         let inside = self.base()..self.base() + self.size() - size_of::<ring3_vcpu>() as u64;
         let first = self.at::<ring3_vcpu>(offset_of!(ring3_region, vcpu)) as u64;
@@ -86,8 +87,8 @@ impl Region {
         .map(|at| unsafe { &*(at as *const ring3_vcpu) })
     }
 
-    /// If the vCPU's holder is a thread of that process: its grip, the owner word as it
-    /// was seen, and the thread's own word.
+    /// If the vCPU's owner is a thread of that process: its hold, the value of the owner word, and
+    /// the thread's own word.
     fn holder_of(&self, vcpu: &ring3_vcpu, index: usize) -> Option<(Grip, u32, &AtomicU32)> {
         let owner = vcpu.owner.load(Ordering::Acquire);
         // SAFETY: a field of a mapped vCPU; nothing is made of the address before it is checked.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The head of a link's memory, as the keeper touches it. Unsafe leaf.
 //!
-//! This is a mapping of the head alone, beside the window in the region through which the
-//! kernel uses the link: it is there before a region is and after it has gone.
+//! This maps the head only, beside the window in the region through which the kernel uses the link:
+//! it exists before a region does and after it has gone.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsFd;
@@ -63,7 +63,7 @@ impl LinkMemory {
         }
     }
 
-    /// Begins on a side whose last owner may have died at any point.
+    /// Takes over a side whose last owner may have died at any point.
     pub fn take_over(&self, side: usize) {
         let link = self.link();
         let own = &link.side[side];
@@ -71,7 +71,7 @@ impl LinkMemory {
         own.armed.store(0, Ordering::Release);
         own.waiting.store(0, Ordering::Release);
         own.pid.store(0, Ordering::Release);
-        // What was sent to the last owner is not for us. The tail is the consumer's word.
+        // Packets to the last owner are dropped. The tail is the consumer's word.
         let ring = &link.ring[1 - side];
         let head = ring.head.load(Ordering::Acquire);
         ring.tail.store(head, Ordering::Release);

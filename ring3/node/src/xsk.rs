@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! AF_XDP sockets, and the BPF program that feeds one. Unsafe leaf.
 //!
-//! The program has six instructions and never changes, so it stands here as such: libraries that
-//! load programs want an object file, and a compiler for it on the machine that builds.
+//! The program has six instructions and never changes, so it is written out here: libraries that
+//! load BPF programs need an object file, and a compiler for it on the build machine.
 #![allow(unsafe_code)]
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -23,12 +23,12 @@ fn check(ret: impl Into<i64>) -> Result<i64> {
     }
 }
 
-/// A ring of the socket, and where in a port's window it is mapped.
+/// A ring of the socket, and its place in a port's window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ring {
     pub at: u64,
     pub bytes: usize,
-    /// What mmap(2) takes for it.
+    /// The offset for mmap(2).
     pub offset: u64,
 }
 
@@ -80,13 +80,13 @@ pub(crate) fn socket() -> Result<OwnedFd> {
     ] {
         set_option(&fd, libc::SOL_XDP, ring, &RING3_XDP_ENTRIES)?;
     }
-    // The TX ring's worth of frames, each an skb of the host's; beyond its limit, as who
-    // may attach a program to an interface may do that too.
+    // The TX ring's worth of frames, each an skb of the host. Above the host's limit, which a user
+    // who may attach a program to an interface may exceed.
     set_option(&fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &(4u32 << 20))?;
     Ok(fd)
 }
 
-/// Binds to queue 0 of an interface; zero copy where its driver can.
+/// Binds to queue 0 of an interface; zero copy if its driver supports that.
 pub(crate) fn bind(fd: &OwnedFd, ifindex: u32) -> Result<()> {
     let address = libc::sockaddr_xdp {
         sxdp_family: libc::AF_XDP as u16,
@@ -119,7 +119,7 @@ const XDP_PASS: i32 = 2;
 /// `struct xdp_md`'s rx_queue_index.
 const RX_QUEUE_INDEX: i16 = 16;
 
-/// The head of `union bpf_attr`, as far as each command reads it; the rest is zero to the host.
+/// The head of `union bpf_attr`, as far as each command reads it; the host takes the rest as zero.
 #[repr(C)]
 struct MapCreate {
     kind: u32,
@@ -188,8 +188,8 @@ const fn insn(code: u8, dst: u8, src: u8, off: i16, imm: i32) -> u64 {
         | (imm as u32 as u64) << 32
 }
 
-/// Sends what comes to queue 0 of the interface to the socket, for as long as the descriptor that
-/// it returns is open. `EBUSY`: the interface has such a program.
+/// Redirects frames of queue 0 of the interface to the socket, for as long as the returned
+/// descriptor is open. `EBUSY`: the interface has such a program.
 pub(crate) fn redirect(ifindex: u32, socket: &OwnedFd) -> Result<OwnedFd> {
     let create = MapCreate {
         kind: BPF_MAP_TYPE_XSKMAP,

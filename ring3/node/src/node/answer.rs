@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 //! The control socket's server.
 //!
-//! Each connection has a thread of its own, so that a node whose kernel is stuck (a program that
-//! is stopped holds the vCPU) still says how it is and can be taken down. Only the log and the counters have
-//! to come from the kernel: such a question goes to the node's thread and may find it busy.
+//! Each connection has a thread of its own, so that a node whose kernel is stuck (a stopped program
+//! owns the vCPU) can still be queried and taken down. Only the log and the counters come from the
+//! kernel: such a request goes to the node's thread, which may be busy.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -28,12 +28,12 @@ use crate::runtime::Folder;
 
 /// How long the kernel may take to give its log or its counters.
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
-/// A holder that is stopped for so long holds the node up.
+/// If the owner of a vCPU is stopped for so long, it holds the node up.
 const HELD_UP: Duration = Duration::from_millis(20);
-/// How long the node's thread may take to hear that it is to end.
+/// How long the node's thread may take to notice that it is to end.
 const DOWN_PATIENCE: Duration = Duration::from_secs(2);
 
-/// What there is to say of a node without asking its kernel.
+/// Everything about a node that is known without asking its kernel.
 #[derive(Debug)]
 pub(super) struct Facts {
     pub name: String,
@@ -47,7 +47,7 @@ pub(super) struct Facts {
     pub leaving: Arc<AtomicBool>,
 }
 
-/// What only the node's thread can answer.
+/// Requests that only the node's thread can answer.
 #[derive(Debug)]
 pub(super) enum Question {
     /// The log from this record on.
@@ -60,28 +60,28 @@ pub(super) enum Question {
     Capture(String, PathBuf, Vec<Instruction>),
 }
 
-/// A question to the node's thread.
+/// A request to the node's thread.
 #[derive(Debug)]
 pub(super) struct Ask {
     pub question: Question,
     pub reply: mpsc::Sender<Reply>,
 }
 
-/// The thread's end of it; `bell` is rung for each.
+/// The receiving end; `bell` is rung for each request.
 #[derive(Debug)]
 pub(super) struct Asks {
     pub queue: mpsc::Receiver<Ask>,
     pub bell: Arc<OwnedFd>,
 }
 
-/// Serves until it is dropped.
+/// Serves until this is dropped.
 #[derive(Debug)]
 pub(super) struct ControlServer {
     driver: Option<Driver>,
     quit: Arc<OwnedFd>,
 }
 
-/// What each connection's thread has.
+/// The state of each connection's thread.
 #[derive(Clone)]
 struct Context {
     facts: Arc<Facts>,
@@ -137,12 +137,13 @@ fn accept(listener: &UnixListener, quit: &OwnedFd, context: &Context) {
             return;
         }
         let Ok((stream, _)) = listener.accept() else {
-            // Out of descriptors, most likely: whoever waits is still there next time.
+            // Out of descriptors, most likely: the waiting peer is still there next time.
             std::thread::sleep(Duration::from_millis(10));
             continue;
         };
         let facts = &context.facts;
-        // The folder lets nobody else come so far; should that be undone, this still holds.
+        // The folder's mode keeps other users out; if someone has changed that, this check still
+        // holds.
         if !socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid()) {
             log::warn!(
                 "node {}: another user asked at its control socket",
@@ -220,7 +221,8 @@ impl Context {
         }
     }
 
-    /// If the node's thread does not hear, it is in a call that does not end; state DOWN ends it.
+    /// If the node's thread does not react, it is in a call that does not end; state DOWN ends the
+    /// call.
     fn see_it_end(&self) {
         let start = Instant::now();
         while !self.facts.leaving.load(Ordering::Acquire) {
@@ -234,7 +236,7 @@ impl Context {
 }
 
 impl Facts {
-    /// A port, and who is at its other end now.
+    /// A port, and the node at its other end now.
     fn port(&self, port: &control::Port) -> control::Port {
         let peer = match (port.kind.as_str(), &port.name) {
             ("link", Some(link)) => far_end(&self.folder, link, &self.name),
@@ -304,7 +306,8 @@ impl Facts {
         }
     }
 
-    /// Holders of a vCPU that the host says are stopped, twice: one that is about to be gone on with is not meant.
+    /// Owners of a vCPU that the host reports as stopped, twice in a row: not one whose code the
+    /// adopter is about to continue.
     fn held_up_by(&self) -> Vec<Proc> {
         let stopped = || -> Vec<u32> {
             let mut all = self.region.holders();
@@ -326,7 +329,7 @@ impl Facts {
     }
 }
 
-/// Also one that nobody has waited for yet.
+/// True also for a zombie.
 fn has_ended(pid: i32) -> bool {
     let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
         return true;
@@ -335,7 +338,7 @@ fn has_ended(pid: i32) -> bool {
     matches!(state, Some('Z' | 'X'))
 }
 
-/// By job control or a debugger.
+/// Stopped by job control or a debugger.
 fn is_stopped(tid: u32) -> bool {
     std::fs::read_to_string(format!("/proc/{tid}/stat")).is_ok_and(|text| {
         let state = text.rsplit(") ").next().and_then(|it| it.chars().next());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's kernel log outlives it in the file that $RING3_KERNEL_LOG names: tests start nodes by
-//! the hundred and want to know afterwards what any of their kernels complained of.
+//! the hundred, and check afterwards whether any kernel has complained.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -14,8 +14,8 @@ use crate::error::Result;
 const FILE_ENV: &str = "RING3_KERNEL_LOG";
 
 impl Node {
-    /// Appends the log, if it is asked for. A poisoned node runs no kernel code any more: then
-    /// all there is to say is why.
+    /// Appends the log, if that is asked for. A poisoned node runs no kernel code any more: then
+    /// only the reason is written.
     pub(super) fn keep_log(&mut self) {
         let Some(path) = std::env::var_os(FILE_ENV).map(PathBuf::from) else {
             return;

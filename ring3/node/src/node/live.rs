@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: ports that come and go while a node is up, and switches
 //!
-//! Every process of a node has a link's memory mapped, and any of them may be the one that drives the node when a packet
-//! comes. A program that has joined can't be made to map anything more. So each node has spare memory from its start on,
-//! which every program maps with the rest: a further port uses that.
+//! Every process of a node maps the memory of each link, since any of them may drive the node when
+//! a packet arrives. A program that has joined can't be made to map anything more. So each node has
+//! spare memory from its start on, which every program maps with the rest: a further port uses
+//! that.
 //!
 //! ```text
 //! link:NAME     the spare memory becomes the link's. It can't if the far end is up, whose memory is another
@@ -12,8 +13,9 @@
 //! going away    the interface goes; the place and its memory are not used again, for the far end has had them
 //! ```
 //!
-//! A switch is a node without programs, whose ports an interface of kind bridge joins. Nodes ask it for a port over its
-//! control socket. It looks from time to time which far ends are gone, and takes their ports away.
+//! A switch is a node without programs, whose ports are joined by a bridge. Nodes ask it for a port
+//! over its control socket. It checks from time to time which far ends are gone, and removes their
+//! ports.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,13 +34,15 @@ use crate::ports::handover::{empty_spare, make_spare};
 use crate::ports::link::far_end;
 use crate::ports::{OpenPort, Port};
 
-/// Ports that can come to a node while it is up. Each costs a program that starts two host calls and a descriptor.
+/// Ports that can be added to a node while it is up. Each costs every starting program two host
+/// calls and a descriptor.
 const SPARES: usize = 2;
 /// How often a switch looks for far ends that are gone.
 pub(super) const SWEEP_TURN: Duration = Duration::from_millis(250);
-/// How long a switch that nobody asked for by name stays without ports: nodes of one start come one after the other.
+/// How long a switch that was started implicitly stays without ports: nodes of one start come one
+/// after the other.
 const LINGER: Duration = Duration::from_secs(2);
-/// The same before its first node has come, which may have much to do before it asks for a port.
+/// The same before its first node has come, which may take long to ask for a port.
 const LINGER_UNUSED: Duration = Duration::from_secs(60);
 
 /// A place for a port, and memory that every program of the node has mapped there.
@@ -49,7 +53,8 @@ pub(crate) struct Spare {
 }
 
 impl Node {
-    /// Memory for ports to come. A node that is confined has what it was given; a switch has no use for it.
+    /// Makes memory for ports to come. A confined node has only what it was given; a switch needs
+    /// none.
     pub(super) fn make_spares(&mut self) -> Result<()> {
         if self.runtime.is_none() || self.config.switch.is_some() {
             return Ok(());
@@ -64,13 +69,13 @@ impl Node {
         Ok(())
     }
 
-    /// Adds a port that was asked for by words.
+    /// Adds a port from its description.
     pub(super) fn port_add(&mut self, spec: &str) -> Result<control::Port> {
         let spec: PortSpec = spec.parse().map_err(|why| Error::PortSpec { why })?;
         self.add_live(&spec)
     }
 
-    /// A node has one end of this link.
+    /// A node has one end of this link: takes the other.
     pub(super) fn plug(&mut self, link: &str) -> Result<control::Port> {
         if self.config.switch.is_none() {
             return Err(Error::NoSwitch {
@@ -134,7 +139,8 @@ impl Node {
         Ok(status)
     }
 
-    /// A place is free again after a failure, unless a far end has had its memory. The port has ended: nobody gets it now.
+    /// Frees a place after a failure, unless a far end has had its memory. The port has ended: no
+    /// far end gets it any more.
     fn give_back(&mut self, spare: Option<Spare>, was_given: Option<Arc<AtomicBool>>) {
         let is_own = was_given.is_some_and(|it| !it.load(Ordering::Acquire));
         let spare = spare.filter(|_| is_own);
@@ -153,7 +159,7 @@ impl Node {
         Ok(())
     }
 
-    /// Of a switch: no program has mapped what was there before.
+    /// Of a switch: any free index, since no program has mapped what was there before.
     fn free_index(&self) -> Result<usize> {
         let is_free = |index: &usize| self.ports.iter().all(|port| port.index != *index);
         (0..RING3_PORTS_MAX).find(is_free).ok_or(Error::NoPlace {
@@ -184,7 +190,7 @@ impl Node {
         Ok(status)
     }
 
-    /// What is said of the node's ports from now on.
+    /// Sets the ports that the control socket reports from now on.
     pub(super) fn publish_ports(&self) {
         let statuses = self.ports.iter().map(port_status).collect();
         if let Ok(mut ports) = self.port_statuses.lock() {
@@ -192,7 +198,7 @@ impl Node {
         }
     }
 
-    /// Writes another node's name into /etc/hosts. What the node was given by its user says more.
+    /// Writes another node's name into /etc/hosts. Names of the configuration take precedence.
     pub(super) fn know(&mut self, name: &str, addresses: &[String]) -> Result<()> {
         let is_given = self.config.hosts.iter().any(|(host, _)| host == name);
         if is_given || name == self.config.name || self.config.switch.is_some() {
@@ -212,7 +218,7 @@ impl Node {
         written
     }
 
-    /// Of a switch: takes ports away whose far end is gone. True: nobody needs the switch any more.
+    /// Of a switch: removes ports whose far end is gone. True: no node needs the switch any more.
     pub(super) fn sweep(&mut self) -> Result<bool> {
         let Some(folder) = self.runtime.clone() else {
             return Ok(false);
@@ -226,7 +232,8 @@ impl Node {
         let gone = self.ports.iter().filter(is_gone);
         let gone: Vec<_> = gone.map(|port| port.ifname.clone()).collect();
         for ifname in gone {
-            // One that can't be taken away must not take the others' switch from them: said once, and left alone.
+            // A port that can't be removed must not end the switch for the others: it is reported
+            // once, and left alone.
             if self.alone.is_stuck(&ifname) {
                 continue;
             }

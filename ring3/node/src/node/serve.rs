@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a node's thread does all its life: wait in one epoll set and serve. node.rs says what
-//! for.
+//! The main loop of a node's thread: waits in one epoll set and serves. node.rs lists for what.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -23,7 +22,7 @@ use crate::procs::Deaths;
 const LOG_PIECE: usize = 64 << 10;
 const LOG_MAX: usize = 4 << 20;
 
-/// How often to try again what the host refuses.
+/// How often to retry what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
 /// Tokens of the epoll set.
@@ -36,7 +35,7 @@ const TICKETS: u64 = 5;
 const CALLER: u64 = 6;
 const GUEST: u64 = 7;
 
-/// Who says nothing gives way to those who come.
+/// If there are more, the one that has waited longest without a request is dropped.
 const CALLERS_MAX: usize = 64;
 
 /// The node's sockets.
@@ -138,7 +137,7 @@ impl Node {
                     GUEST => guests
                         .iter()
                         .for_each(|it| self.take_guests(it, &mut callers, &set)),
-                    // Below, with those whose time is over.
+                    // Handled below, with those whose time is over.
                     CALLER => {}
                     TICKETS => self.note(|node| node.tickets.look(&mut node.init)),
                     _ => self.note(|node| node.graves.reap(&mut node.init)),
@@ -156,7 +155,7 @@ impl Node {
         }
     }
 
-    /// Does something that may fail without the node ending of it.
+    /// Does something whose failure must not end the node.
     fn note(&mut self, action: impl FnOnce(&mut Node) -> Result<()>) {
         if let Err(error) = action(self) {
             log::warn!("node {}: {error}", self.config.name);
@@ -177,8 +176,8 @@ impl Node {
         }
     }
 
-    /// Serves all who wait to join. Who has not asked yet is put with the other `callers`, so that
-    /// nobody has to wait for it.
+    /// Serves all peers that wait to join. One whose request has not arrived is put with the other
+    /// `callers`, so that the others need not wait for it.
     fn take_callers(
         &mut self,
         listener: &OwnedFd,
@@ -189,7 +188,7 @@ impl Node {
             let caller = match result {
                 Ok(caller) => caller,
                 Err(error) => {
-                    // Out of descriptors, most likely: whoever waits is still there next time.
+                    // Out of descriptors, most likely: the waiting peer is still there next time.
                     log::warn!("node {}: {error}", self.config.name);
                     std::thread::sleep(HOST_TROUBLE_TURN);
                     return;
@@ -199,7 +198,7 @@ impl Node {
         }
     }
 
-    /// Serves it now, or when it has asked.
+    /// Serves it now, or when its request has arrived.
     fn take_caller(
         &mut self,
         caller: Caller,
@@ -219,7 +218,7 @@ impl Node {
         }
     }
 
-    /// Serves one who wants to join; false: it has not asked yet.
+    /// Serves a peer that wants to join; false: its request has not arrived.
     fn let_in(&mut self, caller: &Caller) -> bool {
         let served = join::serve(
             caller,
@@ -241,7 +240,7 @@ impl Node {
         true
     }
 
-    /// Answers what others may not ask the kernel.
+    /// Answers requests that need the kernel.
     fn answer(&mut self, asks: &Asks) {
         while was_rung(&asks.bell) {
             while let Ok(ask) = asks.queue.try_recv() {
@@ -260,13 +259,13 @@ impl Node {
                     Question::PortDel(name) => self.port_del(&name).map(Box::new).map(Reply::Port),
                 };
                 let reply = reply.unwrap_or_else(|error| Reply::Error(error.to_string()));
-                // Who asked may have gone.
+                // The asking thread may have ended.
                 let _ = ask.reply.send(reply);
             }
         }
     }
 
-    /// The kernel log from record `from` on, as much as one answer takes.
+    /// The kernel log from record `from` on, as much as one answer holds.
     pub fn log(&mut self, from: u64) -> Result<Log> {
         let mut next = from;
         let mut text = Vec::new();
@@ -290,7 +289,7 @@ impl Node {
         })
     }
 
-    /// What the kernel counts in its first network namespace.
+    /// The kernel's counters of its first network namespace.
     fn counters(&mut self) -> Result<Counters> {
         Ok(Counters {
             dev: self.proc_net(c"/proc/net/dev")?,
@@ -302,7 +301,7 @@ impl Node {
         })
     }
 
-    /// The text of a file of the node; empty where there is none (a node without IPv6).
+    /// The text of a file of the node; empty if there is none (a node without IPv6).
     fn proc_net(&mut self, path: &CStr) -> Result<String> {
         let poison = self.region.poison();
         let fail = |why| match &poison {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The control socket of a sandboxed node, served by its warden: what can be said without asking anybody inside.
+//! The control socket of a sandboxed node, served by its warden: answers that need nothing from
+//! inside.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -19,12 +20,12 @@ use crate::error::{Error, Result};
 use crate::ports::link::far_end;
 use crate::runtime::Folder;
 
-/// How often to try again what the host refuses.
+/// How often to retry what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
-/// What one answer of a gateway's log holds at most, in bytes: thousands of lines.
+/// Largest answer with a gateway's log, in bytes: thousands of lines.
 const LOG_PIECE: usize = 1 << 20;
 
-/// The processes that a sandbox begins with; all others of it are below.
+/// The first processes of a sandbox; all others are their descendants.
 #[derive(Debug, Clone, Copy)]
 pub struct First {
     pub reaper: i32,
@@ -32,9 +33,9 @@ pub struct First {
 }
 
 impl Outside {
-    /// Answers at the node's control socket from now on. `flows` is a gateway's, for `ring3 log`; over `keeper` the
-    /// keeper is told what to start; `down` is called when somebody
-    /// says so.
+    /// Starts to serve the node's control socket. `flows`: a gateway's record, for `ring3 log`.
+    /// `keeper`: the socket by which the keeper is told what to start. `down` is called at a
+    /// request for `down`.
     pub fn listen(
         &self,
         config: &NodeConfig,
@@ -152,7 +153,7 @@ impl Facts {
         };
         let lines = bytes[..len].iter().rposition(|&byte| byte == b'\n');
         let len = lines.map_or(0, |at| at + 1);
-        // A gateway may have been taken over by a packet: its words are not to speak to the terminal.
+        // A packet may have taken over the gateway: its output must not control the terminal.
         let is_control = |c: char| c.is_control() && c != '\n';
         Reply::Log(Log {
             text: String::from_utf8_lossy(&bytes[..len]).replace(is_control, "?"),
@@ -201,7 +202,7 @@ impl Facts {
     }
 }
 
-/// All processes below the first, without those that only serve the node.
+/// All descendants of the first processes, without those that only serve the node.
 fn programs(first: First) -> Vec<Proc> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let all: Vec<Process> = entries
@@ -219,7 +220,8 @@ fn programs(first: First) -> Vec<Proc> {
         .collect()
 }
 
-/// The numbers of all below `top`. Each process is looked at once, however long a chain of forks is.
+/// The pids of all processes below `top`. Each process is visited once, however long a chain of
+/// forks is.
 fn below(top: i32, all: &[Process]) -> HashSet<i32> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for process in all {
@@ -231,7 +233,7 @@ fn below(top: i32, all: &[Process]) -> HashSet<i32> {
     let mut found = HashSet::new();
     let mut next = vec![top];
     while let Some(pid) = next.pop() {
-        // The table may have changed under us: a number may be there twice.
+        // The table may have changed while it was read: a pid may appear twice.
         let new = children.remove(&pid).unwrap_or_default();
         next.extend(new.into_iter().filter(|pid| found.insert(*pid)));
     }
@@ -246,7 +248,7 @@ struct Process {
 }
 
 impl Process {
-    /// "PID (NAME) STATE PPID ... THREADS", where NAME may have anything in it, and is the program's to choose.
+    /// "PID (NAME) STATE PPID ... THREADS"; NAME is chosen by the program and may contain anything.
     fn of(pid: i32) -> Option<Process> {
         let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
         let (open, close) = (
@@ -280,7 +282,7 @@ mod tests {
         };
         let chain: Vec<_> = (2..COUNT).map(|pid| process(pid, pid - 1)).collect();
         assert_eq!(below(1, &chain).len() as i32, COUNT - 2);
-        // A loop, which no table has at one instant.
+        // A cycle, which no table has at one moment.
         let turn = [process(2, 3), process(3, 2), process(4, 1)];
         assert_eq!(below(1, &turn), HashSet::from([4]));
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: another program into a sandbox
+//! Theory of operation: starting another program in a sandbox
 //!
 //! A process that confined itself would have a Landlock domain of its own, beside the sandbox's: neither could signal the other,
 //! and the reaper could end neither. So the program is born within: the keeper starts it, as it started the first.
@@ -10,9 +10,10 @@
 //!      └───────────────────────────── the talk ──────────────────────────────┘
 //! ```
 //!
-//! The warden looks at who asks, and at nothing of what is asked. What is to be started, and with which descriptors, the caller tells
-//! the keeper in their talk, once that answers. So a keeper that is stopped has nothing of the caller's. What the caller
-//! gives, it gives to the sandbox: whoever has taken the keeper over has these descriptors.
+//! The warden checks who asks, and not what is asked for. The caller tells the keeper what to
+//! start, and with which descriptors, over their talk, once the keeper answers there. So a stopped
+//! keeper has received nothing of the caller's. Whatever the caller passes is passed to the
+//! sandbox: a program that has taken over the keeper has these descriptors.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -48,14 +49,14 @@ pub fn next_talk(from: &OwnedFd) -> Option<OwnedFd> {
         match receive(from) {
             Ok(Received::End) => return None,
             Ok(Received::Talk(talk)) => return Some(talk),
-            // This process has no descriptor left. The caller sees its end of the talk broken.
+            // This process has no descriptor left. The caller sees its end of the talk break.
             Ok(Received::Nothing) | Err(rustix::io::Errno::INTR) => {}
             Err(_) => return None,
         }
     }
 }
 
-/// Passes on who asks, to the keeper at the far end of `keeper`.
+/// Passes talks of callers on to the keeper at the far end of `keeper`.
 pub(super) fn listen(path: &Path, keeper: OwnedFd) -> Result<()> {
     let fail = || Error::host(format!("listen on {}", path.display()));
     let listener = socket().map_err(fail())?;
@@ -70,9 +71,10 @@ pub(super) fn listen(path: &Path, keeper: OwnedFd) -> Result<()> {
         if !socket_peercred(&caller).is_ok_and(|peer| peer.uid == geteuid()) {
             continue;
         }
-        // A caller sends with its connect(); one that does not holds nobody else up.
+        // A caller sends with its connect(); one that does not must not delay the others.
         if let Ok(Received::Talk(talk)) = receive_at_once(&caller) {
-            // A keeper that has ended, or does not read, is seen by the caller: its talk breaks with `talk`.
+            // If the keeper has ended, or does not read, the caller notices: its talk breaks with
+            // `talk`.
             let _ = send(&keeper, &talk);
         }
     };
@@ -94,7 +96,7 @@ fn send(to: &OwnedFd, talk: &OwnedFd) -> rustix::io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
-    // Whoever does not read is no reason to wait.
+    // A peer that does not read must not block this thread.
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     rustix::net::sendmsg(to, &[IoSlice::new(b"e")], &mut ancillary, flags).map(drop)
 }
@@ -136,7 +138,7 @@ mod tests {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
         let pair = || rustix::net::socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
         let (ours, theirs) = pair();
-        // What arrives where no descriptor is free.
+        // The message arrives like this if no descriptor is free.
         let mut none = SendAncillaryBuffer::new(&mut []);
         let sent =
             rustix::net::sendmsg(&ours, &[IoSlice::new(b"e")], &mut none, SendFlags::empty());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A port that somebody outside has opened, for a keeper that may open nothing itself: the descriptor, and what the
-//! node has to know of it. What is to be given back to the host stays with the one who opened it.
+//! A port that was opened by another process, for a keeper that may open nothing itself: the
+//! descriptor, and the facts that the node needs. The process that opened it releases its
+//! resources.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::window::LinkMemory;
 
-/// What is said of one port beside its descriptor.
+/// The facts about one port beside its descriptor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Facts {
     pub wanted: String,
@@ -28,7 +29,7 @@ pub struct Facts {
     pub names: bool,
 }
 
-/// The host's half, from outside.
+/// The host's half, opened outside.
 #[derive(Debug)]
 pub(super) struct Foreign {
     pub facts: Facts,

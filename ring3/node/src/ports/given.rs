@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! One end of a link whose memory was handed over as a descriptor: between a node and its gateway.
+//! One end of a link whose memory was passed as a descriptor: between a node and its gateway.
 //!
-//! No file names this link, so nobody else can take an end of it. The node's keeper makes the memory and has side 0.
+//! No file names this link, so no other process can take an end of it. The node's keeper makes the
+//! memory and has side 0.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -24,7 +25,7 @@ pub struct GivenLink {
 }
 
 impl GivenLink {
-    /// New memory, and the node's end of it.
+    /// Makes new memory, and takes the node's end of it.
     pub(crate) fn make(name: &str) -> Result<GivenLink> {
         let memory = handover::make_memory(name)?;
         let window = LinkMemory::map(&memory)?;
@@ -36,7 +37,7 @@ impl GivenLink {
         })
     }
 
-    /// The gateway's end of memory that the keeper gave.
+    /// Takes the gateway's end of memory that the keeper has passed.
     pub(crate) fn take(memory: File) -> Result<GivenLink> {
         let window = LinkMemory::map(&memory)?;
         if !window.is_valid() {

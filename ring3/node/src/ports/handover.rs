@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
-//! How the node at one end of a link gives the link's memory to the node at the other.
+//! Passes a link's memory from the node at one end to the node at the other.
 //!
-//! Each end listens on a socket of its own while it has the end, in a thread of its own: the far node may
-//! ask while this one still boots. One connection is one descriptor. Only the node's own user gets it.
+//! Each end listens on a socket while it has the end, in a thread of its own: the far node may ask
+//! while this one still boots. One connection passes one descriptor, to processes of the node's own
+//! user only.
 //!
-//! Programs of the nodes hold the descriptor too, and a program can open what it holds again. So the memory is
-//! sealed: nobody can make it smaller (SIGBUS for all who map it) or larger. Who receives it checks that.
+//! Programs of the nodes have the descriptor too, and a program can reopen a descriptor that it
+//! has. So the memory is sealed: its size can't be reduced (SIGBUS for all who map it) or extended.
+//! The receiver checks that.
 
 use std::fs::File;
 use std::io::{IoSlice, IoSliceMut};
@@ -32,14 +34,15 @@ use crate::unix::{address, socket};
 /// An end answers as soon as its thread runs.
 const PATIENCE: Duration = Duration::from_secs(5);
 const BACKLOG: i32 = 16;
-/// How often to try again what the host refuses.
+/// How often to retry what the host refuses.
 const HOST_TROUBLE_TURN: Duration = Duration::from_millis(10);
 
 const SEALS: SealFlags = SealFlags::SHRINK
     .union(SealFlags::GROW)
     .union(SealFlags::SEAL);
 
-/// New memory for link `name`. It is allocated now: want of it is an error here, an OOM kill later.
+/// New memory for link `name`. It is allocated at once: a lack of memory is an error now, instead
+/// of an OOM kill later.
 pub(super) fn make_memory(name: &str) -> Result<File> {
     let fail = || Error::host(format!("get memory for the link {name}"));
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -50,7 +53,8 @@ pub(super) fn make_memory(name: &str) -> Result<File> {
     Ok(memory.into())
 }
 
-/// Memory for a link that there may be later: it has its size, and costs nothing until it is used.
+/// Memory for a link that may be added later: it has its full size, and costs nothing until it is
+/// used.
 pub(crate) fn make_spare() -> Result<File> {
     let fail = || Error::host("get memory for links to come");
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
@@ -60,33 +64,34 @@ pub(crate) fn make_spare() -> Result<File> {
     Ok(memory.into())
 }
 
-/// Such memory becomes a link's. All of it is got now: later, for want of it, its users would be killed.
+/// Makes a link of such memory. All of it is allocated at once: a later lack of memory would kill
+/// its users.
 pub(super) fn use_spare(memory: &File) -> Result<File> {
     rustix::fs::fallocate(memory, FallocateFlags::empty(), 0, RING3_LINK_BYTES.into())
         .map_err(Error::host("get memory for a link"))?;
     memory.try_clone().map_err(Error::io("copy a descriptor"))
 }
 
-/// Such memory is a spare again: it is empty, and nobody but this node's processes has had it.
+/// Makes such memory a spare again: empties it. Only processes of this node have had it.
 pub(crate) fn empty_spare(memory: &File) -> Result<()> {
     let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
     rustix::fs::fallocate(memory, flags, 0, RING3_LINK_BYTES.into())
         .map_err(Error::host("empty a link's memory"))
 }
 
-/// Whether this can be mapped: it has its size, and keeps it.
+/// Whether this can be mapped: it has the right size, and is sealed.
 fn is_safe(memory: &OwnedFd) -> bool {
     let size = rustix::fs::fstat(memory).map_or(0, |stat| stat.st_size);
     size == i64::from(RING3_LINK_BYTES)
         && rustix::fs::fcntl_get_seals(memory).is_ok_and(|seals| seals.contains(SEALS))
 }
 
-/// The thread that gives the memory away, and its socket. Ends with this value.
+/// The thread that passes the memory on, and its socket. Ends with this value.
 #[derive(Debug)]
 pub(super) struct Handover {
     listener: Arc<OwnedFd>,
     thread: Option<Driver>,
-    /// Somebody has had the memory.
+    /// Another process has received the memory.
     pub was_given: Arc<AtomicBool>,
 }
 
@@ -123,10 +128,10 @@ fn serve(listener: &OwnedFd, memory: &File, was_given: &AtomicBool) {
     loop {
         match rustix::net::accept_with(listener, SocketFlags::CLOEXEC) {
             Ok(caller) => give(&caller, memory, was_given),
-            // Shut down.
+            // The socket was shut down.
             Err(Errno::INVAL) => return,
             Err(Errno::INTR | Errno::CONNABORTED) => {}
-            // Out of descriptors, most likely: who asks is still there next time.
+            // Out of descriptors, most likely: the waiting peer is still there next time.
             Err(_) => std::thread::sleep(HOST_TROUBLE_TURN),
         }
     }
@@ -137,7 +142,7 @@ fn give(caller: &OwnedFd, memory: &File, was_given: &AtomicBool) {
         return;
     }
     was_given.store(true, Ordering::Release);
-    // Who has gone meanwhile needs it no more.
+    // A peer that has gone meanwhile does not need it.
     let _ = send(caller, b"m", memory);
 }
 
@@ -152,7 +157,7 @@ pub(super) fn send(to: &OwnedFd, message: &[u8], memory: &File) -> rustix::io::R
     Ok(())
 }
 
-/// The memory, from the end that listens at `path`; or why not.
+/// The memory, from the end that listens at `path`; or the reason of a refusal.
 pub(super) fn ask(path: &Path) -> Result<Result<File, String>> {
     let address = address(path)?;
     Ok(receive(&address).map_err(|why| match why {
@@ -172,7 +177,7 @@ fn receive(address: &SocketAddrUnix) -> rustix::io::Result<File> {
     take(&socket, &mut [0]).map(|(_, memory)| memory)
 }
 
-/// One message with the memory: how many bytes it has.
+/// Receives one message with the memory; returns its length.
 pub(super) fn take(socket: &OwnedFd, message: &mut [u8]) -> rustix::io::Result<(usize, File)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -215,11 +220,11 @@ mod tests {
         let again = File::options().write(true).open(again).unwrap();
         assert!(again.set_len(0).is_err());
         assert!(again.set_len(u64::from(RING3_LINK_BYTES) * 2).is_err());
-        // Nobody is there any more.
+        // No process listens there any more.
         assert!(ask(&path).unwrap().is_err());
     }
 
-    /// A far end that keeps the right to cut the memory short.
+    /// A far end that keeps the right to truncate the memory.
     #[test]
     fn memory_that_can_be_cut_is_refused() {
         let dir = tempfile::tempdir().unwrap();

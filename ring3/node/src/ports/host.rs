@@ -8,8 +8,9 @@
 //! └── keeper ──┘            └───────── gateway ─────────┘
 //! ```
 //!
-//! The gateway keeps a node of its own, whose Linux ends the program's connections, whatever their destination; the relay
-//! joins each with a socket of the host. So a packet of the program's meets one process that can be confined.
+//! The gateway keeps a node of its own, whose Linux terminates the program's connections, whatever
+//! their destination; the relay joins each with a socket of the host. So the packets of the program
+//! reach only a process that can be confined.
 //!
 //! The two speak over a socket pair, a message each:
 //!
@@ -19,9 +20,9 @@
 //! keeper  -> gateway   the host's resolver (JSON), when that is another: a confined gateway reads no file
 //! ```
 //!
-//! What the gateway has to say it writes into a pipe (words.rs).
-//! The gateway ends when the keeper's end of the socket is closed. When the gateway ends first, the thread `ring3-host`
-//! takes the link's far end down: the interface loses its carrier, and programs see an unreachable network.
+//! The gateway writes its messages into a pipe (words.rs). It ends when the keeper's end of the
+//! socket is closed. When the gateway ends first, the thread `ring3-host` takes the link's far end
+//! down: the interface loses its carrier, and programs see an unreachable network.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -50,19 +51,19 @@ use super::given::{self, GivenLink};
 use super::words::{self, Words};
 use super::{handover, passt};
 
-/// The hidden verb of the command that becomes the gateway.
+/// The hidden subcommand that becomes the gateway.
 const VERB: &str = "host-port";
 /// A gateway boots in 30 ms on an idle machine.
 const START_PATIENCE: Timespec = Timespec {
     tv_sec: 20,
     tv_nsec: 0,
 };
-/// A plan or an answer is shorter.
+/// Longer than any plan or answer.
 const MESSAGE_MAX: usize = 64 << 10;
 const SERVES: u8 = b'+';
 const FAILED: u8 = b'-';
 
-/// What a gateway is told.
+/// The plan that a gateway is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The node's name and its port's, for messages.
@@ -80,7 +81,7 @@ pub struct Plan {
     /// A file for a line of JSON about each refusal.
     pub log: Option<PathBuf>,
     pub image: Option<PathBuf>,
-    /// Whom the host asks for names now.
+    /// The resolver that the host uses now.
     pub resolver: IpAddr,
 }
 
@@ -94,7 +95,7 @@ pub(crate) struct HostPort {
     leaving: Arc<AtomicBool>,
 }
 
-/// Addresses of the node's end, and the gateway's with the prefix of the network they are in.
+/// Addresses of the node's end, and the gateway's with the prefix of their network.
 pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> (passt::Plan, Vec<IpNet>) {
     let ends = passt::plan(addrs, gw);
     let network = |gw: &IpAddr| {
@@ -155,9 +156,10 @@ impl HostPort {
         .map_err(Error::host("make a socket pair"))?;
         let exe = std::env::current_exe().map_err(Error::io("find where ring3 is"))?;
         let mut command = Command::new(exe);
-        // What is typed is for the program. Our threads block all signals; the gateway is to have those sent to it.
+        // The terminal is for the program. The keeper's threads block all signals; the gateway must
+        // not inherit that.
         command.arg(VERB).process_group(0);
-        // It speaks with whoever sends packets: what the caller's environment says is none of its business.
+        // It handles packets of strangers: the caller's environment is kept from it.
         command.env_clear();
         sys::block_none_in(&mut command);
         if let Some(level) = std::env::var_os(words::LEVEL) {
@@ -171,7 +173,8 @@ impl HostPort {
             .stderr(says)
             .spawn()
             .map_err(Error::io("start the host port's process"))?;
-        // It has their end of the socket: as long as that is open here, its end is not seen.
+        // It has the gateway's end of the socket: while that is open here, the gateway's end would
+        // not be noticed.
         drop(command);
         let mut port = HostPort {
             link,
@@ -210,7 +213,7 @@ impl HostPort {
         }
     }
 
-    /// When the gateway ends, so does the link's far end.
+    /// Watches the gateway: when it ends, so does the link's far end.
     fn watch_over(&self, node: &str, mut words: Words) -> Result<Driver> {
         let copy = |fd: &OwnedFd| fd.try_clone().map_err(Error::io("copy a descriptor"));
         let Some(talk) = self.talk.as_ref().map(copy).transpose()? else {
@@ -244,7 +247,7 @@ impl HostPort {
 impl Drop for HostPort {
     fn drop(&mut self) {
         self.leaving.store(true, Ordering::Release);
-        // The gateway sees the end, closes its node and ends; the watch sees that.
+        // The gateway sees the end, takes its node down and ends; the watching thread sees that.
         if let Some(talk) = self.talk.take() {
             let _ = rustix::net::shutdown(&talk, rustix::net::Shutdown::Both);
         }
@@ -255,7 +258,7 @@ impl Drop for HostPort {
     }
 }
 
-/// Tells the gateway of resolvers, and says what it says, until it ends.
+/// Tells the gateway of changed resolvers, and logs its messages, until it ends.
 fn attend(talk: &OwnedFd, words: &mut Words) {
     let mut told = resolver::first(resolver::RESOLV_CONF);
     let mut looked = Instant::now();
@@ -286,7 +289,7 @@ fn attend(talk: &OwnedFd, words: &mut Words) {
             continue;
         }
         if let Ok(message) = serde_json::to_vec(&now) {
-            // One that does not listen is told the next time.
+            // A gateway that does not read is told the next time.
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
             if rustix::net::send(talk, &message, flags).is_ok() {
                 told = now;
@@ -295,14 +298,15 @@ fn attend(talk: &OwnedFd, words: &mut Words) {
     }
 }
 
-/// How often the keeper looks whether the host asks another resolver: a laptop that has changed its network.
+/// How often the keeper checks whether the host uses another resolver: a laptop that has changed
+/// its network.
 const RESOLVER_TURN: Timespec = Timespec {
     tv_sec: 5,
     tv_nsec: 0,
 };
-/// How long a gateway that says too much is not heard.
+/// How long the messages of a gateway that writes too many are not read.
 const FLOOD_PAUSE: Duration = Duration::from_millis(50);
-/// The same for a gateway that speaks in between.
+/// Shortest time between two of these checks: messages of the gateway wake the keeper in between.
 const RESOLVER_PAUSE: Duration = Duration::from_secs(4);
 /// How long a gateway may take to take its node down.
 const END_TURN: Duration = Duration::from_millis(2);
@@ -319,12 +323,12 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-/// What a keeper has said to a gateway that serves.
+/// News from the keeper to a serving gateway.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct News {
-    /// The host asks another resolver.
+    /// The host uses another resolver.
     pub resolver: Option<IpAddr>,
-    /// It has ended, or wants the gateway to.
+    /// The keeper has ended, or asks the gateway to end.
     pub is_gone: bool,
 }
 
@@ -333,7 +337,7 @@ pub struct News {
 pub struct Talk(OwnedFd);
 
 impl Talk {
-    /// Over the descriptor that the keeper left: the plan, and the link's end.
+    /// Receives the plan, and the link's end, over the descriptor that the keeper has left.
     pub fn hear(socket: OwnedFd) -> Result<(Talk, Plan, GivenLink)> {
         let failed = |why: String| Error::HostPortFailed { why };
         let mut message = vec![0; MESSAGE_MAX];
@@ -344,7 +348,7 @@ impl Talk {
         Ok((Talk(socket), plan, GivenLink::take(memory)?))
     }
 
-    /// All that the keeper has said since: one edge may stand for several messages and the end.
+    /// All messages since the last call: one edge may stand for several messages and the end.
     pub fn news(&self) -> News {
         let mut news = News::default();
         let mut message = [0; 256];
@@ -364,13 +368,13 @@ impl Talk {
         }
     }
 
-    /// Tells the keeper how it went.
+    /// Reports the result of the start to the keeper.
     pub fn answer(&self, outcome: Result<(), &str>) {
         let message = match outcome {
             Ok(()) => vec![SERVES],
             Err(words) => [&[FAILED], words.as_bytes()].concat(),
         };
-        // A keeper that is gone is seen by the end of the socket.
+        // The end of the socket shows if the keeper is gone.
         let _ = rustix::net::send(&self.0, &message, SendFlags::NOSIGNAL);
     }
 }
@@ -386,7 +390,7 @@ impl AsFd for Talk {
 mod tests {
     use super::*;
 
-    /// A gateway that saw only the first message of an edge would have lived on without its keeper.
+    /// A gateway that read only the first message of an edge would have outlived its keeper.
     #[test]
     fn the_end_may_come_with_news() {
         let flags = SocketFlags::CLOEXEC;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Theory of operation: the two ends of a link
 //!
-//! A link is memory that two nodes share: include/ring3.abi says what lies in it. The node that comes first
-//! makes it, and gives it to the second (handover.rs). It lives while one of both does.
+//! A link is memory that two nodes share: include/ring3.abi describes it. The node that comes first
+//! makes it, and passes it to the second (handover.rs). It lives while either of them does.
 //!
-//! The nodes find each other by the file `links/NAME` (see runtime.rs). A side is taken by locking the byte of its
-//! number (0 or 1) through a descriptor that no other process gets; the host drops the lock when the keeper
-//! ends, however that happens. `links/NAME@SIDE` is the socket where that side gives the memory away. All that looks at
-//! both sides (taking one, giving one back) is done under flock of the whole file. So:
+//! The nodes find each other by the file `links/NAME` (see runtime.rs). A side is taken by locking
+//! the byte of its number (0 or 1) through a descriptor that no other process gets; the host drops
+//! the lock when the keeper ends, however that happens. `links/NAME@SIDE` is the socket where that
+//! side passes the memory on. Everything that involves both sides (taking one, releasing one) is
+//! done under flock of the whole file. So:
 //!
 //! ```text
 //! both bytes free     the memory is made. Programs of dead nodes that map an earlier one are alone with it
@@ -16,7 +17,7 @@
 //! giving back         the far end sees `up` go, hears its doorbell; the last one removes the file
 //! ```
 //!
-//! The nodes' names, which only people read, are what the file holds.
+//! The file contains the nodes' names, for people only.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -44,22 +45,23 @@ const NAME_BYTES: usize = 64;
 pub(crate) struct Link {
     path: PathBuf,
     side: usize,
-    /// Holds the side's byte; goes to nobody else.
+    /// Holds the lock of the side's byte; never passed to another process.
     lock: File,
-    /// What is mapped and handed to programs that join.
+    /// Mapped, and passed to programs that join.
     memory: File,
     window: LinkMemory,
     handover: Option<Handover>,
 }
 
 impl Link {
-    /// Becomes true before anybody else has this end's memory; `None`: it is another's.
+    /// Becomes true before any other process has this end's memory; `None`: the memory is another
+    /// node's.
     pub fn was_given(&self) -> Option<Arc<AtomicBool>> {
         Some(self.handover.as_ref()?.was_given.clone())
     }
 
-    /// Takes a free end of link `name` for node `node`. Programs of a node that is up have mapped `memory` already: so it
-    /// has to be the link's, and the far end free.
+    /// Takes a free end of link `name` for node `node`. Programs of a node that is up have mapped
+    /// `memory` already: so the link must use that, and the far end must be free.
     pub fn take(folder: &Folder, name: &str, node: &str, memory: Option<&File>) -> Result<Link> {
         let path = folder.link(name);
         for _ in 0..TRIES {
@@ -86,7 +88,7 @@ impl Link {
         })
     }
 
-    /// The same once the file is ours for a moment. `None`: the far end has just gone; try again.
+    /// The same with the file locked. `None`: the far end has just gone; try again.
     fn take_from(
         path: &Path,
         lock: File,
@@ -159,7 +161,7 @@ impl Link {
         self.side as u32
     }
 
-    /// Whether another node is there.
+    /// Whether another node has the far end.
     pub fn far_end_is_up(&self) -> bool {
         self.window.far_end_is_up(self.side)
     }
@@ -177,7 +179,7 @@ impl Drop for Link {
         self.window.leave(self.side);
         let _ = write_name(&self.lock, self.side, "");
         let last = take_byte(&self.lock, 1 - self.side).unwrap_or(false);
-        // Somebody cleaned the folder away: what has these names is another link's.
+        // If someone has removed the folder, these names belong to another link.
         let is_ours = is_current(&self.lock, &self.path);
         drop(self.handover.take());
         if is_ours {
@@ -189,7 +191,7 @@ impl Drop for Link {
     }
 }
 
-/// The node at the other end of link `name` of node `node`, as the files tell; None: there is none.
+/// The node at the other end of link `name` of node `node`, by the files; None: there is none.
 pub(crate) fn far_end(folder: &Folder, name: &str, node: &str) -> Option<String> {
     let lock = File::open(folder.link(name)).ok()?;
     let is_there = |side: usize| byte_is_locked(&lock, side as i64) == Ok(true);
@@ -198,7 +200,7 @@ pub(crate) fn far_end(folder: &Folder, name: &str, node: &str) -> Option<String>
         .find(|other| other != node)
 }
 
-/// Whoever has it is alone with the file. Ends with this value, or with the process.
+/// An exclusive lock on the file. Ends with this value, or with the process.
 struct Turn<'a>(&'a File);
 
 impl<'a> Turn<'a> {
@@ -233,7 +235,7 @@ fn give_byte(lock: &File, side: usize) -> Result<()> {
     })
 }
 
-/// Where a side gives the memory away. No link has this name: none has an `@`.
+/// The socket where a side passes the memory on. No link has this name, since none contains an `@`.
 fn socket(path: &Path, side: usize) -> PathBuf {
     let mut path = path.as_os_str().to_owned();
     path.push(format!("@{side}"));
@@ -282,7 +284,7 @@ mod tests {
         assert!(!folder.link("l").exists());
     }
 
-    /// Memory that programs have mapped becomes a link's, but can't be had for a link that has another.
+    /// Memory that programs have mapped becomes a link's, but not a link's that has other memory.
     #[test]
     fn spare_memory() {
         let (_dir, folder) = folder();

@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 use crate::error::{Errno, Error, Result};
 use crate::sys;
 
-/// Two TCP windows of a fast sender's 64 KiB segments: what does not fit is lost.
+/// Two TCP windows of a fast sender's 64 KiB segments: packets that do not fit are lost.
 const BUFFER_BYTES: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Packet {
         })?;
         match sys::packet_socket(ifindex) {
             Ok(fd) => {
-                // Beyond the host's limit where we may; the limit is silently kept elsewhere.
+                // Above the host's limit if this process may; otherwise the limit silently applies.
                 let _ = sockopt::set_socket_recv_buffer_size_force(&fd, BUFFER_BYTES)
                     .or_else(|_| sockopt::set_socket_recv_buffer_size(&fd, BUFFER_BYTES));
                 Ok(Packet(fd))
@@ -42,7 +42,7 @@ impl Packet {
         self.0.as_fd()
     }
 
-    /// The host's driver or its software fallback cuts what it is given.
+    /// The host's driver or its software fallback does the segmentation.
     pub fn flags(&self) -> u32 {
         RING3_PORT_CSUM | RING3_PORT_TSO
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A TAP of the host: made if it is not there and we may, used if it is.
+//! A TAP of the host: made if it does not exist and this process may, used if it exists.
 //!
-//! Nothing is removed that was not made here. A TAP made here would vanish with its last
-//! descriptor, but programs of the node hold descriptors too and may outlive it: so it is
-//! removed by name when the node goes down.
+//! Only a TAP that was made here is removed. It would vanish with its last descriptor, but programs
+//! of the node hold descriptors too and may outlive the node: so it is removed by name when the
+//! node goes down.
 
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -73,7 +73,7 @@ impl Tap {
             why,
         };
         sys::tap_set_header(self.file.as_fd(), HEADER_BYTES).map_err(fail)?;
-        // The far side, the host, always cuts what it is given: these are what it may send.
+        // The host always segments large packets that it gets: these are the ones that it may send.
         self.flags = RING3_PORT_CSUM | RING3_PORT_TSO;
         match sys::tap_set_offload(self.file.as_fd(), OFFLOAD_USO) {
             Ok(()) => self.flags |= RING3_PORT_USO,
@@ -86,7 +86,7 @@ impl Tap {
         Ok(())
     }
 
-    /// Addresses and `up`, as far as they are asked for and not there.
+    /// Sets the requested addresses and `up`, as far as they are not set.
     fn set_host_side(&self, host: &[IpNet]) -> Result<()> {
         if host.is_empty() && !self.made {
             return Ok(());
@@ -106,7 +106,7 @@ impl Tap {
         for net in host {
             match netlink.address_add(self.ifindex, *net) {
                 Ok(()) | Err(Errno(libc::EEXIST)) => {}
-                // Root has set it for us.
+                // Root has set the address already.
                 Err(Errno(libc::EPERM)) if sys::has_address(&self.name, net.addr()) => {}
                 Err(why) => return Err(fail(why)),
             }

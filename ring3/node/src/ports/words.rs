@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a confined process has to say, in the keeper's name.
+//! Logs the messages of a confined process, in the keeper's name.
 //!
-//! A gateway speaks with whoever sends packets, so it gets no terminal and no log file of the user's: its standard error is a
-//! pipe. The keeper says each line again, at the level that the line begins with, without control characters and not
-//! more of them than a log can bear.
+//! A gateway handles packets of strangers, so it gets no terminal and no log file of the user: its
+//! standard error is a pipe. The keeper logs each line again, at the level with which the line
+//! begins, without control characters, and up to a limit of lines a second.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 
-/// The environment variable that has the level of what is said.
+/// The environment variable for the log level.
 pub(super) const LEVEL: &str = "RING3_LOG";
-/// What the command writes in front of each line.
+/// The prefix that the command writes before each line.
 const COMMAND: &str = "ring3: ";
-/// Bytes of a line; the rest of a longer one is a line of its own.
+/// Bytes of a line; the rest of a longer one becomes another line.
 const LINE_MAX: usize = 1024;
 /// Lines a second; more are counted. The gateway's own limit is lower (REFUSALS_SAID).
 const LINES_MAX: u32 = 50;
 const SECOND: Duration = Duration::from_secs(1);
-/// How long the last words of a process that ends may take.
+/// How long to wait for the last messages of a process that ends.
 const LAST: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 500_000_000,
@@ -36,7 +36,7 @@ pub(super) struct Words {
 }
 
 impl Words {
-    /// Of the process at the other end of a pipe that does not block.
+    /// `pipe`: the reading end of a non-blocking pipe.
     pub fn new(pipe: OwnedFd) -> Words {
         Words {
             pipe: Some(pipe),
@@ -51,7 +51,7 @@ impl Words {
         self.pipe.as_ref().map(AsFd::as_fd)
     }
 
-    /// Says what there is. One turn reads at most a pipe's worth.
+    /// Logs what is in the pipe. One turn reads at most a pipe's worth.
     pub fn hear(&mut self) {
         let mut chunk = [0; 4096];
         for _ in 0..16 {
@@ -66,12 +66,12 @@ impl Words {
         }
     }
 
-    /// More is said than a log can bear: who hears may rest, and the pipe fills.
+    /// There are too many messages: the caller may pause, so that the pipe fills.
     pub fn is_flooded(&self) -> bool {
         self.unsaid > 0
     }
 
-    /// The process has ended, or is about to.
+    /// The process has ended, or is about to: logs its last messages.
     pub fn last(&mut self) {
         while let Some(pipe) = &self.pipe {
             let mut fds = [PollFd::new(pipe, PollFlags::IN)];
@@ -123,7 +123,7 @@ impl Words {
     }
 }
 
-/// Level and text of a line, which may be anything.
+/// Level and text of a line, which may contain anything.
 fn parse(line: &[u8]) -> (log::Level, String) {
     let text = String::from_utf8_lossy(line);
     let clean = |c: char| if c.is_control() { '\u{fffd}' } else { c };

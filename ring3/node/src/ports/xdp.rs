@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! All of an interface of the host, through rings in shared memory: AF_XDP.
+//! All frames of an interface of the host, through rings in shared memory: AF_XDP.
 //!
 //! The image registers the memory for frames (`kernel/drivers/net/ring3/xdp.c`), between
 //! [`Xdp::open`] and [`Xdp::attach`].
@@ -16,9 +16,9 @@ pub(crate) struct Xdp {
     ifname: String,
     ifindex: u32,
     socket: OwnedFd,
-    /// Frames for the node's address are not for the interface's own.
+    /// Frames for the node's address are not addressed to the interface itself.
     _promiscuous: OwnedFd,
-    /// The program's attachment.
+    /// Keeps the BPF program attached.
     link: Option<OwnedFd>,
 }
 
@@ -27,7 +27,7 @@ impl Xdp {
         let ifindex = sys::interface_index(ifname).ok_or_else(|| Error::PacketNoInterface {
             ifname: ifname.to_owned(),
         })?;
-        // The host's programs talk to each other there: what they send would be the node's.
+        // The host's programs talk to each other there: the node would take their packets.
         if sys::is_loopback(ifname) {
             return Err(Error::XdpLoopback {
                 ifname: ifname.to_owned(),
@@ -46,7 +46,7 @@ impl Xdp {
         })
     }
 
-    /// From now on the interface's frames are the node's.
+    /// From now on the node gets the interface's frames.
     pub fn attach(&mut self) -> Result<()> {
         let attach = || {
             xsk::bind(&self.socket, self.ifindex)?;

@@ -40,6 +40,7 @@ FILES = {
     "proxy.toml": ("python/tests/test_examples.py", "examples/proxy.toml"),
     "sandbox/*.sh": ("ring3/cli/tests/sandbox.rs", '"{name}"'),
     "sandbox/service.nft": ("examples/sandbox/service.sh", "service.nft"),
+    "sandbox/agent.py": ("examples/sandbox/agent.sh", "agent.py"),
     "sim/bufferbloat-*.yaml": ("tests/src/apps/sim_cmd.rs", '"bufferbloat-{queue}"'),
     "sim/*.yaml": ("tests/src/apps/sim_*.rs", '"{stem}"'),
 }

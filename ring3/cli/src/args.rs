@@ -100,6 +100,9 @@ pub enum Verb {
     /// The process of a `host` port; its keeper starts it
     #[command(hide = true)]
     HostPort,
+    /// The process of a `vhost` port; its keeper starts it
+    #[command(hide = true)]
+    VhostPort,
     /// The process of a proxy that has the clients; `ring3 proxy` starts it
     #[command(hide = true)]
     ProxyRelay,

@@ -35,6 +35,9 @@ pub enum Failure {
     Relay(#[from] ring3_relay::Error),
 
     #[error(transparent)]
+    Vhost(#[from] ring3_vhost::Error),
+
+    #[error(transparent)]
     Proxy(#[from] ring3_proxy::Error),
 
     #[error("{0}")]

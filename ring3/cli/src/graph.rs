@@ -43,6 +43,10 @@ fn far(port: &Port) -> String {
         },
         "switch" => format!("switch {name}"),
         "passt" | "host" => format!("the host's sockets ({})", port.kind),
+        "vhost" => port
+            .peer
+            .clone()
+            .unwrap_or_else(|| "no virtual machine".into()),
         kind => format!("host {kind} {name}"),
     }
 }

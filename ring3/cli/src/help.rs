@@ -28,6 +28,8 @@ Kinds:
   packet:INTERFACE  an interface of the host, raw (needs CAP_NET_RAW)
   xdp:INTERFACE     all that comes to queue 0 of an interface of the host, by AF_XDP
                     (needs root); across a veth `ethtool -K OTHER-END tx off`
+  vhost:SOCKET      a virtual machine's network card, by vhost-user: it connects to SOCKET, which
+                    is the node's user's; its memory has to be shared (docs/vhost.md)
 
 Keys:
   addr=ADDRESS/LEN  address of the node's end; may be repeated, IPv4 and IPv6

@@ -195,6 +195,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Metrics(args) => metrics::metrics(&args),
         Verb::Log(args) => node_log::log(&args),
         Verb::HostPort => Ok(ring3_relay::host_port(inherited()?)?),
+        Verb::VhostPort => Ok(ring3_vhost::vhost_port(inherited()?)?),
         Verb::Proxy(args) => proxy::proxy(&args),
         Verb::ProxyRelay => Ok(ring3_relay::proxy::relay(inherited()?)?),
         Verb::Perf(args) => return perf::perf(&args),

@@ -181,15 +181,25 @@ fn spec(port: &Port) -> String {
 fn ports(ports: &[Port]) -> String {
     let words = ports.iter().map(|port| {
         let text = format!("{} {}", spec(port), port.addrs.join(" "));
-        let state = if is_alone(port) { ", no other end" } else { "" };
+        let state = match is_alone(port) {
+            true => format!(", {}", missing_end(port)),
+            false => String::new(),
+        };
         format!("{}{state}", text.trim())
     });
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// A link that no other node has an end of, or a host port whose process has ended.
+/// A link that no other node has an end of, a host port whose process has ended, or a vhost port without virtual machine.
 fn is_alone(port: &Port) -> bool {
-    matches!(port.kind.as_str(), "link" | "switch" | "host") && port.peer.is_none()
+    matches!(port.kind.as_str(), "link" | "switch" | "host" | "vhost") && port.peer.is_none()
+}
+
+fn missing_end(port: &Port) -> &'static str {
+    match port.kind.as_str() {
+        "vhost" => "no virtual machine",
+        _ => "no other end",
+    }
 }
 
 /// Complains of a link of a new node whose name another node's seems to mean.
@@ -278,7 +288,7 @@ fn describe(status: &Status) -> String {
         let mut words = vec![format!("{} {}", port.ifname, spec(port))];
         words.extend(port.addrs.iter().cloned());
         words.extend(port.peer.iter().map(|node| format!("to {node}")));
-        words.extend(is_alone(port).then(|| "no other end".to_owned()));
+        words.extend(is_alone(port).then(|| missing_end(port).to_owned()));
         words.extend(port.gw.iter().map(|gw| format!("gw {gw}")));
         words.extend(port.mtu.map(|mtu| format!("mtu {mtu}")));
         words.extend(port.pcap.iter().map(|p| format!("pcap {}", p.display())));

@@ -55,6 +55,7 @@ fn long_help_explains_ports() {
             "link:NAME",
             "tap:INTERFACE",
             "passt",
+            "vhost:SOCKET",
             "addr=",
             "gw=",
             "host=",

@@ -35,7 +35,8 @@ fn rounds(all: usize) -> usize {
     }
 }
 
-const PIECES: [&str; 49] = [
+const PIECES: [&str; 50] = [
+    "vhost",
     "link",
     "xdp",
     "tap",

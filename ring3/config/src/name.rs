@@ -41,6 +41,26 @@ pub(crate) fn link(name: &str) -> Result<(), PortError> {
     })
 }
 
+/// Bytes of a unix socket's path: sun_path of <linux/un.h>, less the NUL.
+const SOCKET_PATH_MAX: usize = 107;
+
+/// Can a unix socket have this path?
+pub(crate) fn socket(path: &str) -> Result<(), PortError> {
+    let why = if path.len() > SOCKET_PATH_MAX {
+        "is too long for a socket: at most 107 bytes"
+    } else if path.ends_with('/') {
+        "is a folder's: a socket's own path is needed"
+    } else if path.contains('\0') {
+        "has a character that a path must not have"
+    } else {
+        return Ok(());
+    };
+    Err(PortError::BadName {
+        name: path.to_owned(),
+        why,
+    })
+}
+
 /// Is this a name that the host's kernel takes for an interface (dev_valid_name())?
 pub(crate) fn interface(name: &str) -> Result<(), PortError> {
     let why = if name.is_empty() {

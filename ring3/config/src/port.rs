@@ -16,7 +16,9 @@ use crate::forward::{Publish, Rule};
 use crate::name;
 
 /// The kinds, as a person writes them.
-pub const KINDS: [&str; 7] = ["link", "switch", "tap", "host", "passt", "packet", "xdp"];
+pub const KINDS: [&str; 8] = [
+    "link", "switch", "tap", "host", "passt", "packet", "xdp", "vhost",
+];
 
 /// The keys, as a person writes them.
 pub const KEYS: [&str; 12] = [
@@ -47,6 +49,8 @@ pub enum PortKind {
     Packet { ifname: String },
     /// All of an interface of the host, by rings in shared memory.
     Xdp { ifname: String },
+    /// A virtual machine's network device, by vhost-user: the socket on which the node waits for it.
+    Vhost { socket: String },
 }
 
 impl PortKind {
@@ -60,6 +64,7 @@ impl PortKind {
             PortKind::Passt => "passt",
             PortKind::Packet { .. } => "packet",
             PortKind::Xdp { .. } => "xdp",
+            PortKind::Vhost { .. } => "vhost",
         }
     }
 
@@ -70,6 +75,7 @@ impl PortKind {
                 Some(name)
             }
             PortKind::Packet { ifname } | PortKind::Xdp { ifname } => Some(ifname),
+            PortKind::Vhost { socket } => Some(socket),
             PortKind::Host | PortKind::Passt => None,
         }
     }
@@ -112,6 +118,11 @@ impl PortKind {
                 let ifname = needs("xdp", "INTERFACE, for example xdp:eth0")?;
                 name::interface(&ifname)?;
                 Ok(PortKind::Xdp { ifname })
+            }
+            "vhost" => {
+                let socket = needs("vhost", "SOCKET, for example vhost:/run/vm.sock")?;
+                name::socket(&socket)?;
+                Ok(PortKind::Vhost { socket })
             }
             "host" => without_name("host", PortKind::Host),
             "passt" => without_name("passt", PortKind::Passt),

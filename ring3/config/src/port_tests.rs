@@ -46,6 +46,13 @@ fn every_kind() {
         }
     );
     assert_eq!(
+        port("vhost:vm.sock").kind,
+        PortKind::Vhost {
+            socket: "vm.sock".into()
+        }
+    );
+    assert!(error(&format!("vhost:/{}", "x".repeat(107))).contains("at most 107 bytes"));
+    assert_eq!(
         port("xdp:eth0").kind,
         PortKind::Xdp {
             ifname: "eth0".into()
@@ -66,6 +73,7 @@ fn prints_what_it_parses() {
         "tap:t,addr=10.1.0.2/24,gw=10.1.0.1,host=10.1.0.1/24,mtu=1500,mac=02:00:00:00:00:01,pcap=a=b",
         "packet:eth0,addr=10.1.0.0/31",
         "xdp:eth0,mtu=1770",
+        "vhost:/run/a,,b.sock,addr=10.1.0.1/24,mtu=9000",
     ] {
         assert_eq!(port(spec).to_string(), spec);
     }
@@ -75,7 +83,7 @@ fn prints_what_it_parses() {
 fn names_what_there_is() {
     assert_eq!(
         error("tun:x"),
-        "port `tun:x`: unknown kind `tun`; the kinds are link, switch, tap, host, passt, packet, xdp"
+        "port `tun:x`: unknown kind `tun`; the kinds are link, switch, tap, host, passt, packet, xdp, vhost"
     );
     assert_eq!(
         error("link:ab,adr=10.0.0.1/24"),
@@ -96,6 +104,9 @@ fn what_is_wrong() {
         ("xdp", "xdp needs a name"),
         ("xdp:eth0,mtu=1771", "an xdp port takes at most 1770"),
         ("passt:x", "passt takes no name"),
+        ("vhost", "vhost needs a name: vhost:SOCKET"),
+        ("vhost:/run/", "is a folder's"),
+        ("vhost:/x,tcp=80", "for host ports only, this one is vhost"),
         ("link:a/b", "name `a/b` has a character"),
         ("tap:much-too-long-name", "is too long for an interface"),
         ("link:ab,", "`` is not key=value"),

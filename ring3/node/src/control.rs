@@ -160,7 +160,7 @@ pub struct Memory {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Port {
-    /// `link`, `switch`, `tap`, `host`, `passt`, `packet`, `xdp`.
+    /// `link`, `switch`, `tap`, `host`, `passt`, `packet`, `xdp`, `vhost`.
     pub kind: String,
     /// What follows the colon in the port's specification.
     pub name: Option<String>,
@@ -174,12 +174,16 @@ pub struct Port {
     /// Host side: the TAP was made by this node, passt's or the host port's process.
     pub made: bool,
     pub pid: Option<i32>,
-    /// A link's other end: the node that has it now. A host port's: `the host`, unless its process has ended.
+    /// A link's other end: the node that has it now. A host port's: `the host`, unless its process has ended. A vhost port's:
+    /// what state the virtual machine is in, in words.
     #[serde(default)]
     pub peer: Option<String>,
     /// The link by which it is joined, where that is known to the node alone.
     #[serde(skip)]
     pub(crate) link: Option<String>,
+    /// Of a vhost port.
+    #[serde(skip)]
+    pub(crate) guest: Option<crate::ports::vhost::State>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

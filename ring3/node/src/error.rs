@@ -170,6 +170,10 @@ pub enum Error {
     PasstFailed { why: String },
     #[error("the host port did not start: {why}")]
     HostPortFailed { why: String },
+    #[error("the vhost port did not start: {why}")]
+    VhostFailed { why: String },
+    #[error("cannot listen on {} for a virtual machine: {why}", path.display())]
+    VhostSocket { path: PathBuf, why: String },
     #[error("no interface `{ifname}` on the host: `ip link` lists those there are")]
     PacketNoInterface { ifname: String },
     #[error("not permitted to open a packet port on `{ifname}`: run as root or with CAP_NET_RAW")]

@@ -84,4 +84,5 @@ pub use flows::GROUP as FLOWS_GROUP;
 pub use handle::{raise_descriptor_limit, Door, NodeHandle};
 pub use ports::given::GivenLink;
 pub use ports::host::{gateways, News, Plan, Talk};
+pub use ports::vhost::{VhostPlan, VhostTalk};
 pub use runtime::Folder;

@@ -23,8 +23,6 @@ pub enum Error {
         path: std::path::PathBuf,
         why: std::io::Error,
     },
-    #[error("cannot confine the gateway: {why}")]
-    Wall { why: String },
     #[error("cannot confine the gateway: {0}")]
     Fence(#[from] ring3_sandbox::Error),
     #[error("cannot give up capabilities: {0}")]

@@ -18,6 +18,7 @@ pub mod behalf;
 mod filter;
 pub mod list;
 pub mod notify;
+pub mod rules;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -57,6 +58,8 @@ pub enum Error {
     Condition,
     #[error("cannot set the seccomp filter: {0}")]
     Seccomp(#[from] seccompiler::Error),
+    #[error("cannot confine a process to its list of host calls: {0}")]
+    Rules(String),
     #[error("cannot set the seccomp filter that asks the warden: {0}")]
     Listen(std::io::Error),
 }

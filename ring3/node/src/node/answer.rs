@@ -245,10 +245,14 @@ impl Facts {
                 far_end(&self.folder, link, &self.name)
             }
             ("host", _) if !port.pid.is_some_and(has_ended) => Some("the host".to_owned()),
+            // One that was opened outside: the node is not told.
+            ("vhost", _) if port.guest.is_none() => Some("a socket for virtual machines".into()),
+            ("vhost", _) => port.guest.as_ref().and_then(|it| it.get()),
             _ => None,
         };
         control::Port {
             peer,
+            pid: port.guest.as_ref().map_or(port.pid, |it| it.pid()),
             ..port.clone()
         }
     }
@@ -360,6 +364,7 @@ pub(super) fn port_status(port: &Port) -> control::Port {
         pid: port.pid(),
         peer: None,
         link: port.link.clone(),
+        guest: port.guest(),
     }
 }
 

@@ -93,6 +93,7 @@ impl Outside {
                 pid: facts.pid,
                 peer: None,
                 link: link.map(str::to_owned),
+                guest: None,
             })
             .collect()
     }

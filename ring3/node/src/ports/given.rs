@@ -57,7 +57,7 @@ impl GivenLink {
         self.side as u32
     }
 
-    pub(crate) fn memory(&self) -> &File {
+    pub fn memory(&self) -> &File {
         &self.memory
     }
 

@@ -146,9 +146,9 @@ fn give(caller: &OwnedFd, memory: &File, was_given: &AtomicBool) {
     let _ = send(caller, b"m", memory);
 }
 
-/// One message with the memory.
-pub(super) fn send(to: &OwnedFd, message: &[u8], memory: &File) -> rustix::io::Result<()> {
-    let fds = [memory.as_fd()];
+/// One message with a descriptor: the memory, most often.
+pub(super) fn send(to: &OwnedFd, message: &[u8], fd: impl AsFd) -> rustix::io::Result<()> {
+    let fds = [fd.as_fd()];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     ancillary.push(SendAncillaryMessage::ScmRights(&fds));
@@ -179,6 +179,18 @@ fn receive(address: &SocketAddrUnix) -> rustix::io::Result<File> {
 
 /// Receives one message with the memory; returns its length.
 pub(super) fn take(socket: &OwnedFd, message: &mut [u8]) -> rustix::io::Result<(usize, File)> {
+    let (bytes, memory) = take_any(socket, message)?;
+    match is_safe(&memory) {
+        true => Ok((bytes, memory.into())),
+        false => Err(Errno::BADMSG),
+    }
+}
+
+/// One message with any descriptor.
+pub(super) fn take_any(
+    socket: &OwnedFd,
+    message: &mut [u8],
+) -> rustix::io::Result<(usize, OwnedFd)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::CMSG_CLOEXEC;
@@ -188,15 +200,11 @@ pub(super) fn take(socket: &OwnedFd, message: &mut [u8]) -> rustix::io::Result<(
         &mut ancillary,
         flags,
     )?;
-    let memory = ancillary.drain().find_map(|message| match message {
+    let fd = ancillary.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut fds) => fds.next(),
         _ => None,
     });
-    match memory {
-        Some(memory) if is_safe(&memory) => Ok((got.bytes, memory.into())),
-        Some(_) => Err(Errno::BADMSG),
-        None => Err(Errno::CONNRESET),
-    }
+    fd.map(|fd| (got.bytes, fd)).ok_or(Errno::CONNRESET)
 }
 
 #[cfg(test)]

@@ -26,9 +26,8 @@
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,34 +35,23 @@ use std::time::{Duration, Instant};
 use ipnet::IpNet;
 use ring3_config::{PortSpec, Publish, Rule};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
-use rustix::pipe::{pipe_with, PipeFlags};
+use rustix::net::{RecvFlags, SendFlags};
 use serde::{Deserialize, Serialize};
 
 use crate::drivers::Driver;
 use crate::elf;
 use crate::error::{Error, Result};
 use crate::resolver;
-use crate::sys;
 use crate::window::LinkMemory;
 
+use super::confined::{self, Process, MESSAGE_MAX};
 use super::given::{self, GivenLink};
-use super::words::{self, Words};
+use super::words::Words;
 use super::{handover, passt};
 
 /// The hidden subcommand that becomes the gateway.
 const VERB: &str = "host-port";
-/// A gateway boots in 30 ms on an idle machine.
-const START_PATIENCE: Timespec = Timespec {
-    tv_sec: 20,
-    tv_nsec: 0,
-};
-/// Longer than any plan or answer.
-const MESSAGE_MAX: usize = 64 << 10;
-const SERVES: u8 = b'+';
-const FAILED: u8 = b'-';
-
-/// The plan that a gateway is given.
+/// What a gateway is told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
     /// The node's name and its port's, for messages.
@@ -147,35 +135,7 @@ impl HostPort {
     /// Starts the gateway, and returns once it serves.
     pub fn start(plan: &Plan) -> Result<HostPort> {
         let link = GivenLink::make(&plan.node)?;
-        let (talk, theirs) = rustix::net::socketpair(
-            AddressFamily::UNIX,
-            SocketType::SEQPACKET,
-            SocketFlags::CLOEXEC,
-            None,
-        )
-        .map_err(Error::host("make a socket pair"))?;
-        let exe = std::env::current_exe().map_err(Error::io("find where ring3 is"))?;
-        let mut command = Command::new(exe);
-        // The terminal is for the program. The keeper's threads block all signals; the gateway must
-        // not inherit that.
-        command.arg(VERB).process_group(0);
-        // It handles packets of strangers: the caller's environment is kept from it.
-        command.env_clear();
-        sys::block_none_in(&mut command);
-        if let Some(level) = std::env::var_os(words::LEVEL) {
-            command.env(words::LEVEL, level);
-        }
-        let (said, says) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
-            .map_err(Error::host("make a pipe"))?;
-        let child = command
-            .stdin(theirs)
-            .stdout(Stdio::null())
-            .stderr(says)
-            .spawn()
-            .map_err(Error::io("start the host port's process"))?;
-        // It has the gateway's end of the socket: while that is open here, the gateway's end would
-        // not be noticed.
-        drop(command);
+        let Process { child, talk, words } = Process::spawn(VERB, "host port")?;
         let mut port = HostPort {
             link,
             child: Some(child),
@@ -183,7 +143,6 @@ impl HostPort {
             watch: None,
             leaving: Arc::default(),
         };
-        let words = Words::new(said);
         port.introduce(plan)?;
         port.watch = Some(port.watch_over(&plan.node, words)?);
         Ok(port)
@@ -197,20 +156,7 @@ impl HostPort {
         let text = serde_json::to_vec(plan).map_err(|why| failed(why.to_string()))?;
         handover::send(talk, &text, self.link.memory())
             .map_err(|why| failed(format!("it does not listen: {why}")))?;
-        let mut fds = [PollFd::new(talk, PollFlags::IN)];
-        match poll(&mut fds, Some(&START_PATIENCE)) {
-            Ok(0) => return Err(failed("it says nothing for 20 s".into())),
-            Ok(_) => {}
-            Err(why) => return Err(Error::host("wait for the host port's process")(why)),
-        }
-        let mut answer = vec![0; MESSAGE_MAX];
-        let got = rustix::net::recv(talk, &mut answer[..], RecvFlags::DONTWAIT);
-        let len = got.map_or(0, |(len, _)| len);
-        match answer[..len].split_first() {
-            Some((&SERVES, _)) => Ok(()),
-            Some((_, words)) => Err(failed(String::from_utf8_lossy(words).into_owned())),
-            None => Err(failed("it ended without a word".into())),
-        }
+        confined::answer(talk).map_err(failed)
     }
 
     /// Watches the gateway: when it ends, so does the link's far end.
@@ -252,7 +198,7 @@ impl Drop for HostPort {
             let _ = rustix::net::shutdown(&talk, rustix::net::Shutdown::Both);
         }
         if let Some(mut child) = self.child.take() {
-            end(&mut child);
+            confined::end(&mut child);
         }
         self.watch.take().map(Driver::end);
     }
@@ -308,22 +254,7 @@ const RESOLVER_TURN: Timespec = Timespec {
 const FLOOD_PAUSE: Duration = Duration::from_millis(50);
 /// Shortest time between two of these checks: messages of the gateway wake the keeper in between.
 const RESOLVER_PAUSE: Duration = Duration::from_secs(4);
-/// How long a gateway may take to take its node down.
-const END_TURN: Duration = Duration::from_millis(2);
-const END_TURNS: u32 = 500;
-
-fn end(child: &mut Child) {
-    for _ in 0..END_TURNS {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::sleep(END_TURN);
-    }
-    let _ = child.kill();
-    let _ = child.wait();
-}
-
-/// News from the keeper to a serving gateway.
+/// What a keeper has said to a gateway that serves.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct News {
     /// The host uses another resolver.
@@ -334,7 +265,7 @@ pub struct News {
 
 /// The gateway's end of the talk.
 #[derive(Debug)]
-pub struct Talk(OwnedFd);
+pub struct Talk(pub(super) OwnedFd);
 
 impl Talk {
     /// Receives the plan, and the link's end, over the descriptor that the keeper has left.
@@ -370,11 +301,8 @@ impl Talk {
 
     /// Reports the result of the start to the keeper.
     pub fn answer(&self, outcome: Result<(), &str>) {
-        let message = match outcome {
-            Ok(()) => vec![SERVES],
-            Err(words) => [&[FAILED], words.as_bytes()].concat(),
-        };
-        // The end of the socket shows if the keeper is gone.
+        let message = confined::message(outcome);
+        // A keeper that is gone is seen by the end of the socket.
         let _ = rustix::net::send(&self.0, &message, SendFlags::NOSIGNAL);
     }
 }
@@ -388,6 +316,8 @@ impl AsFd for Talk {
 
 #[cfg(test)]
 mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
     use super::*;
 
     /// A gateway that read only the first message of an edge would have outlived its keeper.

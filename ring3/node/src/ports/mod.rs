@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! A node's ports: the host's half of each, and telling the node of it.
 
+mod confined;
 mod foreign;
 pub mod given;
 pub(crate) mod handover;
@@ -10,6 +11,7 @@ mod packet;
 pub(crate) mod passt;
 mod passt_probe;
 mod tap;
+pub(crate) mod vhost;
 mod words;
 mod xdp;
 
@@ -38,6 +40,7 @@ use link::Link;
 use packet::Packet;
 use passt::Passt;
 use tap::Tap;
+use vhost::VhostPort;
 use xdp::Xdp;
 
 /// The interface of a switch that joins its ports.
@@ -52,6 +55,7 @@ enum Host {
     /// A gateway's own end.
     Given(GivenLink),
     Relay(HostPort),
+    Vhost(VhostPort),
     Tap(Tap),
     Passt(Passt),
     Packet(Packet),
@@ -63,7 +67,7 @@ impl Host {
     /// RING3_PORT_LINK and its like.
     fn kind(&self) -> u32 {
         match self {
-            Host::Link(_) | Host::Given(_) | Host::Relay(_) => RING3_PORT_LINK,
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) | Host::Vhost(_) => RING3_PORT_LINK,
             Host::Tap(_) => RING3_PORT_TAP,
             Host::Passt(_) => RING3_PORT_PASST,
             Host::Packet(_) => RING3_PORT_PACKET,
@@ -75,7 +79,7 @@ impl Host {
     /// What the far side takes: RING3_PORT_CSUM and its like.
     fn flags(&self) -> u32 {
         match self {
-            Host::Link(_) | Host::Given(_) | Host::Relay(_) => {
+            Host::Link(_) | Host::Given(_) | Host::Relay(_) | Host::Vhost(_) => {
                 RING3_PORT_CSUM | RING3_PORT_TSO | RING3_PORT_USO
             }
             Host::Tap(tap) => tap.flags(),
@@ -91,6 +95,7 @@ impl Host {
             Host::Link(link) => link.fd(),
             Host::Given(link) => link.fd(),
             Host::Relay(port) => port.link().fd(),
+            Host::Vhost(port) => port.link().fd(),
             Host::Tap(tap) => tap.fd(),
             Host::Passt(passt) => passt.fd(),
             Host::Packet(packet) => packet.fd(),
@@ -104,6 +109,7 @@ impl Host {
         match self {
             Host::Given(link) => Some(link),
             Host::Relay(port) => Some(port.link()),
+            Host::Vhost(port) => Some(port.link()),
             _ => None,
         }
     }
@@ -136,8 +142,17 @@ impl Host {
     fn pid(&self) -> Option<i32> {
         match self {
             Host::Relay(port) => port.pid(),
+            Host::Vhost(port) => port.pid(),
             Host::Passt(passt) => Some(passt.pid()),
             Host::Foreign(port) => port.facts.pid,
+            _ => None,
+        }
+    }
+
+    /// What a vhost port's virtual machine does.
+    fn guest(&self) -> Option<vhost::State> {
+        match self {
+            Host::Vhost(port) => Some(port.state()),
             _ => None,
         }
     }
@@ -256,6 +271,7 @@ impl OpenPort {
                 let plan = host::Plan::new(node, spec, &addrs, gateways, image);
                 (Host::Relay(HostPort::start(&plan)?), "host0")
             }
+            PortKind::Vhost { socket } => (Host::Vhost(VhostPort::start(node, socket)?), "vm0"),
             PortKind::Passt => {
                 let plan = passt::plan(&addrs, &gw);
                 let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);
@@ -467,6 +483,11 @@ impl Port {
     /// It can come and go while the node is up.
     pub fn is_live(&self) -> bool {
         matches!(self.host, Host::Link(_))
+    }
+
+    /// What a vhost port's virtual machine does.
+    pub fn guest(&self) -> Option<vhost::State> {
+        self.host.guest()
     }
 
     /// passt's process, or the gateway.

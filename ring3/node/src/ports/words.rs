@@ -33,17 +33,20 @@ pub(super) struct Words {
     second: Instant,
     said: u32,
     unsaid: u64,
+    /// Which process.
+    what: &'static str,
 }
 
 impl Words {
-    /// `pipe`: the reading end of a non-blocking pipe.
-    pub fn new(pipe: OwnedFd) -> Words {
+    /// Of the process at the other end of a pipe that does not block.
+    pub fn new(pipe: OwnedFd, what: &'static str) -> Words {
         Words {
             pipe: Some(pipe),
             line: Vec::new(),
             second: Instant::now(),
             said: 0,
             unsaid: 0,
+            what,
         }
     }
 
@@ -115,8 +118,9 @@ impl Words {
     fn say_how_many(&mut self) {
         if self.unsaid > 0 {
             log::warn!(
-                "{} more lines of a host port's process were left out",
-                self.unsaid
+                "{} more lines of a {}'s process were left out",
+                self.unsaid,
+                self.what
             );
         }
         (self.second, self.said, self.unsaid) = (Instant::now(), 0, 0);
@@ -157,7 +161,7 @@ mod tests {
     #[test]
     fn a_flood_is_counted() {
         let (said, says) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::NONBLOCK).unwrap();
-        let mut words = Words::new(said);
+        let mut words = Words::new(said, "host port");
         rustix::io::write(&says, "x\n".repeat(2000).as_bytes()).unwrap();
         drop(says);
         words.hear();

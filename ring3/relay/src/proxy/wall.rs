@@ -9,11 +9,11 @@
 //! Some relays need sendmsg() ([`FOR_MESSAGES`]), whose address is in memory, where seccomp does not see it. So these can send
 //! datagrams to any address by a socket for datagrams that they were given: where a listener is for UDP.
 
+use ring3_sandbox::rules::{option, Checked, Rules, NO_CODE, WHOLE};
 use rustix::process::{getrlimit, setrlimit, Resource, Rlimit};
 
 use crate::error::Result;
 use crate::tuning::PROXY_MEMORY;
-use crate::wall::{Checked, Rules, WHOLE};
 
 /// RING3_SLOT_SIZE of include/ring3.abi.
 const SLOT: u64 = 4 << 30;
@@ -86,10 +86,10 @@ const CHECKED: &[Checked] = &[
     (
         libc::SYS_setsockopt,
         // far.rs: a reset.
-        &[&crate::wall::option(libc::SOL_SOCKET, libc::SO_LINGER)],
+        &[&option(libc::SOL_SOCKET, libc::SO_LINGER)],
     ),
-    crate::wall::NO_CODE[0],
-    crate::wall::NO_CODE[1],
+    NO_CODE[0],
+    NO_CODE[1],
     // Is somebody there? Nothing is sent.
     (libc::SYS_kill, &[&[(1, WHOLE, 0)]]),
     (libc::SYS_tgkill, &[&[(2, WHOLE, 0)]]),
@@ -111,11 +111,11 @@ pub struct Needs {
 
 /// From here on, for all threads of this process. Also sets no_new_privs.
 pub fn raise(needs: Needs) -> Result<()> {
-    Rules {
+    let rules = Rules {
         allowed: &[ALLOWED, if needs.node { FOR_OWN } else { &[] }],
         checked: &[CHECKED, if needs.messages { FOR_MESSAGES } else { &[] }],
-    }
-    .raise()
+    };
+    Ok(rules.raise()?)
 }
 
 /// Address space beyond what there is now, so that a relay out of control does not take the host's memory; no core files.

@@ -25,7 +25,7 @@ pub(crate) struct SockAddr {
 }
 
 impl SockAddr {
-    /// `sockaddr_nl` of the kernel, or of nobody yet.
+    /// `sockaddr_nl` of the kernel, or of a socket without an address.
     pub fn netlink() -> SockAddr {
         let mut bytes = [0; 28];
         bytes[..2].copy_from_slice(&(libc::AF_NETLINK as u16).to_ne_bytes());
@@ -41,7 +41,7 @@ impl SockAddr {
         SockAddr { bytes, len: 20 }
     }
 
-    /// Bytes of the largest.
+    /// Size of the largest address.
     pub const MAX: usize = 28;
 
     /// `sockaddr_in` or `sockaddr_in6`.
@@ -104,7 +104,7 @@ fn entry_names(mut entries: &[u8]) -> Vec<Vec<u8>> {
     names
 }
 
-/// What a thread with a task may do.
+/// The calls of a thread that has a task.
 impl Thread {
     fn linux(&mut self, nr: libc::c_long, args: [u64; 6]) -> Result<i64> {
         // SAFETY: the functions below pass addresses of borrowed memory with its true length,
@@ -123,7 +123,7 @@ impl Thread {
         self.linux(libc::SYS_openat, args).map(|fd| fd as i32)
     }
 
-    /// A file with this content, in the node's root file system.
+    /// Makes a file with this content in the node's root file system.
     pub fn write_file(&mut self, path: &CStr, content: &[u8]) -> Result<()> {
         let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC;
         let dir = libc::AT_FDCWD as i64 as u64;
@@ -137,9 +137,10 @@ impl Thread {
         self.close(fd).and(done)
     }
 
-    /// What a file in the node's root file system holds; EFBIG if that is more than `max` bytes.
+    /// The content of a file in the node's root file system; EFBIG if that is more than `max`
+    /// bytes.
     pub fn read_file(&mut self, path: &CStr, max: usize) -> Result<Vec<u8>> {
-        // Should a program have put something else there, the keeper does not wait for it.
+        // If a program has put a FIFO there, the keeper must not wait for it.
         let fd = self.open(path, libc::O_RDONLY | libc::O_NONBLOCK)?;
         let mut content = Vec::new();
         let mut part = vec![0; 1 << 16];
@@ -156,7 +157,7 @@ impl Thread {
         self.close(fd).and(done).map(|()| content)
     }
 
-    /// One file takes another's place.
+    /// Replaces one file by another.
     pub fn rename(&mut self, from: &CStr, to: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;
         let (from, to) = (from.as_ptr() as u64, to.as_ptr() as u64);
@@ -164,7 +165,7 @@ impl Thread {
             .map(drop)
     }
 
-    /// A folder there, unless there is one.
+    /// Makes a folder, unless it exists.
     pub fn make_folder(&mut self, path: &CStr) -> Result<()> {
         let dir = libc::AT_FDCWD as i64 as u64;
         let args = [dir, path.as_ptr() as u64, 0o755, 0, 0, 0];
@@ -181,14 +182,14 @@ impl Thread {
             .map(drop)
     }
 
-    /// A network namespace of its own for this thread's task.
+    /// Gives this thread's task a network namespace of its own.
     pub fn new_network(&mut self) -> Result<()> {
         let flags = libc::CLONE_NEWNET as u64;
         self.linux(libc::SYS_unshare, [flags, 0, 0, 0, 0, 0])
             .map(drop)
     }
 
-    /// This thread's task goes to the network namespace that `fd` is a file of.
+    /// Moves this thread's task to the network namespace that `fd` is a file of.
     pub fn enter_network(&mut self, fd: i32) -> Result<()> {
         let flags = libc::CLONE_NEWNET as u64;
         self.linux(libc::SYS_setns, [fd as u64, flags, 0, 0, 0, 0])
@@ -337,19 +338,19 @@ impl Thread {
         Ok(to)
     }
 
-    /// A task of its own for process `host_pid`: its thread block.
+    /// Makes a task for process `host_pid`; returns its thread block.
     pub fn spawn(&mut self, host_pid: i32) -> Result<u64> {
         self.ring3(RING3_NR_SPAWN, [host_pid as u64, 0, 0, 0, 0, 0])
             .map(|block| block as u64)
     }
 
-    /// The host process behind a struct ring3_proc is gone.
+    /// The host process of this struct ring3_proc has ended.
     pub fn reap(&mut self, proc: u64) -> Result<()> {
         self.ring3(RING3_NR_REAP, [proc, 0, 0, 0, 0, 0])?;
         Ok(())
     }
 
-    /// Address of the adopter's thread block.
+    /// The address of the adopter's thread block.
     pub fn adopter(&mut self) -> Result<u64> {
         Ok(self.ring3(RING3_NR_ADOPTER, [0; 6])? as u64)
     }
@@ -360,7 +361,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Makes a network interface; its ifindex.
+    /// Makes a network interface; returns its ifindex.
     pub fn port_add(&mut self, config: &ring3_port_config) -> Result<u32> {
         let at = config as *const _ as u64;
         self.ring3(RING3_NR_PORT_ADD, [at, 0, 0, 0, 0, 0])
@@ -372,7 +373,7 @@ impl Thread {
         Ok(())
     }
 
-    /// Kernel log from record `*seq` on, whole lines; moves `*seq`.
+    /// Reads the kernel log from record `*seq` on, in whole lines; advances `*seq`.
     pub fn log_read(&mut self, data: &mut [u8], seq: &mut u64) -> Result<usize> {
         let (at, len) = (data.as_mut_ptr() as u64, data.len() as u64);
         let seq = seq as *mut u64 as u64;
@@ -380,7 +381,7 @@ impl Thread {
             .map(|n| n as usize)
     }
 
-    /// This thread's task ends; the block is not ours any more.
+    /// Ends this thread's task; its block belongs to the node again.
     pub fn exit_group(mut self) -> Result<()> {
         self.ring3(RING3_NR_EXIT_GROUP, [0; 6])?;
         Ok(())
@@ -399,10 +400,10 @@ impl Thread {
     }
 }
 
-/// What only tests do.
+/// Calls that only tests make.
 #[cfg(test)]
 impl Thread {
-    /// A clock of the node, in nanoseconds.
+    /// Reads a clock of the node, in nanoseconds.
     pub fn clock(&mut self, clock: libc::clockid_t) -> Result<u64> {
         let mut time = [0u64; 2];
         let args = [clock as u64, time.as_mut_ptr() as u64, 0, 0, 0, 0];

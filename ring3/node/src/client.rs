@@ -20,11 +20,12 @@ use crate::ended;
 use crate::error::{Error, Result};
 use crate::runtime::{is_held, Folder};
 
-/// How long a list waits for one node.
+/// How long `ring3 ls` waits for one node.
 const LIST_PATIENCE: Duration = Duration::from_secs(2);
 /// How long `down` waits for the node's process to clean up, after its programs' grace.
 const DOWN_PATIENCE: Duration = Duration::from_secs(10);
-/// How long `down` then waits for the process itself to end. One that keeps other nodes does not.
+/// How long `down` then waits for the keeper's process to end. It does not wait for one that keeps
+/// other nodes, too.
 const KEEPER_PATIENCE: Timespec = Timespec {
     tv_sec: 2,
     tv_nsec: 0,
@@ -38,12 +39,12 @@ const DOWN_TURN: Duration = Duration::from_millis(2);
 pub struct Client {
     folder: Folder,
     name: String,
-    /// Held by the node that was found, and by no later one of its name.
+    /// The lock of the node that was found; a later node of that name has another one.
     lock: File,
 }
 
-/// This user's nodes: what each says of itself, or why it does not answer. They are asked at
-/// the same time.
+/// This user's nodes, with the status of each, or the reason why it does not answer. All are asked
+/// at the same time.
 pub fn list() -> Result<Vec<(String, Result<Status>)>> {
     let folder = Folder::open()?;
     let names = folder.nodes()?;
@@ -120,7 +121,7 @@ impl Client {
         }
     }
 
-    /// The same in a runtime folder that is known already.
+    /// The same in a runtime folder that is already open.
     pub fn find(folder: Folder, name: &str) -> Result<Client> {
         let name = name.to_owned();
         match folder.running(&name) {
@@ -129,7 +130,7 @@ impl Client {
         }
     }
 
-    /// What to put into the environment variable `RING3_NODE` for a program to join.
+    /// The value of the environment variable `RING3_NODE` with which a program joins.
     pub fn join_path(&self) -> PathBuf {
         self.folder.join_path(&self.name)
     }
@@ -142,7 +143,7 @@ impl Client {
         Err(self.absent(Absent::Starting))
     }
 
-    /// Whether programs can't join, but are started within: [`crate::outside::ask`].
+    /// Whether programs cannot join but are started inside: [`crate::outside::ask`].
     pub fn is_sandboxed(&self) -> bool {
         self.folder.enter_path(&self.name).exists()
     }
@@ -154,7 +155,7 @@ impl Client {
         }
     }
 
-    /// Kernel log from record `from` on (0: all that there is).
+    /// The kernel log from record `from` on (0: from its beginning).
     pub fn log(&self, from: u64) -> Result<Log> {
         match self.ask(&Request::Log { from })? {
             Reply::Log(log) => Ok(log),
@@ -176,19 +177,19 @@ impl Client {
         self.port(&Request::Plug { link }).map(drop)
     }
 
-    /// Gives the node a further port, described as for `ring3 up`.
+    /// Adds a port to the node, described as for `ring3 up`.
     pub fn port_add(&self, spec: &str) -> Result<Port> {
         let spec = spec.to_owned();
         self.port(&Request::PortAdd { spec })
     }
 
-    /// Takes the port away whose interface on the node has this name.
+    /// Removes the port whose interface on the node has this name.
     pub fn port_del(&self, ifname: &str) -> Result<Port> {
         let ifname = ifname.to_owned();
         self.port(&Request::PortDel { ifname })
     }
 
-    /// Tells the node another's name and addresses.
+    /// Tells the node the name and addresses of another one.
     pub fn know(&self, name: &str, addresses: Vec<String>) -> Result<()> {
         let name = name.to_owned();
         match self.ask(&Request::Know { name, addresses })? {
@@ -230,8 +231,8 @@ impl Client {
         }
     }
 
-    /// Takes the node down and returns when nothing of it is left: also when it goes down by
-    /// another's word. One that starts is told once it can hear.
+    /// Takes the node down and returns when nothing of it is left, also if another command takes it
+    /// down. A node that is starting is told when its control socket exists.
     pub fn down(&self) -> Result<()> {
         let start = Instant::now();
         let mut patience = DOWN_PATIENCE;
@@ -240,7 +241,7 @@ impl Client {
             let is_late = || start.elapsed() > patience;
             let told = self.connect().and_then(|stream| {
                 keeper = keeper_of(&stream);
-                // A stopped one does not hear.
+                // A stopped keeper does not read.
                 if let (Some(keeper), Some(_)) = (&keeper, stopped(&stream)) {
                     let _ = pidfd_send_signal(keeper, Signal::CONT);
                     std::thread::sleep(DOWN_TURN);
@@ -315,7 +316,7 @@ impl Client {
         };
         exchange().map_err(|error: std::io::Error| match error.kind() {
             ErrorKind::WouldBlock => self.no_answer(&late(stream, patience)),
-            // Its process ended, or it closed its socket while we waited for our turn.
+            // Its process has ended, or it closed its socket while we waited for our turn.
             ErrorKind::ConnectionReset | ErrorKind::BrokenPipe | ErrorKind::UnexpectedEof => {
                 self.absent(Absent::Ending)
             }
@@ -323,7 +324,7 @@ impl Client {
         })
     }
 
-    /// Why nobody hears, where a node that is up would.
+    /// Why no process answers at the node's socket.
     fn absent(&self, why: Absent) -> Error {
         let name = self.name.clone();
         match why {
@@ -359,7 +360,7 @@ mod tests {
     use crate::runtime::NodeFolder;
     use std::os::unix::net::UnixListener;
 
-    /// Somebody takes the name while `down` waits: what it waits for is gone all the same.
+    /// Another node takes the name while `down` waits: the old one is gone all the same.
     #[test]
     fn down_waits_for_its_own_node() {
         let dir = tempfile::tempdir().unwrap();
@@ -387,7 +388,7 @@ mod tests {
     }
 }
 
-/// The process that answers, if it is not this one: readable when it has ended.
+/// A pidfd of the process that answers, unless it is this one: readable when it has ended.
 fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
     let pid = socket_peercred(stream).ok()?.pid;
     (pid != rustix::process::getpid())
@@ -395,16 +396,16 @@ fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
         .flatten()
 }
 
-/// A node that has its name and no ear.
+/// A node whose lock is held but that has no control socket.
 #[derive(Debug, Clone, Copy)]
 enum Absent {
     /// It has no sockets yet.
     Starting,
-    /// It has none any more.
+    /// It has none any more: it is ending.
     Ending,
 }
 
-/// What to say of a node whose process is stopped: to wait for its answer would be in vain.
+/// The message about a node whose process is stopped: waiting for its answer would be in vain.
 fn stopped(stream: &UnixStream) -> Option<String> {
     let pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero();
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
@@ -419,11 +420,12 @@ fn has_answer(stream: &UnixStream, limit: Duration) -> bool {
         tv_sec: limit.as_secs() as i64,
         tv_nsec: limit.subsec_nanos().into(),
     };
-    // Whatever else it returns, reading says better.
+    // Any other result shows in the read that follows.
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&limit)) != Ok(0)
 }
 
-/// Waits for the answer, for so long, and for no node whose process has been stopped meanwhile.
+/// Waits for the answer up to `patience`, but not for a node whose process has been stopped
+/// meanwhile.
 fn wait_for_answer(stream: &UnixStream, patience: Duration) {
     let start = Instant::now();
     while start.elapsed() < patience && !has_answer(stream, LOOK_AGAIN) && stopped(stream).is_none()
@@ -431,7 +433,7 @@ fn wait_for_answer(stream: &UnixStream, patience: Duration) {
     }
 }
 
-/// Why there is no answer in time, and how to be rid of the node all the same.
+/// The message for an answer that is late, with the way to remove the node nevertheless.
 fn late(stream: &UnixStream, patience: Duration) -> String {
     if let Some(why) = stopped(stream) {
         return why;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the control socket speaks: one request and one reply, each a line of JSON.
+//! The protocol of the control socket: one request and one reply, each a line of JSON.
 //!
-//! The connection is a unix stream; the server answers and closes. Only processes of the
-//! node's own user are heard (the folder is 0700, and the peer's credentials are checked).
+//! The connection is a unix stream; the server answers and closes. Only processes of the node's own
+//! user are served (the folder is 0700, and the peer's credentials are checked).
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::Instruction;
 
-/// A line longer than this is not ours.
+/// Longest line that is accepted.
 const LINE_MAX: u64 = 16 << 20;
 /// How long either side waits for the other's line.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
@@ -22,17 +22,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 #[serde(tag = "op", rename_all = "snake_case")]
 pub enum Request {
     Status,
-    /// Kernel log records from sequence number `from` on; 0: all that there are.
+    /// Kernel log records from sequence number `from` on; 0: from the beginning.
     Log {
         from: u64,
     },
-    /// What the node's kernel counts.
+    /// The counters of the node's kernel.
     Counters,
-    /// To a switch: a node has one end of this link, and wants the switch at the other.
+    /// To a switch: a node has one end of this link, and asks the switch to take the other.
     Plug {
         link: String,
     },
-    /// A further port, while programs run.
+    /// Adds a port, while programs run.
     PortAdd {
         spec: String,
     },
@@ -48,7 +48,7 @@ pub enum Request {
         /// Classic BPF; empty: all frames.
         filter: Vec<Instruction>,
     },
-    /// Away with the port whose interface this is.
+    /// Removes the port with this interface.
     PortDel {
         ifname: String,
     },
@@ -154,7 +154,7 @@ impl std::fmt::Display for State {
 pub struct Memory {
     /// Bytes the region may use.
     pub size: u64,
-    /// Bytes of host memory it holds now.
+    /// Bytes of host memory in use now.
     pub resident: u64,
 }
 
@@ -162,7 +162,7 @@ pub struct Memory {
 pub struct Port {
     /// `link`, `switch`, `tap`, `host`, `passt`, `packet`, `xdp`, `vhost`.
     pub kind: String,
-    /// What follows the colon in the port's specification.
+    /// The part after the colon in the port's specification.
     pub name: Option<String>,
     /// The interface's name and index on the node.
     pub ifname: String,
@@ -199,11 +199,11 @@ pub struct Proc {
 pub struct Log {
     /// Lines as `<prio>[ssss.uuuuuu] text`.
     pub text: String,
-    /// Where to go on: `from` of the next request.
+    /// The `from` of the next request.
     pub next: u64,
 }
 
-/// Files of the node's /proc/net, as they are there; empty: the node has no such file.
+/// Files of the node's /proc/net, unchanged; empty: the node has no such file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     pub dev: String,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The keeper's threads: those that wait on the host so that the node need not.
+//! The keeper's threads: they wait on the host for the node.
 //!
 //! | thread | waits for | then |
 //! | --- | --- | --- |
@@ -12,9 +12,9 @@
 //! | `ring3-link` | the far end of a link that is not there yet | gives it the link's memory, see ports/handover.rs |
 //! | `ring3-pcap` | packets of one interface's capture | writes them, see pcap.rs |
 //!
-//! Every one blocks all signals, sleeps with the smallest timer slack and has a stack for
-//! faults. Each ends by itself when it is told to; [`Driver::end`] waits for that, but not for ever:
-//! a thread that is stuck in a broken node must not keep its process alive.
+//! Each blocks all signals, sleeps with the smallest timer slack and has an alternate stack for
+//! faults. Each ends when it is told to; [`Driver::end`] waits for that up to a limit: a thread
+//! that is stuck in a broken node must not keep its process alive.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,13 +36,14 @@ use crate::sys;
 const STACK_BYTES: usize = 256 << 10;
 /// How long a thread may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(2);
-/// How often `ring3-keep` looks whether boot has begun.
+/// How often `ring3-keep` checks whether boot has begun.
 const BOOT_TURN: Duration = Duration::from_micros(100);
-/// How long `ring3-procs` keeps a change to itself. Where one program after another is started, most
-/// live shorter than that, and end in an orderly way: nobody need be told of them, nor is there a pidfd
-/// whose readiness would wake `ring3-deaths` before the parent. One that is killed is seen so much later.
+/// How long `ring3-procs` delays the report of a change. If programs are started one after another,
+/// most live for a shorter time and end in an orderly way: `ring3-deaths` need not learn of them,
+/// and has no pidfd whose readiness would wake it before the parent. The death of a killed one is
+/// noticed this much later.
 const PROCS_PAUSE: Duration = Duration::from_millis(10);
-/// How often `ring3-procs` looks at its stop flag at the latest.
+/// `ring3-procs` checks its stop flag at least this often.
 const PROCS_TURN: Duration = Duration::from_secs(60);
 
 /// A thread of the keeper.
@@ -75,7 +76,7 @@ impl Driver {
         self.thread.is_finished()
     }
 
-    /// Waits for the thread, which has been told to end. False: it has not.
+    /// Waits for the thread, which has been told to end. False: it has not ended in time.
     pub fn end(self) -> bool {
         let start = Instant::now();
         while !self.thread.is_finished() {
@@ -90,14 +91,14 @@ impl Driver {
     }
 }
 
-/// Starts KEEP, which is to run during boot: timers that fire in it are its work. It enters the
-/// image once boot holds the vCPU, for that is when the image has relocated itself. It returns
-/// when the node is over, and rings `bell`.
+/// Starts KEEP. It must run during boot, since it serves the timers of the boot. It enters the
+/// image once boot owns the vCPU, since by then the image has relocated itself. It returns when the
+/// node is down or poisoned, and rings `bell`.
 pub(crate) fn keep(region: &Arc<Region>, bell: Arc<OwnedFd>) -> Result<Driver> {
     keep_vcpu(region, 0, move || ring(&bell))
 }
 
-/// The other vCPUs' KEEPs. They end when the first does.
+/// KEEP of the other vCPUs. They end when the first does.
 pub(crate) fn keep_others(region: &Arc<Region>, cpus: u32) -> Result<Vec<Driver>> {
     (1..cpus as usize)
         .map(|n| keep_vcpu(region, n, || ()))
@@ -127,13 +128,13 @@ fn keep_vcpu(
     })
 }
 
-/// Has the image relocated itself? A look that comes late finds the vCPU free again: while boot waits, which
-/// may be for a timer or another vCPU and so for KEEP, or when it is over.
+/// Has the image relocated itself? A check that comes late finds the vCPU free again: while boot
+/// waits for a timer or another vCPU, and so for KEEP, or when it is over.
 fn boot_has_begun(vcpu_was_held: bool, state: u32) -> bool {
     vcpu_was_held || state >= RING3_UP
 }
 
-/// Another thread's epoll set, with a descriptor that ends it.
+/// The epoll set of another thread, with a descriptor that ends it.
 #[derive(Debug)]
 pub(crate) struct PortWatch {
     driver: Driver,
@@ -156,7 +157,7 @@ impl PortWatch {
         epoll::add(&set, stop.as_fd(), data, epoll::EventFlags::IN).map_err(fail())?;
         for port in ports {
             if let Some(fd) = port.event_fd() {
-                // Edges: the driver reads until there is nothing more, and writes until
+                // Edge-triggered: the driver reads until there is nothing left, and writes until
                 // there is no room.
                 let flags = epoll::EventFlags::IN | epoll::EventFlags::OUT | epoll::EventFlags::ET;
                 let data = epoll::EventData::new_u64(port.index as u64);
@@ -197,7 +198,7 @@ fn watch_ports(set: &OwnedFd, mut thread: Thread) {
             }
         }
         thread.region().raise(irqs);
-        // An error is the node's end; the service loop knows and stops this thread.
+        // An error means that the node has ended; the service loop notices and stops this thread.
         let _ = thread.drive();
     }
 }
@@ -217,7 +218,8 @@ impl ProcsWatch {
             let (region, stop) = (region.clone(), stop.clone());
             move || {
                 let mut seen = region.procs_gen().load(Ordering::Acquire);
-                // The flag after the word: who sets it moves the word after that.
+                // The flag is read after the word: a thread that sets the flag changes the word
+                // after that.
                 while !stop.load(Ordering::Acquire) {
                     sys::futex_wait(region.procs_gen(), seen, PROCS_TURN);
                     if region.procs_gen().load(Ordering::Acquire) != seen {
@@ -242,18 +244,18 @@ impl ProcsWatch {
     }
 }
 
-/// An eventfd: something to be woken by.
+/// An eventfd that wakes another thread.
 pub(crate) fn event_fd() -> Result<OwnedFd> {
     eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
         .map_err(Error::host("make an eventfd"))
 }
 
 pub(crate) fn ring(bell: &OwnedFd) {
-    // It is full only if nobody has looked 2^64 times: then it is readable anyway.
+    // It is full only after 2^64 rings without a read: then it is readable anyway.
     let _ = rustix::io::write(bell, &1u64.to_ne_bytes());
 }
 
-/// Empties it; false: it had not been rung.
+/// Empties it; false: it was not rung.
 pub(crate) fn was_rung(bell: &OwnedFd) -> bool {
     rustix::io::read(bell, &mut [0; 8]).is_ok()
 }
@@ -263,7 +265,8 @@ mod tests {
     use super::boot_has_begun;
     use ring3_abi::*;
 
-    /// KEEP, starved while its node booted, never found the vCPU held: the node had no timers.
+    /// KEEP got no CPU while its node booted, and never found the vCPU owned: the node had no
+    /// timers.
     #[test]
     fn keep_may_come_after_boot() {
         for state in [RING3_LOADED, RING3_BOOTING] {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Theory of operation: the programs of a node that ends, end too
+//! Theory of operation: how the programs of a node end with it
 //!
-//! A server that went on without its network would fail in every call and try again for ever. So each
-//! program gets SIGTERM, as by a machine that is switched off, and SIGKILL after the node's grace. A
-//! stopped one is made to go on, for else it would not hear.
+//! A server without its network would fail in every call and retry for ever. So each program gets
+//! SIGTERM, as on a machine that is switched off, and SIGKILL after the node's grace period. A
+//! stopped program is continued, so that it can handle the signal.
 //!
 //! ```text
 //! down       the keeper: SIGTERM, the network stays for the grace; then the ports go, then SIGKILL
@@ -73,7 +73,7 @@ impl<'a> Farewell<'a> {
         }
     }
 
-    /// Tells the programs to end, and returns when they have or the time is over.
+    /// Tells the programs to end; returns when they have, or after the grace period.
     pub fn ask(&mut self, grace: Duration) {
         let start = Instant::now();
         loop {
@@ -92,7 +92,7 @@ impl<'a> Farewell<'a> {
         }
     }
 
-    /// Ends those that are left.
+    /// Kills those that are left.
     pub fn kill(&mut self) {
         let start = Instant::now();
         loop {
@@ -122,7 +122,7 @@ impl<'a> Farewell<'a> {
         known.filter(|program| !is_readable(&program.pidfd, Timespec::default()))
     }
 
-    /// Finds those that are not known yet, and tells each.
+    /// Finds processes that are not known yet, and tells each of them to end.
     fn look(&mut self) {
         let own = std::process::id() as i32;
         let region = self.region;
@@ -134,7 +134,8 @@ impl<'a> Farewell<'a> {
             let Some(pid) = Pid::from_raw(entry.pid).filter(|_| entry.pid > 0) else {
                 continue;
             };
-            // One that has ended needs no telling; one that is about to execute a program is found next time.
+            // One that has ended needs nothing; one that is about to execute a program is found the
+            // next time.
             let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
                 continue;
             };
@@ -159,7 +160,7 @@ impl<'a> Farewell<'a> {
     }
 }
 
-/// Whether a process is the one that has the entry.
+/// Whether a process is the one of this entry.
 fn is_of_node(pid: i32, index: usize, region: &Region) -> bool {
     match File::open(format!("/proc/{pid}/maps")) {
         Ok(maps) => has_mapped(maps, region),
@@ -167,12 +168,12 @@ fn is_of_node(pid: i32, index: usize, region: &Region) -> bool {
     }
 }
 
-/// `known`: when the process started that was watched; 0: none was.
+/// `known`: the start time of the watched process; 0: none was watched.
 fn is_same(now: Option<u64>, known: u64) -> bool {
     known != 0 && now == Some(known)
 }
 
-/// Whether a process's maps have the region.
+/// Whether a process's mappings include the region.
 fn has_mapped(maps: impl Read, region: &Region) -> bool {
     // "2a0000000000-2a00000aa000 rw-s 00000000 00:01 12345   /memfd:..."
     let start = format!("{:x}-", region.base());
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
     use std::process::Command;
 
-    /// A process whose memory may not be looked at is known by its start, or not at all.
+    /// If its mappings can't be read, a process is identified by its start time, or not at all.
     #[test]
     fn numbers_used_again() {
         let own = std::process::id() as i32;

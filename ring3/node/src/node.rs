@@ -2,8 +2,8 @@
 //! Theory of operation: a node from its keeper's side
 //!
 //! One thread, `ring3-node`, boots the node and then is its pid 1: it alone owns init_thread and
-//! makes every call as root of the node (SPAWN, REAP, netlink, log), so those need no lock.
-//! The rest of its life it waits in one epoll set and serves:
+//! makes every call as root of the node (SPAWN, REAP, netlink, log), so these need no lock. After
+//! that it waits in one epoll set and serves:
 //!
 //! ```text
 //! join        a program wants in           -> SPAWN, descriptors (join.rs)
@@ -24,10 +24,11 @@
 //! DOWN      set here                                 -> KEEP and every call return; clean up
 //! ```
 //!
-//! If the keeper itself is killed, its undertaker poisons the node and ends the programs (undertaker.rs). Should that be gone too, the
-//! first whose wait in the kernel lasts looks for its keeper and poisons the node, and all get `EIO` (host_wait() in
-//! vcpu/wait.c); a program that never sleeps there goes on until then. Nobody can join. What is left in the runtime folder is removed by the next
-//! one who looks (runtime.rs).
+//! If the keeper itself is killed, its undertaker poisons the node and ends the programs
+//! (undertaker.rs). If that is gone too, the first thread whose wait in the kernel times out checks
+//! its keeper and poisons the node, and all calls get `EIO` (wait_for_it() in vcpu/wait.c). A
+//! program that never sleeps there runs until then. No program can join. The rest in the runtime
+//! folder is removed by the next command that looks (runtime.rs).
 
 mod answer;
 mod last_words;
@@ -67,11 +68,11 @@ use crate::tickets::Tickets;
 use crate::undertaker::Undertaker;
 use crate::{configure, control, flows, layout, pcap};
 
-/// Where a node stands on the host.
+/// The place of a node on the host.
 pub(crate) enum Place {
     /// In a runtime folder, where others find it.
     Folder(Folder),
-    /// Nowhere: what it needs was given, and who joins is announced.
+    /// None: all that it needs was passed to it, and each program that joins is announced.
     Confined(Given, Guests),
 }
 
@@ -87,23 +88,23 @@ const ORDERLY_END: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(crate) struct Node {
     config: NodeConfig,
-    /// None: it is confined.
+    /// None: the node is confined.
     runtime: Option<Folder>,
-    /// Given back last, by drop().
+    /// Released last, by drop().
     folder: Option<NodeFolder>,
     region: Arc<Region>,
     init: Thread,
     guard: Option<Guard>,
     ports: Vec<Port>,
-    /// What the control socket says of them.
+    /// The ports as the control socket reports them.
     port_statuses: Arc<Mutex<Vec<control::Port>>>,
-    /// Places for ports to come, see live.rs.
+    /// Places for further ports, see live.rs.
     spares: Vec<live::Spare>,
-    /// Other nodes' names, as they were told.
+    /// Names of other nodes that this one was told.
     known: Vec<(String, Vec<IpAddr>)>,
     /// Of a switch.
     alone: live::Alone,
-    /// Of a confined node: opened outside, not added yet.
+    /// Of a confined node: ports that were opened outside and are not added yet.
     given: Vec<OpenPort>,
     flows: Option<std::fs::File>,
     guests: Option<Guests>,
@@ -114,7 +115,7 @@ pub(crate) struct Node {
     graves: Graves,
     tickets: Tickets,
     undertaker: Option<Undertaker>,
-    /// Ends the programs of a poisoned node, and since when.
+    /// The thread that ends the programs of a poisoned node, and since when.
     farewell: Option<(Driver, Instant)>,
     captures: Vec<Driver>,
     /// Of a gateway.
@@ -128,7 +129,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Boots the node and makes it complete but for its sockets.
+    /// Boots the node and completes it, except for its sockets.
     pub fn start(config: NodeConfig, place: impl Into<Place>) -> Result<Node> {
         let (runtime, folder, image, given, flows, guests) = match place.into() {
             Place::Folder(runtime) => {
@@ -194,7 +195,7 @@ impl Node {
             leaving: Arc::default(),
             config,
         };
-        // From here on drop() cleans up whatever there is.
+        // From here on drop() cleans up.
         node.boot()?;
         node.configure()?;
         Ok(node)
@@ -243,7 +244,7 @@ impl Node {
         self.wait_for_carriers()
     }
 
-    /// Returns when every link whose far end is up can be used.
+    /// Returns when every link whose far end is up is usable.
     pub fn wait_for_carriers(&mut self) -> Result<()> {
         for port in &self.ports {
             configure::wait_for_carrier(&mut self.init, port)?;
@@ -251,8 +252,8 @@ impl Node {
         Ok(())
     }
 
-    /// Makes the interfaces, down. All of them before any thread of ours gets a task: a task
-    /// knows the descriptors of the ports that there were when it was made.
+    /// Makes the interfaces, down. All of them before any thread of the keeper gets a task: a task
+    /// knows the descriptors of the ports that existed when it was made.
     fn add_ports(&mut self) -> Result<()> {
         let mut given = std::mem::take(&mut self.given).into_iter();
         for (index, spec) in self.config.ports.iter().enumerate() {
@@ -376,7 +377,7 @@ fn whom(runtime: Option<&Folder>) -> Whom {
 }
 
 impl Node {
-    /// The node is poisoned: its programs end, while whoever asks hears why.
+    /// The node is poisoned: ends its programs, while the control socket reports the reason.
     fn end_programs(&mut self, failed: Arc<OwnedFd>) -> Result<()> {
         let (region, grace, whom) = (
             self.region.clone(),
@@ -393,10 +394,10 @@ impl Node {
         Ok(())
     }
 
-    /// Takes the interfaces away in good order: peers lose their carrier now, captures see
-    /// the end and write what they have. A program that is stopped while it holds the vCPU
-    /// would keep us waiting, so a helper ends the node after a while: then these calls fail
-    /// like everybody's. Tells whether all captures ended.
+    /// Removes the interfaces in good order: peers lose their carrier now, captures see the end and
+    /// write what they have. A program that is stopped while it owns the vCPU would block this
+    /// thread, so a helper ends the node after a while: then these calls fail like all others.
+    /// Tells whether all captures ended.
     fn remove_ports(&mut self) -> bool {
         let mut ended = true;
         if self.region.state() != RING3_UP {
@@ -456,7 +457,7 @@ impl Drop for Node {
         }
         self.ports.clear();
         if !ended {
-            // A thread is still in there: better to keep the memory than to pull it away.
+            // A thread is still in the image: keeping the memory is better than unmapping it.
             std::mem::forget(self.guard.take());
             std::mem::forget(self.region.clone());
         }

@@ -113,7 +113,7 @@ pub(crate) fn start(mut thread: Thread, plan: Plan) -> Result<Driver> {
             Err(error) => log::error!("{}", capture_error(&plan.path)(error.to_string())),
             Ok(()) => {}
         }
-        // Fails when the node is over: then there is nothing to give back.
+        // Fails if the node is over: then there is nothing to free.
         let _ = thread.exit_group();
     })?;
     told.recv()
@@ -389,7 +389,7 @@ mod tests {
         aux[0] = 0;
         let control = message(libc::SOL_PACKET, PACKET_AUXDATA, &aux);
         assert_eq!(vlan_tag(&control), None);
-        // Cut short, or a length that leads nowhere.
+        // Truncated, or with a length beyond the end.
         assert_eq!(vlan_tag(&control[..20]), None);
         assert_eq!(vlan_tag(&[0; 40]), None);
     }

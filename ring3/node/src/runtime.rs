@@ -15,9 +15,9 @@
 //! ROOT is `$XDG_RUNTIME_DIR/ring3`, for root without one `/run/ring3`, for others
 //! `/tmp/ring3-UID`.
 //!
-//! A name is taken if and only if its `lock` is locked. The host drops the lock with the
-//! process, however that ends, so what a killed keeper left behind is recognised and
-//! removed by the next one who looks ([`NodeFolder::claim`], [`Folder::nodes`]).
+//! A name is taken if and only if its `lock` is locked. The host drops the lock with the process,
+//! however that ends. So the remains of a killed keeper are recognised, and removed by the next
+//! command that looks ([`NodeFolder::claim`], [`Folder::nodes`]).
 
 use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -32,9 +32,9 @@ use crate::sys::{byte_is_locked, lock_byte};
 
 /// `sun_path` of a unix socket holds this many bytes, its NUL included.
 const SUN_PATH: usize = 108;
-/// What is not locked after this long has no owner.
+/// A node's folder that is still not locked at this age has no owner.
 const STALE_AGE: std::time::Duration = std::time::Duration::from_secs(5);
-/// Tries to lock a file that others may be removing at the same time.
+/// Attempts to lock a file that others may be removing at the same time.
 const LOCK_TRIES: usize = 100;
 
 /// This user's runtime folder.
@@ -44,7 +44,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Finds and makes the folder, and refuses one that others could write to.
+    /// Opens or makes the folder; refuses one that other users could write to.
     pub fn open() -> Result<Folder> {
         let uid = geteuid().as_raw();
         let root = match std::env::var_os("XDG_RUNTIME_DIR") {
@@ -55,7 +55,7 @@ impl Folder {
         Folder::at(root)
     }
 
-    /// The same at a place of one's own; for tests.
+    /// The same at another place; for tests.
     pub fn at(root: PathBuf) -> Result<Folder> {
         private(&root)?;
         private(&root.join("nodes"))?;
@@ -88,7 +88,7 @@ impl Folder {
         self.node(name).join(file)
     }
 
-    /// Where a sandboxed node's warden hears who wants a program started.
+    /// The socket at which a sandboxed node's warden receives requests to start programs.
     pub(crate) fn enter_path(&self, name: &str) -> PathBuf {
         self.node(name).join("enter")
     }
@@ -97,7 +97,7 @@ impl Folder {
         self.node(name).join("control")
     }
 
-    /// Names of the nodes that run, sorted. Removes what killed ones left behind.
+    /// Names of the running nodes, sorted. Removes the remains of killed ones.
     pub fn nodes(&self) -> Result<Vec<String>> {
         let dir = self.root.join("nodes");
         let entries = fs::read_dir(&dir).map_err(Error::io(format!("list {}", dir.display())))?;
@@ -109,7 +109,7 @@ impl Folder {
             if self.is_running(&name) {
                 names.push(name);
             } else if entry.metadata().is_ok_and(|meta| is_old(&meta)) {
-                // Ours for a moment, so nobody's: dropping the claim removes it.
+                // The claim succeeded, so no node owns it: dropping the claim removes it.
                 drop(NodeFolder::claim(self, &name));
             }
         }
@@ -122,19 +122,20 @@ impl Folder {
         self.running(name).is_some()
     }
 
-    /// The lock of node `name`, if that runs. It tells this node from a later one of the name.
+    /// The lock of node `name`, if that runs. It distinguishes this node from a later one of the
+    /// name.
     pub(crate) fn running(&self, name: &str) -> Option<File> {
         let lock = File::open(self.node(name).join("lock")).ok()?;
         is_held(&lock).then_some(lock)
     }
 }
 
-/// Whether a node has this lock.
+/// Whether a node holds this lock.
 pub(crate) fn is_held(lock: &File) -> bool {
     byte_is_locked(lock, 0) == Ok(true)
 }
 
-/// A node that starts has its folder a moment before its lock.
+/// A starting node has its folder a moment before its lock.
 fn is_old(meta: &fs::Metadata) -> bool {
     let age = meta.modified().map(|time| time.elapsed());
     matches!(age, Ok(Ok(age)) if age > STALE_AGE)
@@ -176,7 +177,7 @@ impl NodeFolder {
                     })
                 }
             }
-            // Its last owner may have removed it just before we locked it.
+            // The last owner may have removed it just before it was locked here.
             if !is_current(&lock, &lock_path) {
                 continue;
             }
@@ -193,11 +194,11 @@ impl NodeFolder {
 
 impl Drop for NodeFolder {
     fn drop(&mut self) {
-        // Somebody cleaned the folder away; one with its name is another node's.
+        // Someone has removed the folder; one with the same name is another node's.
         if !is_current(&self.lock, &self.path.join("lock")) {
             return;
         }
-        // The lock goes last: who finds it free finds the sockets gone.
+        // The lock is removed last: when it is free, the sockets are gone.
         for name in ["join", "control", "enter", "lock"] {
             let _ = fs::remove_file(self.path.join(name));
         }
@@ -282,8 +283,8 @@ mod tests {
         NodeFolder::claim(&folder, "a").unwrap();
     }
 
-    /// Somebody cleans the folder away, and the name is taken again: the first owner's end is not
-    /// the second's.
+    /// Someone removes the folder, and the name is taken again: the end of the first owner leaves
+    /// the second's files alone.
     #[test]
     fn another_owners_folder_is_left_alone() {
         let (_dir, folder) = folder();
@@ -305,7 +306,7 @@ mod tests {
         fs::write(folder.join_path("dead"), "").unwrap();
         use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(folder.node("dead"), fs::Permissions::from_mode(0o700)).unwrap();
-        // One that just starts looks the same: it is left alone.
+        // A starting node looks the same: it is left alone.
         assert!(folder.nodes().unwrap().is_empty());
         assert!(folder.node("dead").exists());
         let old = std::time::SystemTime::now() - 2 * STALE_AGE;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! A node's ports: the host's half of each, and telling the node of it.
+//! A node's ports: the host's half of each, and adding them to the node.
 
 mod confined;
 mod foreign;
@@ -76,7 +76,7 @@ impl Host {
         }
     }
 
-    /// What the far side takes: RING3_PORT_CSUM and its like.
+    /// Offloads that the far side supports: RING3_PORT_CSUM and its like.
     fn flags(&self) -> u32 {
         match self {
             Host::Link(_) | Host::Given(_) | Host::Relay(_) | Host::Vhost(_) => {
@@ -167,24 +167,25 @@ impl Host {
     }
 }
 
-/// A port whose host's half is open, and which no node has yet. Making one needs what the host gives to its user;
-/// adding it needs the node only.
+/// A port whose host's half is open, and which has not been added to a node. Opening it needs the
+/// user's rights on the host; adding it needs the node only.
 #[derive(Debug)]
 pub(crate) struct OpenPort {
     spec: PortSpec,
-    /// What the interface would be called if it were the only one.
+    /// The preferred name of its interface.
     wanted: String,
     addrs: Vec<IpNet>,
     gw: Vec<IpAddr>,
     host: Host,
-    /// A link that its specification does not name.
+    /// The link, if its specification does not name it.
     link: Option<String>,
 }
 
-/// Of the links that join this process's nodes to switches.
+/// Counts the links that join this process's nodes to switches.
 static PLUGS: AtomicU32 = AtomicU32::new(0);
 
-/// Takes one end of a link of its own, and asks the switch to take the other. No user's link has such a name.
+/// Takes one end of a new link, and asks the switch to take the other. No link of a user has such a
+/// name.
 fn plug(
     folder: &Folder,
     switch: &str,
@@ -204,7 +205,8 @@ fn plug(
     Ok((link, name))
 }
 
-/// What the interface at this end of a link is to be called: of a switch's, as the node at the far end.
+/// The name of the interface at this end of a link: a switch names it after the node at the far
+/// end.
 fn link_interface(name: &str) -> String {
     let mut words = name.split(':');
     let first = words.next().unwrap_or(name);
@@ -212,8 +214,8 @@ fn link_interface(name: &str) -> String {
 }
 
 impl OpenPort {
-    /// Opens the host's half of a port that comes to a node that is up. Its programs have mapped `memory`, if it may have
-    /// any.
+    /// Opens the host's half of a port for a node that is up. Its programs have mapped `memory`, if
+    /// the port needs any.
     pub fn open_live(
         spec: &PortSpec,
         node: &str,
@@ -318,7 +320,7 @@ impl OpenPort {
         })
     }
 
-    /// For the one who is to add it elsewhere; its descriptor is [`OpenPort::fd`].
+    /// For the process that adds it elsewhere; its descriptor is [`OpenPort::fd`].
     pub fn facts(&self) -> Facts {
         Facts {
             wanted: self.wanted.clone(),
@@ -342,13 +344,13 @@ impl OpenPort {
         &self.spec
     }
 
-    /// The link's name where its specification does not say it.
+    /// The link's name if the specification does not contain it.
     pub fn link(&self) -> Option<&str> {
         self.link.as_deref()
     }
 }
 
-/// One port of a node. Dropping it gives back what it took from the host.
+/// One port of a node. Dropping it releases its resources on the host.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub index: usize,
@@ -356,7 +358,7 @@ pub(crate) struct Port {
     /// On the node.
     pub ifname: String,
     pub ifindex: u32,
-    /// What the spec says, or the kind's own.
+    /// From the specification, or the kind's own.
     pub addrs: Vec<IpNet>,
     pub gw: Vec<IpAddr>,
     host: Host,
@@ -438,18 +440,18 @@ impl Port {
         self.host.kind()
     }
 
-    /// What a program that joins gets: a link's memory or the port's descriptor.
+    /// The descriptor for programs that join: a link's memory or the port's descriptor.
     pub fn join_fd(&self) -> BorrowedFd<'_> {
         self.host.fd()
     }
 
-    /// The gateway of a `host` port answers for the host's resolvers.
+    /// The address of the `host` port's gateway, which answers for the host's resolvers.
     pub fn name_server(&self) -> Option<IpAddr> {
         let gateway = self.gw.first().copied();
         gateway.filter(|_| self.host.has_names())
     }
 
-    /// Bytes a TCP peer may send at once, where the port can queue little.
+    /// The number of bytes that a TCP peer may send at once, if the port's queue is short.
     pub fn window(&self) -> Option<u32> {
         self.host.window()
     }
@@ -466,7 +468,7 @@ impl Port {
         }
     }
 
-    /// Whether the port is about to have a carrier: a link has one when its far end is up.
+    /// Whether the port is about to get a carrier: a link has one if its far end is up.
     pub fn expects_carrier(&self) -> bool {
         match &self.host {
             Host::Link(link) => link.far_end_is_up(),
@@ -475,12 +477,12 @@ impl Port {
         }
     }
 
-    /// The TAP was made by this node.
+    /// This node made the TAP.
     pub fn made(&self) -> bool {
         self.host.made()
     }
 
-    /// It can come and go while the node is up.
+    /// Whether it can be added and removed while the node is up.
     pub fn is_live(&self) -> bool {
         matches!(self.host, Host::Link(_))
     }
@@ -496,11 +498,11 @@ impl Port {
     }
 }
 
-/// Names that no port's interface can have: the loopback's, and those that stand for all interfaces
-/// and for new ones in /proc/sys/net/ipv4/conf.
+/// Names that no port's interface can have: the loopback's, and those that stand for all and for
+/// new interfaces in /proc/sys/net/ipv4/conf.
 const RESERVED: [&str; 4] = ["lo", "all", "default", BRIDGE];
 
-/// The name wanted, shortened to what Linux takes; `kind` and a number where it is in use.
+/// The preferred name, shortened to Linux's limit; `kind` and a number if it is in use.
 fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
     let mut name = wanted.to_owned();
     while name.len() > IFNAME_MAX {
@@ -521,7 +523,8 @@ fn interface_name(wanted: &str, kind: &str, taken: &[Port]) -> String {
 mod tests {
     use super::*;
 
-    /// Linux has settings for `all` interfaces and for the `default` one, so none is called that.
+    /// Linux has settings for `all` interfaces and for the `default` one, so no interface may have
+    /// these names.
     #[test]
     fn names_that_no_interface_can_have() {
         for (wanted, name) in [

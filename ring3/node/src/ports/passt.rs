@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-//! The internet without privilege: passt(1), spawned for the node.
+//! Internet access without privilege: passt(1), started for the node.
 //!
 //! passt gets one end of a socket pair as its standard input and is told that this is its guest
-//! (`--fd 0`); it ends when the other end is closed by all. It would assign addresses by DHCP, but
-//! it serves whatever the guest uses, so a node sets them itself, at once:
+//! (`--fd 0`); it ends when all copies of the other end are closed. It offers addresses by DHCP,
+//! but serves any address that the guest uses, so a node sets them itself, at once:
 //!
 //! ```text
 //! addr, gw given   these
@@ -11,7 +11,8 @@
 //! none             10.0.2.15/24 through 10.0.2.2, and fd72:696e:6733::15/64 through ...::2
 //! ```
 //!
-//! Nothing leads to the host's own loopback, unless `loopback=yes`: then the gateway's address does.
+//! Nothing leads to the host's own loopback, unless `loopback=yes`: then the gateway's address
+//! does.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -31,7 +32,8 @@ use crate::error::{Error, Result};
 use crate::sys;
 
 const V4: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 15);
-/// The second address, as user-mode networks have it; the first is often a real router.
+/// The second address of the network, as in other user-mode networks; the first is often a real
+/// router.
 const V4_GATEWAY: Ipv4Addr = Ipv4Addr::new(10, 0, 2, 2);
 const V4_PREFIX: u8 = 24;
 const V6: Ipv6Addr = Ipv6Addr::new(0xfd72, 0x696e, 0x6733, 0, 0, 0, 0, 0x15);
@@ -40,9 +42,9 @@ const V6_PREFIX: u8 = 64;
 /// passt starts within 100 ms on an idle machine.
 const START_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Of the socket to passt: more than a TCP window of its own defaults.
+/// Of the socket to passt: more than a TCP window with passt's defaults.
 const BUFFER_BYTES: usize = 4 << 20;
-/// With a socket of the host's default limit (212,992 bytes) the fastest of 64 KiB to 1 MiB.
+/// The fastest of 64 KiB to 1 MiB, for a socket with the host's default limit (212,992 bytes).
 const SHORT_WINDOW: u32 = 256 << 10;
 
 #[derive(Debug)]
@@ -59,7 +61,7 @@ pub(crate) struct Plan {
     pub gw: Vec<IpAddr>,
 }
 
-/// What the node's end is to have, given what its owner wrote down.
+/// The addresses of the node's end, from the configured ones.
 pub(crate) fn plan(addrs: &[IpNet], gw: &[IpAddr]) -> Plan {
     let mut plan = Plan {
         addrs: addrs.to_vec(),
@@ -98,7 +100,7 @@ impl Passt {
     pub fn spawn(plan: &Plan, loopback: bool) -> Result<Passt> {
         let (socket, theirs) = UnixStream::pair().map_err(Error::io("make a socket pair"))?;
         let window = buffers(&socket, &theirs);
-        // A file, not a pipe: nobody has to read it, and passt cannot block on it.
+        // A file, not a pipe: it needs no reader, and passt cannot block on it.
         let messages = rustix::fs::memfd_create("ring3-passt", MemfdFlags::CLOEXEC)
             .map_err(Error::host("make a file in memory"))?;
         let mut messages = File::from(messages);
@@ -106,8 +108,8 @@ impl Passt {
             .try_clone()
             .map_err(Error::io("copy a descriptor"))?;
         let mut command = command(plan, loopback);
-        // A process group of its own: what is typed is for the program. Our threads block all
-        // signals; passt is to have those that are sent to it.
+        // A process group of its own: the terminal is for the program. The keeper's threads block
+        // all signals; passt must not inherit that.
         command.process_group(0);
         sys::block_none_in(&mut command);
         let mut child = command
@@ -121,7 +123,8 @@ impl Passt {
                     why: error.to_string(),
                 },
             })?;
-        // It has passt's end of the socket: as long as that is open here, passt's end is not seen.
+        // It has passt's end of the socket: while that is open here, passt's end would not be
+        // noticed.
         drop(command);
         wait_until_it_serves(&mut child, &socket, &mut messages)?;
         socket
@@ -165,9 +168,9 @@ impl Drop for Passt {
     }
 }
 
-/// What passt cannot queue for us it drops, and (Debian 12's) sends again after two seconds: the
-/// default holds three 64 KiB frames. Beyond the host's limit where we may; elsewhere the
-/// limit silently holds, and windows have to be small.
+/// Packets that do not fit into passt's queue are dropped, and (by Debian 12's passt) sent again
+/// after two seconds: the default queue holds three 64 KiB frames. Sets sizes above the host's
+/// limit if this process may; otherwise the limit silently applies, and windows have to be small.
 fn buffers(ours: &UnixStream, theirs: &UnixStream) -> Option<u32> {
     let set = |socket| {
         sockopt::set_socket_send_buffer_size_force(socket, BUFFER_BYTES)
@@ -223,7 +226,7 @@ fn wait_until_it_serves(child: &mut Child, socket: &UnixStream, messages: &mut F
     })
 }
 
-/// passt's own words, in one line, with what to do where that is known.
+/// passt's message in one line, with a remedy if one is known.
 fn reason(said: &str) -> Option<String> {
     if said.contains("External interface not usable") {
         return Some("the host has no default route, which passt needs (`ip route`)".into());
@@ -251,7 +254,7 @@ mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let window = buffers(&ours, &theirs);
         let got = sockopt::socket_send_buffer_size(&theirs).unwrap();
-        // The host's limit may be below or above what we ask for.
+        // The host's limit may be below or above the requested size.
         assert_eq!(window.is_none(), got >= BUFFER_BYTES);
         assert!(window.is_none_or(|window| window <= got as u32));
     }

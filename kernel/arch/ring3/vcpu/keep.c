@@ -129,7 +129,7 @@ static void decide(struct keeping *k)
 	 */
 	k->watcher = host_load(&cpu->watch);
 	if (k->deadline != U64_MAX &&
-	    ((k->watcher && READ_ONCE(cpu->watch_until) <= k->deadline) ||
+	    ((k->watcher && !hot && READ_ONCE(cpu->watch_until) <= k->deadline) ||
 	     (k->exits && k->seen == k->now && cpu->keep_watches && k->takes))) {
 		k->deadline += KEEP_WATCH_NS;
 		WRITE_ONCE(cpu->keep_hot, false);	/* nobody may rely on keep_until */

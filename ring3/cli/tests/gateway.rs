@@ -294,16 +294,24 @@ fn a_policy_is_out_of_reach() {
     world.is_over();
 }
 
+fn parent(pid: i32) -> Option<i32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|it| it.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
+}
+
 /// The one process of this place that runs `nft`.
 fn loader(place: &Place) -> Option<nix::unistd::Pid> {
     let place = format!("XDG_RUNTIME_DIR={}\0", place.dir.path().display());
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let mut loaders = entries.filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let pid: i32 = entry.file_name().to_str()?.parse().ok()?;
         let is_nft = fs::read_to_string(entry.path().join("comm")).ok()? == "nft\n";
-        let environ = fs::read(entry.path().join("environ")).ok()?;
-        let ours = String::from_utf8_lossy(&environ).contains(&place);
-        (is_nft && ours).then_some(nix::unistd::Pid::from_raw(pid))
+        // A program of a sandbox does not have that variable. Its keeper has: a parent's parent.
+        let ours = std::iter::successors(Some(pid), |&pid| parent(pid)).take(4);
+        let ours = ours.filter_map(|pid| fs::read(format!("/proc/{pid}/environ")).ok());
+        let ours = ours.map(|it| String::from_utf8_lossy(&it).contains(&place));
+        (is_nft && { ours }.any(|it| it)).then_some(nix::unistd::Pid::from_raw(pid))
     });
     loaders.next()
 }

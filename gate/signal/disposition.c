@@ -167,6 +167,9 @@ void signal_start(void)
 	u64 mask = 0, set;
 	int sig;
 
+	/* First: a signal may arrive as soon as its handler is installed. */
+	tcb->sighand = sh;
+	tcb->alt.ss_flags = SS_DISABLE;
 	for (sig = 1; sig <= SIGNALS; sig++) {
 		struct host_sigaction old = { 0 };
 		u64 was;
@@ -185,8 +188,6 @@ void signal_start(void)
 			signal_host_install(sh, sig);
 		}
 	}
-	tcb->sighand = sh;
-	tcb->alt.ss_flags = SS_DISABLE;
 	host_syscall4(__NR_rt_sigprocmask, SIG_BLOCK, 0, (long)&mask, 8);
 	set = tcb->forced_mask = mask & SIG_FORCED;
 	if (unlikely(set)) {

@@ -127,6 +127,11 @@ pub fn make_absolute(node: &mut NodeConfig) -> Result<()> {
 
 /// The same, of a port's files.
 pub fn make_port_absolute(port: &mut PortSpec) -> Result<()> {
+    if let PortKind::Vhost { socket } = &mut port.kind {
+        let mut path = PathBuf::from(&*socket);
+        absolute(&mut path)?;
+        *socket = path.to_string_lossy().into_owned();
+    }
     let mut paths = port.pcap.iter_mut().chain(&mut port.log);
     paths.try_for_each(absolute)
 }

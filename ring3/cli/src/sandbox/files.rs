@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a sandbox sees of the host's files.
 
-use std::os::fd::OwnedFd;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use nix::fcntl::OFlag;
-use nix::sys::stat::Mode;
 use ring3_sandbox::behalf::Reach;
 use ring3_sandbox::Files;
+use rustix::fs::{openat, renameat_with, unlinkat, AtFlags, Dir, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
 
 use super::apart::Writable;
 use crate::args::SandboxArgs;
@@ -79,96 +81,156 @@ pub struct View {
     pub tmp: Option<Tmp>,
 }
 
-/// A folder that goes with this value.
+/// A folder that goes with this value. Its path may be below `--rw` of this sandbox or of another, whose programs can put
+/// something else in its place: only descriptors are used.
 #[derive(Debug)]
-pub struct Tmp(PathBuf);
+pub struct Tmp {
+    path: PathBuf,
+    fd: OwnedFd,
+    parent: OwnedFd,
+}
 
 impl Tmp {
     fn make() -> Result<Tmp> {
-        // For this user only, and with a name that nobody else has.
-        let path = std::env::temp_dir().join("ring3-sandbox-XXXXXX");
-        let made = nix::unistd::mkdtemp(&path);
-        let fail = Failure::host(format!("make {}", path.display()));
-        Ok(Tmp(made.map_err(|why| fail(why.into()))?))
+        Tmp::make_in(&std::env::temp_dir())
+    }
+
+    fn make_in(place: &Path) -> Result<Tmp> {
+        let make = || -> io::Result<Tmp> {
+            let parent = rustix::fs::open(place, FOLDER - OFlags::NOFOLLOW, Mode::empty())?;
+            // For this user only, and with a name that nobody else has.
+            let made = nix::unistd::mkdtemp(&by_descriptor(&parent).join("ring3-sandbox-XXXXXX"))?;
+            let name = made.file_name().unwrap_or_default();
+            let fd = openat(&parent, name, FOLDER, Mode::empty())?;
+            let path = place.join(name);
+            Ok(Tmp { path, fd, parent })
+        };
+        make().map_err(Failure::host(format!(
+            "make a folder in {}",
+            place.display()
+        )))
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        &self.path
+    }
+
+    pub fn fd(&self) -> &OwnedFd {
+        &self.fd
+    }
+
+    fn remove(&self) -> io::Result<()> {
+        // As the sandbox was, without capabilities.
+        let clear = || {
+            ring3_sandbox::drop_capabilities()?;
+            clear(&self.fd)
+        };
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().spawn_scoped(scope, clear)?;
+            thread.join().unwrap_or_else(|_| Err(Errno::IO.into()))
+        })?;
+        let name = self.path.file_name().unwrap_or_default();
+        Ok(unlinkat(&self.parent, name, AtFlags::REMOVEDIR)?)
     }
 }
 
 impl View {
     /// For a process that is not to remove the folder.
     pub fn lent(&self) -> (Files, Option<PathBuf>) {
-        let path = self.tmp.as_ref().map(|tmp| tmp.0.clone());
+        let path = self.tmp.as_ref().map(|tmp| tmp.path.clone());
         (self.files.clone(), path)
+    }
+
+    /// What is to stay open in a process that uses the names in `files`.
+    pub fn fds(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.writable.fds().chain(self.tmp.iter().map(Tmp::fd))
     }
 
     /// What the sandbox's programs may change the attributes of.
     pub fn reach(&self) -> Result<Reach> {
         let fail = Failure::host("copy a descriptor");
-        let places = self.writable.fds().map(OwnedFd::try_clone);
-        let mut places = places.collect::<std::io::Result<Vec<_>>>().map_err(fail)?;
-        if let Some(Tmp(path)) = &self.tmp {
-            let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-            let place = nix::fcntl::open(path, flags, Mode::empty());
-            let fail = Failure::host(format!("open {}", path.display()));
-            places.push(place.map_err(|why| fail(why.into()))?);
-        }
+        let places = self.fds().map(OwnedFd::try_clone);
+        let places = places.collect::<io::Result<Vec<_>>>().map_err(fail)?;
         Ok(Reach::new(places))
     }
 }
 
 impl Drop for Tmp {
     fn drop(&mut self) {
-        // Nobody of the sandbox is left to change it meanwhile.
-        if let Err(why) = clear(&self.0).and_then(|()| std::fs::remove_dir(&self.0)) {
-            log::warn!("{} stays: {why}", self.0.display());
+        if let Err(why) = self.remove() {
+            log::warn!("{} stays: {why}", self.path.display());
         }
     }
 }
+
+/// A folder as such, which may be closed to us.
+const FOLDER: OFlags = OFlags::PATH
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Removes all in a folder that a hostile program has filled: with folders that may not be read, and with chains of them that
-/// no recursion would survive. So each folder's folders are moved up before it goes. Links are removed, never followed.
-fn clear(top: &Path) -> std::io::Result<()> {
+/// no recursion would survive. So each folder's folders are moved up before it goes. Links are removed, never followed. No path
+/// of more than one name is used: another sandbox may change what is on it.
+fn clear(top: &OwnedFd) -> io::Result<()> {
     let mut count = 0u64;
     loop {
-        let mut is_empty = true;
-        for entry in std::fs::read_dir(top)? {
-            let entry = entry?;
-            is_empty = false;
-            if !entry.file_type()?.is_dir() {
-                std::fs::remove_file(entry.path())?;
+        let names = names_in(top)?;
+        if names.is_empty() {
+            return Ok(());
+        }
+        for name in names {
+            let Some(folder) = remove_or_open(top, &name)? else {
                 continue;
-            }
-            let folder = entry.path();
-            open_up(&folder)?;
-            for below in std::fs::read_dir(&folder)? {
-                let below = below?;
-                if !below.file_type()?.is_dir() {
-                    std::fs::remove_file(below.path())?;
+            };
+            for below in names_in(&folder)? {
+                // To move a folder is to write to it: its parent is another.
+                if remove_or_open(&folder, &below)?.is_none() {
                     continue;
                 }
-                // To move a folder is to write to it: its parent is another.
-                open_up(&below.path())?;
-                count += 1;
-                let mut to = top.join(format!("{count}"));
-                while to.symlink_metadata().is_ok() {
+                loop {
                     count += 1;
-                    to = top.join(format!("{count}"));
+                    let stays = RenameFlags::NOREPLACE;
+                    match renameat_with(&folder, &below, top, count.to_string(), stays) {
+                        Err(Errno::EXIST) => {}
+                        moved => break moved?,
+                    }
                 }
-                std::fs::rename(below.path(), to)?;
             }
-            std::fs::remove_dir(&folder)?;
-        }
-        if is_empty {
-            return Ok(());
+            unlinkat(top, &name, AtFlags::REMOVEDIR)?;
         }
     }
 }
 
-fn open_up(folder: &Path) -> std::io::Result<()> {
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
+/// Removes what is no folder; a folder is opened, and what closes it is taken away.
+fn remove_or_open(at: &OwnedFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
+    match unlinkat(at, name, AtFlags::empty()) {
+        Ok(()) => return Ok(None),
+        Err(Errno::ISDIR) => {}
+        Err(why) => return Err(why.into()),
+    }
+    let folder = openat(at, name, FOLDER, Mode::empty())?;
+    std::fs::set_permissions(
+        by_descriptor(&folder),
+        std::fs::Permissions::from_mode(0o700),
+    )?;
+    Ok(Some(folder))
+}
+
+fn names_in(folder: &OwnedFd) -> io::Result<Vec<CString>> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let mut names = Vec::new();
+    for entry in Dir::new(openat(folder, ".", flags, Mode::empty())?)? {
+        let entry = entry?;
+        if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            names.push(entry.file_name().to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn by_descriptor(fd: &OwnedFd) -> PathBuf {
+    format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
 }
 
 /// What each sandbox sees: the system's programs and libraries, and `programs`, of which there is one at least.
@@ -199,7 +261,7 @@ pub fn view(args: &SandboxArgs, programs: &[&Program]) -> Result<View> {
     let tmp = args.tmp.then(Tmp::make).transpose()?;
     files
         .write
-        .extend(tmp.iter().map(|tmp| tmp.path().to_owned()));
+        .extend(tmp.iter().map(|tmp| by_descriptor(tmp.fd())));
     Ok(View {
         files,
         writable,
@@ -252,8 +314,36 @@ mod tests {
             std::fs::set_permissions(name.join("b"), none.clone()).unwrap();
             std::fs::set_permissions(name, none).unwrap();
         }
-        clear(top.path()).unwrap();
+        let fd = rustix::fs::open(top.path(), FOLDER, Mode::empty()).unwrap();
+        clear(&fd).unwrap();
         assert_eq!(std::fs::read_dir(top.path()).unwrap().count(), 0);
         assert!(outside.path().join("kept").exists());
+    }
+
+    /// `--tmp` with its parent below `--rw`: a link in the folder's place, or in that of its parent, leads nowhere.
+    #[test]
+    fn a_link_in_its_place_is_not_followed() {
+        let outside = tempfile::tempdir().unwrap();
+        let kept = outside.path().join("kept/too");
+        std::fs::create_dir_all(&kept).unwrap();
+        let top = tempfile::tempdir().unwrap();
+        let parent = top.path().join("parent");
+        for swap_parent in [false, true] {
+            std::fs::create_dir_all(&parent).unwrap();
+            let tmp = Tmp::make_in(&parent).unwrap();
+            let path = tmp.path().to_owned();
+            std::fs::write(path.join("file"), "x").unwrap();
+            let moved = top.path().join(format!("moved-{swap_parent}"));
+            let swapped = if swap_parent { &parent } else { &path };
+            std::fs::rename(swapped, &moved).unwrap();
+            std::os::unix::fs::symlink(outside.path(), swapped).unwrap();
+            let same = outside.path().join(path.file_name().unwrap());
+            std::fs::create_dir(&same).unwrap();
+            drop(tmp);
+            assert!(kept.exists() && same.exists());
+            assert!(swap_parent || std::fs::read_dir(&moved).unwrap().count() == 0);
+            assert!(!moved.join(path.file_name().unwrap()).exists());
+            std::fs::remove_file(swapped).unwrap();
+        }
     }
 }

@@ -11,7 +11,6 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::Duration;
 
 use nix::sys::stat::{fstat, SFlag};
@@ -43,19 +42,19 @@ impl Room {
     pub fn keep(
         self,
         written: &Writable,
-        tmp: Option<&Path>,
+        tmp: Option<&OwnedFd>,
         captured: Option<&NodeConfig>,
         end: impl Fn() + Send + 'static,
     ) -> Result<()> {
         let Some(least) = self.0 else {
             return Ok(());
         };
-        let copies = written.fds().map(OwnedFd::try_clone);
+        let copies = written.fds().chain(tmp).map(OwnedFd::try_clone);
         let places: std::io::Result<Vec<_>> = copies.collect();
         let mut places = places.map_err(Failure::host("copy a descriptor"))?;
         let ports = captured.into_iter().flat_map(|config| &config.ports);
         let captures = ports.filter_map(|port| port.pcap.as_deref());
-        for path in tmp.into_iter().chain(captures) {
+        for path in captures {
             let file = File::open(path);
             let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
             places.push(file.into());
@@ -143,6 +142,7 @@ mod tests {
         let top = tempfile::tempdir().unwrap();
         let (given, none) = ([top.path().to_owned()], Writable::default());
         let written = Writable::find(&given).unwrap();
+        let folder: OwnedFd = File::open(top.path()).unwrap().into();
         let keep = |least: u64, written: &Writable, tmp| {
             let room = Room(Some(least));
             room.keep(written, tmp, None, || {})
@@ -151,7 +151,7 @@ mod tests {
         assert!(keep(u64::MAX, &none, None).is_ok());
         for refused in [
             keep(u64::MAX, &written, None),
-            keep(u64::MAX, &none, Some(top.path())),
+            keep(u64::MAX, &none, Some(&folder)),
         ] {
             assert!(matches!(refused, Err(Failure::NoRoom { .. })));
         }

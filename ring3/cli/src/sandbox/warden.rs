@@ -147,13 +147,13 @@ impl Bounds {
         let (plan, folder) = (self.plan.as_ref(), &self.folder);
         let gateway = plan.map(gateway::Plan::start).transpose()?;
         let stays = matches!(work, Work::Stays(..));
-        let shown: Vec<_> = self.view.writable.fds().map(AsFd::as_fd).collect();
+        let shown: Vec<_> = self.view.fds().map(AsFd::as_fd).collect();
         let mut sandbox = Begun::start(&shown, |warden| {
             let bounds = (self.view.lent(), self.limits);
             keeper::run(self.config.clone(), work, bounds, warden)
         })?;
         let watch = Watch::start()?;
-        let tmp = self.view.tmp.as_ref().map(files::Tmp::path);
+        let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
         let plans = plan.map(gateway::Plan::config);
         self.room
             .keep(&self.view.writable, tmp, plans, sandbox.end())?;

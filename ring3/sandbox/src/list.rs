@@ -67,6 +67,10 @@ const UNIX_SOCKETS: &[&[Check]] = &[
     &[Is(0, AF_UNIX), Is(1, SEQPACKET | FLAGS[2])],
     &[Is(0, AF_UNIX), Is(1, SEQPACKET | FLAGS[3])],
 ];
+/// Set-user-ID and set-group-ID of a mode. On a new file they would stay when a process outside with CAP_FSETID, root's, fills the file.
+const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+/// Flags that make a new file, whose mode is looked at: O_CREAT, and the bit of O_TMPFILE beside O_DIRECTORY.
+const NEW: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 /// What kind of file a mode is for.
 const KIND: u32 = libc::S_IFMT;
 const FIFO: u32 = libc::S_IFIFO;
@@ -97,8 +101,11 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
     Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
-    Checked { call: call!("mknod", SYS_mknod), why: "FIFOs only, which Landlock judges", when: &[&[Bits(1, KIND, FIFO)]] },
-    Checked { call: call!("mknodat", SYS_mknodat), why: "see mknod", when: &[&[Bits(2, KIND, FIFO)]] },
+    Checked { call: call!("open", SYS_open), why: "no new file with set-user-ID or set-group-ID, which would stay when root, outside, fills it", when: &[&[Clear(1, NEW)], &[Clear(2, SET_ID)]] },
+    Checked { call: call!("openat", SYS_openat), why: "see open", when: &[&[Clear(2, NEW)], &[Clear(3, SET_ID)]] },
+    Checked { call: call!("creat", SYS_creat), why: "see open", when: &[&[Clear(1, SET_ID)]] },
+    Checked { call: call!("mknod", SYS_mknod), why: "FIFOs only, which Landlock judges", when: &[&[Bits(1, KIND, FIFO), Clear(1, SET_ID)]] },
+    Checked { call: call!("mknodat", SYS_mknodat), why: "see mknod", when: &[&[Bits(2, KIND, FIFO), Clear(2, SET_ID)]] },
     Checked { call: call!("personality", SYS_personality), why: "asking only", when: &[&[Is(0, 0xffff_ffff)]] },
     Checked { call: call!("prctl", SYS_prctl), why: "the options below", when: &[&[Among(0, PRCTLS)]] },
 ];
@@ -180,6 +187,7 @@ pub const REFUSED: &[Refused] = &[
 #[rustfmt::skip]
 pub const ABSENT: &[Refused] = &[
     Refused { call: call!("clone3", SYS_clone3), why: "its flags lie in memory, where no filter can look: the C library falls back to clone()" },
+    Refused { call: call!("openat2", SYS_openat2), why: "the mode of a new file lies in memory, too: programs fall back to openat()" },
 ];
 
 /// What fails as on a file system that has not got it (`EOPNOTSUPP`), and why. `ls -l` asks for attributes of each file.

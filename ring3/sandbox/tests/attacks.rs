@@ -199,6 +199,65 @@ fn a_race_for_a_mode_is_lost_by_whoever_swaps() {
     );
 }
 
+/// A new file's mode has no set-user-ID either. It would stay when root, outside, fills the file: `... | tee log`.
+#[test]
+fn no_file_is_made_set_user_id() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::ffi::CString::new(folder.path().join("file").to_str().unwrap()).unwrap();
+    let place = std::ffi::CString::new(folder.path().to_str().unwrap()).unwrap();
+    let (path, place) = (path.as_ptr() as u64, place.as_ptr() as u64);
+    let (here, fifo) = (libc::AT_FDCWD as u64, u64::from(libc::S_IFIFO));
+    let made = (libc::O_CREAT | libc::O_RDWR) as u64;
+    let unnamed = (libc::O_TMPFILE | libc::O_RDWR) as u64;
+    let ways = |mode: u64| {
+        [
+            (libc::SYS_open, [path, made, mode, 0]),
+            (libc::SYS_open, [place, unnamed, mode, 0]),
+            (libc::SYS_openat, [here, path, made, mode]),
+            (libc::SYS_openat, [here, place, unnamed, mode]),
+            (libc::SYS_creat, [path, mode, 0, 0]),
+            (libc::SYS_mknod, [path, fifo | mode, 0, 0]),
+            (libc::SYS_mknodat, [here, path, fifo | mode, 0]),
+        ]
+    };
+    let make = |(call, args): (libc::c_long, [u64; 4])| {
+        let made = raw(call, args);
+        let _ = fs::remove_file(folder.path().join("file"));
+        made
+    };
+    for bits in [0o4000, 0o2000, 0o6000] {
+        for way in ways(0o700 | bits) {
+            assert_eq!(make(way), None, "{way:?} outside");
+            let got = inside(folder.path(), || make(way));
+            assert_eq!(got, Some(libc::ENOSYS), "{way:?} inside");
+        }
+    }
+    inside(folder.path(), || {
+        for way in ways(0o1700) {
+            assert_eq!(make(way), None, "{way:?}");
+        }
+        // Without a new file there is no mode: the argument is whatever lies in the register.
+        fs::write(folder.path().join("file"), "x").unwrap();
+        let read = raw(libc::SYS_open, [path, libc::O_RDONLY as u64, u64::MAX, 0]);
+        assert_eq!(read, None);
+        let how = [made, 0o4700, 0];
+        let args = [here, path, how.as_ptr() as u64, 24];
+        assert_eq!(raw(libc::SYS_openat2, args), Some(libc::ENOSYS));
+    });
+}
+
+/// The error, if there is one.
+#[allow(unsafe_code)]
+fn raw(call: libc::c_long, [a, b, c, d]: [u64; 4]) -> Option<i32> {
+    // SAFETY: calls that read a path or a structure of the caller's, and write no memory. What they open stays open.
+    let done = unsafe { libc::syscall(call, a, b, c, d) };
+    errno(if done < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(())
+    })
+}
+
 /// What a program may write is its own, attributes included.
 #[test]
 fn attributes_of_what_may_be_written_are_the_programs() {

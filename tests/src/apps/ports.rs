@@ -15,6 +15,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("passt_curl".into(), passt_curl),
         trial("passt_sandbox".into(), passt_sandbox),
+        trial("passt_sandbox_udp".into(), passt_sandbox_udp),
         trial("passt_names".into(), passt_names),
         trial("pcap_link".into(), pcap_link),
         trial("pcap_tap".into(), pcap_tap),
@@ -92,6 +93,44 @@ fn passt_sandbox() -> Checked {
             \"$1\" run --sandbox --port passt -- true || exit 5
         fi
         \"$1\" run --sandbox --port passt,loopback=yes -- true || exit 4";
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", script, "sh"])
+        .arg(crate::paths::ring3())
+        .arg(folder.path());
+    let mut command = node::in_fresh_network(node::DEFAULT_ROUTE, &command);
+    let outcome = exec::run(&mut command, Duration::from_secs(60))?;
+    ensure(outcome.ok(), || outcome.report())?;
+    Ok(Verdict::Passed)
+}
+
+/// A passt of 2024-03 to 2024-07 refuses TCP to the loopback, and not UDP. Here the host refuses TCP.
+fn passt_sandbox_udp() -> Checked {
+    for program in ["passt", "python3", "nft"] {
+        if let Some(why) = missing(&[program])? {
+            return Ok(Verdict::Ignored(why));
+        }
+    }
+    let folder = Scratch::new()?;
+    let script = "
+        nft 'add table inet t; add chain inet t o { type filter hook output priority 0; }; add rule inet t o oifname lo meta l4proto tcp drop' || exit 9
+        python3 -c 'import socket, sys
+s = socket.socket(type=socket.SOCK_DGRAM); s.bind((\"127.0.0.1\", 5300)); open(sys.argv[2], \"w\")
+while True: s.recv(99); open(sys.argv[1], \"w\").write(\"x\")' \"$2/heard\" \"$2/up\" &
+        trap \"kill $!\" EXIT
+        while [ ! -e \"$2/up\" ]; do sleep 0.1; done
+        try='ip addr flush dev lo
+            sysctl -qw net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.all.rp_filter=0 &&
+            ip route replace 127.0.0.0/8 via 10.0.2.2 src 10.0.2.15 &&
+            for n in 1 2 3 4 5; do echo x >/dev/udp/127.0.0.1/5300; sleep 0.2; done'
+        \"$1\" run --port passt -- bash -c \"$try\" >/dev/null 2>&1
+        [ -s \"$2/heard\" ] && leads=yes && rm \"$2/heard\"
+        said=$(\"$1\" run --sandbox --port passt -- bash -c \"$try\" 2>&1)
+        status=$?
+        echo \"leads: ${leads:-no}, status $status: $said\"
+        [ -s \"$2/heard\" ] && exit 8
+        [ \"$leads\" ] || exit 0
+        case $said in *\"can't have that\"*loopback*) ;; *) exit 7 ;; esac";
     let mut command = Command::new("sh");
     command
         .args(["-c", script, "sh"])

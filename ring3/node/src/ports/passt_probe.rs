@@ -3,14 +3,14 @@
 //!
 //! `--no-map-gw` closes the gateway's address. A guest can also write 127.0.0.1, ::1 or the unspecified address into a
 //! packet, and a passt of before 2024, as Debian 12's, connects to that on the host. A program on a sandboxed node makes
-//! its own packets. So passt is asked before it gets one: a listener of ours waits on the loopback, and the
-//! connections that a guest would try are tried.
+//! its own packets. So passt is asked before it gets one: sockets of ours wait on the loopback, and the
+//! connections and datagrams that a guest would try are tried.
 //!
-//! passt connects as soon as it reads the SYN, and it reads frames in order. It answers ARP requests before the
-//! TCP packets of the same read: so after the answer to a second request all SYNs have been seen to.
+//! passt connects or sends as soon as it reads the packet, and it reads frames in order. It answers ARP requests before the
+//! other packets of the same read: so after the answer to a second request all of them have been seen to.
 
 use std::io::{ErrorKind, Read, Result, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 
 use etherparse::{EtherType, PacketBuilder};
@@ -44,54 +44,86 @@ pub(super) fn ask(mut stream: &UnixStream, from: Ipv4Addr, gateway: Ipv4Addr) ->
 }
 
 fn send(mut stream: &UnixStream, frame: &[u8]) -> Result<()> {
-    stream.write_all(&(frame.len() as u32).to_be_bytes())?;
-    stream.write_all(frame)
+    // At once: a passt of 2023 that reads a length alone forgets it.
+    let len = (frame.len() as u32).to_be_bytes();
+    stream.write_all(&[&len[..], frame].concat())
 }
 
-/// Whether a connection to one of the loopback's addresses arrives there.
+/// Whether a connection or a datagram to one of the loopback's addresses arrives there.
 pub(super) fn leads_to_loopback(
     stream: &UnixStream,
     (v4, gateway): (Ipv4Addr, Ipv4Addr),
     v6: Ipv6Addr,
 ) -> Result<bool> {
     let mac = ask(stream, v4, gateway)?;
-    let mut listeners = vec![TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?];
+    let mut waiting = vec![Waiting::at(Ipv4Addr::LOCALHOST.into())?];
     // A host without IPv6 has none to reach.
-    listeners.extend(TcpListener::bind((Ipv6Addr::LOCALHOST, 0)));
+    waiting.extend(Waiting::at(Ipv6Addr::LOCALHOST.into()));
     let mut source = FIRST_PORT;
-    for listener in &listeners {
-        listener.set_nonblocking(true)?;
-        let port = listener.local_addr()?.port();
-        let (from, to): (IpAddr, Vec<IpAddr>) = match listener.local_addr()? {
-            SocketAddr::V4(_) => (
-                v4.into(),
-                vec![Ipv4Addr::LOCALHOST.into(), Ipv4Addr::UNSPECIFIED.into()],
-            ),
-            SocketAddr::V6(_) => (
-                v6.into(),
-                vec![Ipv6Addr::LOCALHOST.into(), Ipv6Addr::UNSPECIFIED.into()],
-            ),
+    for it in &waiting {
+        let targets: &[(IpAddr, IpAddr)] = match it.at.is_ipv4() {
+            true => &[
+                (v4.into(), Ipv4Addr::LOCALHOST.into()),
+                (v4.into(), Ipv4Addr::UNSPECIFIED.into()),
+                (v6.into(), Ipv4Addr::LOCALHOST.to_ipv6_mapped().into()),
+            ],
+            false => &[
+                (v6.into(), Ipv6Addr::LOCALHOST.into()),
+                (v6.into(), Ipv6Addr::UNSPECIFIED.into()),
+            ],
         };
-        for to in to {
-            send(stream, &syn(mac, (from, source), (to, port))?)?;
-            source += 1;
-        }
-        if let (IpAddr::V6(from), SocketAddr::V4(_)) = (IpAddr::from(v6), listener.local_addr()?) {
-            let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        for &(from, to) in targets {
+            let streams = packet(
+                mac,
+                (from, source),
+                (to, it.streams.local_addr()?.port()),
+                true,
+            )?;
+            send(stream, &streams)?;
+            let datagrams = it.datagrams.local_addr()?.port();
             send(
                 stream,
-                &syn(mac, (from.into(), source), (mapped.into(), port))?,
+                &packet(mac, (from, source), (to, datagrams), false)?,
             )?;
             source += 1;
         }
     }
     ask(stream, v4, gateway)?;
     ask(stream, v4, gateway)?;
-    Ok(listeners.iter().any(|it| it.accept().is_ok()))
+    Ok(waiting.iter().any(Waiting::has_heard))
 }
 
-/// The first packet of a connection.
-fn syn(gateway: [u8; 6], from: (IpAddr, u16), to: (IpAddr, u16)) -> Result<Vec<u8>> {
+/// Who waits at an address of the loopback. passt of 2024-03 to 2024-07 looks at the addresses of TCP only.
+struct Waiting {
+    at: IpAddr,
+    streams: TcpListener,
+    datagrams: UdpSocket,
+}
+
+impl Waiting {
+    fn at(at: IpAddr) -> Result<Waiting> {
+        let (streams, datagrams) = (TcpListener::bind((at, 0))?, UdpSocket::bind((at, 0))?);
+        streams.set_nonblocking(true)?;
+        datagrams.set_nonblocking(true)?;
+        Ok(Waiting {
+            at,
+            streams,
+            datagrams,
+        })
+    }
+
+    fn has_heard(&self) -> bool {
+        self.streams.accept().is_ok() || self.datagrams.recv_from(&mut [0]).is_ok()
+    }
+}
+
+/// The first packet of a connection, or a datagram.
+fn packet(
+    gateway: [u8; 6],
+    from: (IpAddr, u16),
+    to: (IpAddr, u16),
+    is_stream: bool,
+) -> Result<Vec<u8>> {
     const TTL: u8 = 64;
     const WINDOW: u16 = 65_535;
     let frame = PacketBuilder::ethernet2(MAC, gateway);
@@ -100,11 +132,15 @@ fn syn(gateway: [u8; 6], from: (IpAddr, u16), to: (IpAddr, u16)) -> Result<Vec<u
         (IpAddr::V6(from), IpAddr::V6(to)) => frame.ipv6(from.octets(), to.octets(), TTL),
         _ => return Err(ErrorKind::InvalidInput.into()),
     };
-    let packet = packet.tcp(from.1, to.1, 1, WINDOW).syn();
-    let mut bytes = Vec::with_capacity(packet.size(0));
-    packet
-        .write(&mut bytes, &[])
-        .map_err(std::io::Error::other)?;
+    let mut bytes = Vec::new();
+    let written = match is_stream {
+        true => packet
+            .tcp(from.1, to.1, 1, WINDOW)
+            .syn()
+            .write(&mut bytes, &[]),
+        false => packet.udp(from.1, to.1).write(&mut bytes, b"?"),
+    };
+    written.map_err(std::io::Error::other)?;
     Ok(bytes)
 }
 

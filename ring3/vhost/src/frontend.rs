@@ -105,9 +105,9 @@ impl Device {
             let (head, sum) = (&self.lanes.says.head, self.lanes.says.sum());
             log::info!("{head}the guest's driver is down{sum}");
             (self.hears)(CONNECTED);
-            // What waits for the guest is dropped.
-            self.lanes.memory.ring_self();
         }
+        // What waits for the guest is dropped.
+        self.lanes.memory.ring_self();
     }
 
     /// The worker: hears kicks until the connection is over.
@@ -175,6 +175,13 @@ pub struct Handler {
 
 fn other(why: impl std::fmt::Display) -> Error {
     Error::ReqHandlerError(io::Error::other(why.to_string()))
+}
+
+/// A read or a write that waits would hold up both queues, for this virtual machine and all that follow.
+fn set_nonblocking(file: Option<&File>) -> Result<()> {
+    let Some(file) = file else { return Ok(()) };
+    let flags = fcntl_getfl(file).map_err(other)?;
+    fcntl_setfl(file, flags | OFlags::NONBLOCK).map_err(other)
 }
 
 fn unknown<T>(what: &'static str) -> Result<T> {
@@ -342,17 +349,15 @@ impl VhostUserBackendReqHandlerMut for Handler {
 
     fn set_vring_kick(&mut self, number: u8, file: Option<File>) -> Result<()> {
         self.queue(number.into())?;
-        if let Some(file) = &file {
-            // A read that waits would hold up both queues.
-            let flags = fcntl_getfl(file).map_err(other)?;
-            fcntl_setfl(file, flags | OFlags::NONBLOCK).map_err(other)?;
-        }
+        set_nonblocking(file.as_ref())?;
         self.device.kicks()[usize::from(number)] = file.map(Arc::new);
         self.start(number.into())
     }
 
     fn set_vring_call(&mut self, number: u8, file: Option<File>) -> Result<()> {
-        self.queue(number.into())?.set_call(file);
+        let queue = self.queue(number.into())?;
+        set_nonblocking(file.as_ref())?;
+        queue.set_call(file);
         Ok(())
     }
 

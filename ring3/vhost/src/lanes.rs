@@ -18,7 +18,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use vhost_user_backend::{VringMutex, VringState, VringT};
 use virtio_queue::{Error as QueueError, Queue, QueueOwnedT, QueueT};
-use vm_memory::{GuestAddressSpace, GuestMemoryAtomic, GuestMemoryMmap, VolatileSlice};
+use vm_memory::{
+    GuestAddress, GuestAddressSpace, GuestMemoryAtomic, GuestMemoryBackend, GuestMemoryMmap,
+    VolatileSlice,
+};
 
 use crate::chain::{self, Fault};
 use crate::features::Agreed;
@@ -49,6 +52,8 @@ pub struct Lanes {
     rx: Mutex<RxLane>,
     /// The link has no room for what the guest sends.
     is_stalled: AtomicBool,
+    /// Queues that are attached, by number; written under both locks.
+    attached: [AtomicBool; QUEUES],
     agreed: AtomicU64,
     pub says: Says,
 }
@@ -94,6 +99,8 @@ enum Batch {
     More,
     /// The far side has no room.
     NoRoom,
+    /// The guest's buffers up to this index are too few for the next frame.
+    Short(u16),
     /// The queue is stopped, or disabled.
     Off,
 }
@@ -142,6 +149,7 @@ impl Lanes {
             }),
             memory,
             is_stalled: AtomicBool::new(false),
+            attached: Default::default(),
             agreed: AtomicU64::new(0),
             says,
         }
@@ -158,6 +166,10 @@ impl Lanes {
 
     /// A queue is started. True: now both are.
     pub fn attach(&self, number: usize, vring: &VringMutex, guest: &Guest) -> bool {
+        // Each kick asks, and the link's thread may hold its lock for as long as the node sends.
+        if self.attached[number].load(Ordering::Acquire) {
+            return false;
+        }
         let queue = Attached {
             vring: vring.clone(),
             guest: guest.clone(),
@@ -172,7 +184,13 @@ impl Lanes {
         if place.is_some() || !is_on(&vring.get_ref()) {
             return false;
         }
+        let is_bad = !has_rings(vring.get_ref().get_queue(), guest.memory().deref());
+        if is_bad {
+            self.says.bad_ring(number);
+        }
+        let queue = Attached { is_bad, ..queue };
         *place = Some(queue);
+        self.attached[number].store(true, Ordering::Release);
         tx.queue.is_some() && rx.queue.is_some()
     }
 
@@ -180,6 +198,7 @@ impl Lanes {
     pub fn detach(&self, number: usize) -> bool {
         let (mut tx, mut rx) = (locked(&self.tx), locked(&self.rx));
         let both = tx.queue.is_some() && rx.queue.is_some();
+        self.attached[number].store(false, Ordering::Release);
         match number {
             TX => tx.queue = None,
             _ => rx.queue = None,
@@ -191,6 +210,8 @@ impl Lanes {
     pub fn send(&self) {
         let mut lane = locked(&self.tx);
         let lane = &mut *lane;
+        // Only what ends without room says it anew: a queue that is off, bad or gone waits for none.
+        self.is_stalled.store(false, Ordering::Release);
         let Some(queue) = lane.queue.as_mut().filter(|queue| !queue.is_bad) else {
             return;
         };
@@ -198,7 +219,7 @@ impl Lanes {
         loop {
             match self.send_some(&mut lane.producer, queue, &mut segments) {
                 Ok(Batch::More) => std::thread::yield_now(),
-                Ok(Batch::Done | Batch::Off | Batch::NoRoom) => return,
+                Ok(Batch::Done | Batch::Off | Batch::NoRoom | Batch::Short(_)) => return,
                 Err(trouble) => {
                     queue.is_bad = true;
                     return self.complain(TX, trouble);
@@ -362,8 +383,14 @@ impl Lanes {
             }
             match end? {
                 Batch::More => {}
-                Batch::NoRoom => {
-                    if !state.get_queue_mut().enable_notification(mem)? {
+                Batch::Short(seen) => {
+                    // Buffers that are there and too few are no news: only what comes behind them is, and is to be kicked for.
+                    let queue = state.get_queue_mut();
+                    let begun = queue.next_avail();
+                    queue.set_next_avail(seen);
+                    let more = queue.enable_notification(mem);
+                    queue.set_next_avail(begun);
+                    if !more? {
                         return Ok(Batch::NoRoom);
                     }
                 }
@@ -388,8 +415,10 @@ impl Lanes {
             // What is left of a frame that was cut.
             if let Some((header, frame)) = scratch.next() {
                 let frame = VolatileSlice::from(frame);
-                if self.give(agreed, queue, mem, (&header, frame), used)? == Given::NoRoom {
-                    return Ok(Batch::NoRoom);
+                if let Given::NoRoom(seen) =
+                    self.give(agreed, queue, mem, (&header, frame), used)?
+                {
+                    return Ok(Batch::Short(seen));
                 }
                 scratch.consume();
                 continue;
@@ -403,8 +432,8 @@ impl Lanes {
                     scratch.take(&record.header, record.frame);
                 } else {
                     let from = (&record.header, record.frame);
-                    if self.give(agreed, queue, mem, from, used)? == Given::NoRoom {
-                        return Ok(Batch::NoRoom);
+                    if let Given::NoRoom(seen) = self.give(agreed, queue, mem, from, used)? {
+                        return Ok(Batch::Short(seen));
                     }
                 }
             }
@@ -453,15 +482,22 @@ impl Lanes {
                 Some((number, Err(fault))) => {
                     self.says.refuse(fault);
                     used.push((number, 0));
+                    // More than there are, before one was given back: the guest adds to them while we look.
+                    if used.len() - before > usize::from(queue.size()) {
+                        return Err(Trouble::Ring);
+                    }
+                    // That was none of the frame's buffers, also where these can't be several.
+                    continue;
                 }
                 None => {
                     let all = buffers.len() >= usize::from(queue.size());
+                    let seen = queue.next_avail();
                     used.truncate(before);
                     queue.set_next_avail(begun);
                     return match all {
                         // The whole queue is too small for it.
                         true => Ok(self.too_large()),
-                        false => Ok(Given::NoRoom),
+                        false => Ok(Given::NoRoom(seen)),
                     };
                 }
             }
@@ -501,13 +537,27 @@ impl Lanes {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Given {
     Done,
-    NoRoom,
+    /// The index up to which there are buffers.
+    NoRoom(u16),
     /// No buffer of the guest's can ever hold it.
     Dropped,
 }
 
 fn is_on(state: &VringState<Guest>) -> bool {
     state.is_enabled() && state.get_queue().ready()
+}
+
+/// Whether all of the rings lies in the guest's memory. virtio-queue takes an entry that can't be read for the end, while the
+/// index says that there is more: that would be looked at for ever.
+fn has_rings(queue: &Queue, mem: &GuestMemoryMmap) -> bool {
+    let size = usize::from(queue.size());
+    let rings = [
+        (queue.desc_table(), 16 * size),
+        (queue.avail_ring(), 6 + 2 * size),
+        (queue.used_ring(), 6 + 8 * size),
+    ];
+    let mut rings = rings.into_iter();
+    rings.all(|(at, len)| GuestMemoryBackend::check_range(mem, GuestAddress(at), len))
 }
 
 /// A guest that is gone hears nothing.

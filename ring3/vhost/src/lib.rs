@@ -137,8 +137,8 @@ fn start(name: &str, body: impl FnOnce() + Send + 'static) -> Result<()> {
 /// Takes what the node sends, and goes on with what waits for the node.
 fn follow_link(lanes: &Lanes) {
     let mut is_starved = false;
+    let mut bell = lanes.memory.bell_now();
     loop {
-        let bell = lanes.memory.bell_now();
         if !is_starved {
             lanes.memory.arm(true);
         }
@@ -148,6 +148,8 @@ fn follow_link(lanes: &Lanes) {
             lanes.memory.wait(bell);
             lanes.memory.arm(false);
         }
+        // Before the looks: the guest's kick after receive()'s last one is a ring that the wait sees.
+        bell = lanes.memory.bell_now();
         is_starved = lanes.receive();
         lanes.send_on();
     }

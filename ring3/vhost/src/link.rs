@@ -139,7 +139,8 @@ impl Memory {
 /// The futex is shared by processes: no private one.
 fn ring_bell(bell: &AtomicU32) {
     bell.fetch_add(1, Ordering::SeqCst);
-    let _ = futex::wake(bell, futex::Flags::empty(), 1);
+    // All sleepers, as ring3_host_wake(): one may be frozen, or die before it looks.
+    let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
 }
 
 /// A waker's look at a sleeper's flag, after publishing: true if it was there and is ours to wake.

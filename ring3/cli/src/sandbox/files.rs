@@ -111,6 +111,7 @@ impl Tmp {
         )))
     }
 
+    #[cfg(test)]
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -93,7 +93,7 @@ impl Agreed {
     }
 
     /// A header of the guest's, as the node gets it.
-    pub fn from_guest(self, mut header: Header) -> Result<Header, Fault> {
+    pub fn judge(self, mut header: Header) -> Result<Header, Fault> {
         // That a checksum was found good is for devices to say.
         header[FLAGS] &= NEEDS_CSUM;
         if header[FLAGS] & NEEDS_CSUM != 0 && !self.has(VIRTIO_NET_F_CSUM) {

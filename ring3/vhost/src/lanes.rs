@@ -594,5 +594,5 @@ fn frame<'a>(
     if len > FRAME_MAX as usize {
         return Err(Fault::Long);
     }
-    Ok((agreed.from_guest(header)?, len))
+    Ok((agreed.judge(header)?, len))
 }

@@ -318,7 +318,8 @@ mod tests {
     #[test]
     fn headers_that_lie_give_nothing() {
         let payload = [1; 4000];
-        let spoil: [&dyn Fn(&mut Header, &mut Vec<u8>); 9] = [
+        type Spoil = dyn Fn(&mut Header, &mut Vec<u8>);
+        let spoil: [&Spoil; 9] = [
             &|header, _| header[0] = 0,
             &|header, _| (header[4], header[5]) = (0, 0),
             &|header, _| (header[6], header[7]) = (0xff, 0xff),

@@ -4,17 +4,11 @@
  *
  * Theory of operation
  * -------------------
- * These paths belong to the node, with everything below them:
+ * A path belongs to the node if it begins with a place of the table places[], or leads to the cgroup of a VRF. The rest of it
+ * goes to the node unchanged, so that symbolic links and ".." are resolved there.
  *
- *   /proc/net  /proc/PID/net  /proc/PID/task/TID/net  /proc/PID/ns/net
- *   /proc/sys/net  /sys/class/net  /sys/devices/virtual/net  /dev/net/tun
- *   /etc/hosts  /etc/resolv.conf	where the node has its own (ring3/node/src/configure.rs)
- *   /run/netns  /var/run/netns  /sys/fs/cgroup/.../vrf  /run/cgroup2/.../vrf
- *   /proc/PID/fd/N  /proc/PID/fdinfo/N  /dev/fd/N   for node descriptors N
- *
- * PID also stands for self and thread-self. The node's tasks have the pids of their processes (kernel/task.c). For
- * a process outside of the node, pid 1 of the node answers: its network is the node's first one. The rest of the
- * path goes to the node unchanged, so that symbolic links and ".." are resolved there.
+ * The node's tasks have the pids of their processes (kernel/task.c). For a process outside of the node, pid 1 of the node
+ * answers: its network is the node's first one.
  *
  * A path is made absolute, and its "." and ".." are resolved by name, as if no symbolic link preceded the prefix. A
  * relative path is examined only if the working directory (or the directory descriptor) is in /proc, /sys, /dev,
@@ -56,58 +50,160 @@ static s32 number(const struct part *p)
 	return n;
 }
 
-/* Longest name: /proc/PID/task/TID */
-#define WHO_BYTES	40
+/*
+ * The node's paths. P stands for a process (PID, self, thread-self) or a thread (PID/task/TID), N for the number of a node
+ * descriptor. Not in the table: cgroups, see match_vrf().
+ */
+static const struct place {
+	const char *path;
+	enum {
+		ALWAYS,
+		IF_THERE,	/* the node has a file of its own there */
+		VIRTUAL,	/* in virtual time: the host's values would differ between two runs */
+		VIRTUAL_CPU,	/* in virtual time, where the processor is hidden */
+		STDIO,		/* STDIO + n: descriptor n is the node's */
+	} when;
+	const char *as;		/* its name on the node if that is another one; the number N follows */
+} places[] = {
+	{ .path = "proc/net" }, { .path = "proc/sys/net" }, { .path = "proc/P/net" }, { .path = "proc/P/ns/net" },
+	{ .path = "proc/P/fd/N" }, { .path = "proc/P/fdinfo/N" }, { .path = "sys/class/net" },
+	{ .path = "sys/devices/virtual/net" }, { .path = "run/netns" }, { "etc/hosts", IF_THERE, "/etc/hosts" },
+	{ "etc/resolv.conf", IF_THERE, "/etc/resolv.conf" }, { .path = "dev/net/tun" },
+	{ "dev/fd/N", ALWAYS, "/proc/self/fd" },
+	/* links of the host's /dev */
+	{ "dev/stdin", STDIO, "/proc/self/fd/0" }, { "dev/stdout", STDIO + 1, "/proc/self/fd/1" },
+	{ "dev/stderr", STDIO + 2, "/proc/self/fd/2" },
+
+	{ .path = "proc/P/stat", .when = VIRTUAL }, { .path = "proc/P/status", .when = VIRTUAL },
+	{ .path = "proc/P/statm", .when = VIRTUAL }, { .path = "proc/uptime", .when = VIRTUAL },
+	{ .path = "proc/stat", .when = VIRTUAL }, { .path = "proc/loadavg", .when = VIRTUAL },
+	{ .path = "proc/meminfo", .when = VIRTUAL }, { .path = "proc/vmstat", .when = VIRTUAL },
+	{ .path = "proc/interrupts", .when = VIRTUAL }, { .path = "proc/softirqs", .when = VIRTUAL },
+	{ .path = "proc/ring3_waits", .when = VIRTUAL }, { .path = "proc/cpuinfo", .when = VIRTUAL_CPU },
+	{ .path = "proc/sys/kernel/random/uuid", .when = VIRTUAL },
+	{ .path = "proc/sys/kernel/random/boot_id", .when = VIRTUAL },
+	{ .path = "sys/devices/system/cpu/online", .when = VIRTUAL },
+	{ .path = "sys/devices/system/cpu/possible", .when = VIRTUAL },
+	{ .path = "sys/devices/system/cpu/present", .when = VIRTUAL }, { .path = "dev/urandom", .when = VIRTUAL },
+	{ "dev/random", VIRTUAL, "/dev/urandom" },
+};
+
+/* Indices of the components that stand for P, for its TID and for N; 0: there is none. */
+struct variable {
+	u32 process, thread, fd;
+};
+
+static bool fits(const char *pattern, const struct part *part, u32 count, struct variable *at)
+{
+	const char *end;
+	u32 i, len;
+
+	*at = (struct variable){ 0 };
+	for (i = 0; i < count; i++, pattern = end + 1) {
+		end = strchr(pattern, '/');
+		len = end ? (u32)(end - pattern) : strlen(pattern);
+		if (*pattern == 'P') {
+			at->process = i;
+			if (i + 2 < count && is(&part[i + 1], "task"))
+				at->thread = i += 2;
+		} else if (*pattern == 'N') {
+			at->fd = i;
+		} else if (len != part[i].len || memcmp(pattern, part[i].s, len)) {
+			return false;
+		}
+		if (!end)
+			return i + 1 == count;
+	}
+	return false;
+}
+
+#define WHO_BYTES	32	/* PID/task/TID */
+
+enum whose { NOBODY, ANOTHER, OWN };
 
 /*
- * 0: not a process; 1: another one; 2: the caller's. `who` gets its directory on the node. The caller itself is
- * named by "self", since its task may not have its pid yet.
+ * Whose process is this? `who` gets its directory in the node's /proc. The caller itself is named by "self", since its
+ * task may not have its pid yet; a process outside of the node by 1, or if `as_given` is set by its number. tid: NULL, or
+ * that of a thread.
  */
-static u32 whose_pid(const struct part *p, char *who)
+static enum whose whose_process(const struct part *process, const struct part *thread, bool as_given, char *who)
 {
+	bool self = is(process, "self"), thread_self = is(process, "thread-self");
+	s32 pid = number(process), tid = thread ? number(thread) : 0;
 	char path[32];
-	s32 pid;
-
-	if (is(p, "self") || is(p, "thread-self")) {
-		gate_format(who, WHO_BYTES, "/proc/%s", p->len == 4 ? "self" : "thread-self");
-		return 2;
-	}
-	pid = number(p);
-	if (pid < 0)
-		return 0;
-	if (pid == host_syscall0(__NR_getpid)) {
-		gate_format(who, WHO_BYTES, "/proc/self");
-		return 2;
-	}
-	gate_format(path, sizeof(path), "/proc/%d", pid);
-	if (host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0))
-		return 0;
-	gate_format(who, WHO_BYTES, "/proc/%d", proc_find(pid) ? pid : 1);
-	return 1;
-}
-
-/* The same for a thread: part[0] is PID, part[2] is TID. */
-static bool whose_tid(const struct part *part, u32 own, char *who)
-{
-	s32 tid = number(&part[2]);
 
 	if (tid < 0)
-		return false;
-	if (own == 2 && tid == host_syscall0(__NR_gettid))
-		gate_format(who, WHO_BYTES, "/proc/thread-self");
-	else if (own == 2 && !is(&part[0], "thread-self"))
-		gate_format(who, WHO_BYTES, "/proc/self/task/%d", tid);
-	else if (proc_find(number(&part[0])))
-		gate_format(who, WHO_BYTES, "/proc/%d/task/%d", number(&part[0]), tid);
-	return true;
+		return NOBODY;
+	if (self || thread_self || (pid >= 0 && pid == host_syscall0(__NR_getpid))) {
+		if (thread_self || (thread && tid == host_syscall0(__NR_gettid)))
+			gate_format(who, WHO_BYTES, "thread-self");
+		else
+			gate_format(who, WHO_BYTES, thread ? "self/task/%d" : "self", tid);
+		return OWN;
+	}
+	gate_format(path, sizeof(path), "/proc/%d", pid);
+	if (pid < 0 || host_syscall3(__NR_faccessat, AT_FDCWD, (long)path, 0))
+		return NOBODY;
+	if (!as_given && !proc_find(pid))
+		gate_format(who, WHO_BYTES, "1");
+	else
+		gate_format(who, WHO_BYTES, thread ? "%d/task/%d" : "%d", pid, tid);
+	return ANOTHER;
 }
 
-/* Is part[n] the number of a node descriptor? */
-static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
+static bool applies(const struct place *place)
 {
-	s32 fd = n < count ? number(&part[n]) : -1;
+	switch (place->when) {
+	case ALWAYS:
+		return true;
+	case IF_THERE:
+		return !image_call3(__NR_faccessat, AT_FDCWD, place->as, 0);
+	case VIRTUAL:
+		return sim_on();
+	case VIRTUAL_CPU:
+		return sim_on() && sim_cpu_hidden();
+	default:
+		return fd_is_node(place->when - STDIO);
+	}
+}
 
-	return fd >= 0 && fd_is_node(fd);
+static u32 put(char *as, u32 len, const char *s, u32 n)
+{
+	as[len] = '/';
+	memcpy(as + len + 1, s, n);
+	return len + 1 + n;
+}
+
+/* Are the components this place? Then `as` gets its name on the node. Threads share their process's descriptors. */
+static bool is_place(const struct place *place, const struct part *part, u32 count, char *as)
+{
+	enum whose whose = OWN;
+	char who[WHO_BYTES];
+	struct variable at;
+	u32 i, len = 0;
+	s32 fd;
+
+	if (!fits(place->path, part, count, &at) || !applies(place))
+		return false;
+	if (at.process)
+		whose = whose_process(&part[at.process], at.thread && !at.fd ? &part[at.thread] : NULL,
+				      at.fd || place->when != ALWAYS, who);
+	fd = at.fd ? number(&part[at.fd]) : 0;
+	if (whose == NOBODY || fd < 0 || (at.thread && number(&part[at.thread]) < 0) ||
+	    (at.fd && !(whose == OWN ? fd_is_node(fd) : proc_fd_is_node(number(&part[at.process]), fd))))
+		return false;
+	if (place->as)
+		len = put(as, 0, place->as + 1, strlen(place->as) - 1);
+	for (i = place->as ? count - !!at.fd : 0; i < count; i++) {
+		if (i && i == at.process) {
+			len = put(as, len, who, strlen(who));
+			i += at.thread ? 2 : 0;
+		} else {
+			len = put(as, len, part[i].s, part[i].len);
+		}
+	}
+	as[len] = 0;
+	return true;
 }
 
 /*
@@ -115,223 +211,34 @@ static bool part_is_node_fd(const struct part *part, u32 count, u32 n)
  * about its interfaces. They are directories below one named vrf. On the node, the part of the path before that
  * tells them apart.
  */
-static u32 match_vrf(const struct part *part, u32 count, u32 from, char *as, u32 size)
+static bool match_vrf(const struct part *part, u32 count, u32 from, char *as, u32 size)
 {
 	u32 i, len;
 
 	if (count <= from || !is(&part[count - 1], "vrf"))
-		return 0;
+		return false;
 	len = gate_format(as, size, "/run/cgroup2/");
 	for (i = from; i < count; i++) {
 		if (len + part[i].len + 2 > size)
-			return 0;
+			return false;
 		memcpy(as + len, part[i].s, part[i].len);
 		len += part[i].len;
 		as[len++] = '+';
 	}
 	as[len - 1] = 0;
-	return count;
+	return true;
 }
 
-/* /etc/hosts and /etc/resolv.conf, of which a node may have its own. */
-static u32 match_etc(const struct part *part, u32 count, char *as, u32 size)
+static bool match(const struct part *part, u32 count, char *as, u32 size)
 {
-	if (count != 2 || (!is(&part[1], "hosts") && !is(&part[1], "resolv.conf")))
-		return 0;
-	gate_format(as, size, "/etc/%s", is(&part[1], "hosts") ? "hosts" : "resolv.conf");
-	return image_call3(__NR_faccessat, AT_FDCWD, as, 0) ? 0 : 2;
-}
-
-/* Files of /proc about the machine, in virtual time. */
-static u32 match_machine(const struct part *part, u32 count, char *as, u32 size)
-{
-	static const char *const files[] = { "uptime", "stat", "loadavg", "meminfo", "vmstat", "interrupts", "softirqs" };
 	u32 i;
 
-	for (i = 0; count == 2 && i < ARRAY_SIZE(files); i++) {
-		if (is(&part[1], files[i])) {
-			gate_format(as, size, "/proc/%s", files[i]);
-			return 2;
-		}
-	}
-	if (count == 2 && ((is(&part[1], "cpuinfo") && sim_cpu_hidden()) || is(&part[1], "ring3_waits"))) {
-		gate_format(as, size, "/proc/%s", is(&part[1], "cpuinfo") ? "cpuinfo" : "ring3_waits");
-		return 2;
-	}
-	if (count == 5 && is(&part[1], "sys") && is(&part[2], "kernel") && is(&part[3], "random") &&
-	    (is(&part[4], "uuid") || is(&part[4], "boot_id"))) {
-		gate_format(as, size, "/proc/sys/kernel/random/%s", is(&part[4], "uuid") ? "uuid" : "boot_id");
-		return 5;
-	}
-	return 0;
-}
-
-/* Files of /proc/PID about time and memory: the host's values would differ between two runs. */
-static const char *measure(const struct part *p)
-{
-	return is(p, "stat") ? "stat" : is(p, "status") ? "status" : is(p, "statm") ? "statm" : NULL;
-}
-
-/* /proc/PID/... and /proc/PID/task/TID/... */
-static u32 match_process(const struct part *part, u32 count, char *as, u32 size)
-{
-	char who[WHO_BYTES];
-	u32 own = whose_pid(&part[1], who), n = 2;
-	const char *folder;
-
-	if (!own)
-		return 0;
-	if (count >= 5 && is(&part[2], "task")) {
-		n = 4;
-		if (!whose_tid(&part[1], own, who))
-			return 0;
-	}
-	if (is(&part[n], "net")) {
-		gate_format(as, size, "%s/net", who);
-		return n + 1;
-	}
-	if (count > n + 1 && is(&part[n], "ns") && is(&part[n + 1], "net")) {
-		gate_format(as, size, "%s/ns/net", who);
-		return n + 2;
-	}
-	if (unlikely(sim_on()) && measure(&part[n])) {
-		/*
-		 * By its own number, whatever process it is: the node knows which processes have ended, and knows
-		 * none outside.
-		 */
-		if (own == 1 && n == 4)
-			gate_format(who, sizeof(who), "/proc/%d/task/%d", number(&part[1]), number(&part[3]));
-		else if (own == 1)
-			gate_format(who, sizeof(who), "/proc/%d", number(&part[1]));
-		gate_format(as, size, "%s/%s", who, measure(&part[n]));
-		return n + 1;
-	}
-	folder = is(&part[n], "fd") ? "fd" : "fdinfo";
-	if (!is(&part[n], folder))
-		return 0;
-	if (own == 2 && part_is_node_fd(part, count, n + 1)) {
-		gate_format(as, size, "/proc/self/%s/%d", folder, number(&part[n + 1]));
-		return n + 2;
-	}
-	if (own == 1 && count > n + 1 && number(&part[n + 1]) >= 0 &&
-	    proc_fd_is_node(number(&part[1]), number(&part[n + 1]))) {
-		gate_format(as, size, "/proc/%d/%s/%d", number(&part[1]), folder, number(&part[n + 1]));
-		return n + 2;
-	}
-	return 0;
-}
-
-static u32 match_proc(const struct part *part, u32 count, char *as, u32 size)
-{
-	u32 n;
-
-	if (unlikely(sim_on())) {
-		n = match_machine(part, count, as, size);
-		if (n)
-			return n;
-	}
-	if (is(&part[1], "net")) {
-		gate_format(as, size, "/proc/net");
-		return 2;
-	}
-	if (count < 3)
-		return 0;
-	if (is(&part[1], "sys")) {
-		gate_format(as, size, "/proc/sys/net");
-		return is(&part[2], "net") ? 3 : 0;
-	}
-	return match_process(part, count, as, size);
-}
-
-/* The number of CPUs, in the files that C libraries read. */
-static u32 match_cpus(const struct part *part, u32 count, char *as, u32 size)
-{
-	static const char *const lists[] = { "online", "possible", "present" };
-	u32 i;
-
-	for (i = 0; count == 5 && i < ARRAY_SIZE(lists); i++) {
-		if (is(&part[1], "devices") && is(&part[2], "system") && is(&part[3], "cpu") && is(&part[4], lists[i])) {
-			gate_format(as, size, "/sys/devices/system/cpu/%s", lists[i]);
-			return 5;
-		}
-	}
-	return 0;
-}
-
-static u32 match_sys(const struct part *part, u32 count, char *as, u32 size)
-{
-	u32 n = unlikely(sim_on()) ? match_cpus(part, count, as, size) : 0;
-
-	if (n)
-		return n;
-	if (count >= 3 && is(&part[1], "class") && is(&part[2], "net")) {
-		gate_format(as, size, "/sys/class/net");
-		return 3;
-	}
-	if (count >= 4 && is(&part[1], "devices") && is(&part[2], "virtual") && is(&part[3], "net")) {
-		gate_format(as, size, "/sys/devices/virtual/net");
-		return 4;
-	}
-	if (count > 3 && is(&part[1], "fs") && is(&part[2], "cgroup"))
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		if (is_place(&places[i], part, count, as))
+			return true;
+	if (count > 3 && is(&part[0], "sys") && is(&part[1], "fs") && is(&part[2], "cgroup"))
 		return match_vrf(part, count, 3, as, size);
-	return 0;
-}
-
-static u32 match_dev(const struct part *part, u32 count, char *as, u32 size)
-{
-	static const char *const links[] = { "stdin", "stdout", "stderr" };	/* links of the host's /dev to /proc/self/fd/0, 1 and 2 */
-	u32 i;
-
-	if (count >= 3 && is(&part[1], "net") && is(&part[2], "tun")) {
-		gate_format(as, size, "/dev/net/tun");
-		return 3;
-	}
-	if (sim_on() && (is(&part[1], "urandom") || is(&part[1], "random"))) {
-		gate_format(as, size, "/dev/urandom");
-		return 2;
-	}
-	if (is(&part[1], "fd") && part_is_node_fd(part, count, 2)) {
-		gate_format(as, size, "/proc/self/fd/%d", number(&part[2]));
-		return 3;
-	}
-	for (i = 0; i < ARRAY_SIZE(links); i++) {
-		if (is(&part[1], links[i]) && fd_is_node(i)) {
-			gate_format(as, size, "/proc/self/fd/%d", i);
-			return 2;
-		}
-	}
-	return 0;
-}
-
-/* The number of parts that form a prefix of the node's (0: none). `as` gets the prefix's name on the node. */
-static u32 match(const struct part *part, u32 count, char *as, u32 size)
-{
-	u32 n = 0;		/* parts before those in /run */
-
-	if (count < 2)
-		return 0;
-	if (is(&part[0], "proc"))
-		return match_proc(part, count, as, size);
-	if (is(&part[0], "sys"))
-		return match_sys(part, count, as, size);
-	if (is(&part[0], "etc"))
-		return match_etc(part, count, as, size);
-	if (is(&part[0], "dev"))
-		return match_dev(part, count, as, size);
-	if (is(&part[0], "run"))
-		n = 1;
-	else if (is(&part[0], "var") && is(&part[1], "run"))	/* a link to /run */
-		n = 2;
-	if (!n || count <= n)
-		return 0;
-	if (is(&part[n], "cgroup2"))
-		return match_vrf(part, count, n + 1, as, size);
-	/* Names of network namespaces (ip-netns(8)). */
-	if (is(&part[n], "netns")) {
-		gate_format(as, size, "/run/netns");
-		return n + 1;
-	}
-	return 0;
+	return count > 2 && is(&part[0], "run") && is(&part[1], "cgroup2") && match_vrf(part, count, 2, as, size);
 }
 
 /* Rejects most paths quickly: the node's start with /proc, /sys, /dev, /etc, /run or /var/run. */
@@ -360,7 +267,7 @@ static bool worth_a_look(const char *s)
 static bool absolute_is_node(const char *s, char *buf)
 {
 	struct part part[PARTS];
-	u32 count = 0, n, len;
+	u32 count = 0, len;
 	char as[160];
 
 	if (!worth_a_look(s))
@@ -382,13 +289,11 @@ static bool absolute_is_node(const char *s, char *buf)
 			count -= !!count;
 			continue;
 		}
-		count++;
-		n = match(part, count, as, sizeof(as));
-		/*
-		 * match() is asked after each component. A match counts only if it covers all components so far:
-		 * /proc/1/task/net would match too early otherwise.
-		 */
-		if (n != count)
+		if (count == 1 && is(&part[0], "var") && is(&part[1], "run"))	/* a link to /run */
+			part[0] = part[1];
+		else
+			count++;
+		if (!match(part, count, as, sizeof(as)))
 			continue;
 		len = strlen(as);
 		if (len + strlen(s) >= PATH_BUF)
@@ -416,14 +321,8 @@ static bool dir_is_near(const char *dir)
 /* Could this relative path lead to a path of the node? Does not look at the directory. */
 static bool relative_is_possible(const char *s)
 {
-	static const char * const first[] = {
-		"net", "ns", "self", "thread-self", "sys", "class", "devices", "virtual",
-		"tun", "task", "fd", "fdinfo", "proc", "dev", "run", "var", "netns", "..",
-		"etc", "hosts", "resolv.conf", "stat", "status", "statm", "cpuinfo", "uptime", "meminfo", "loadavg", "vmstat",
-		"interrupts", "softirqs", "ring3_waits", "kernel", "random", "urandom", "uuid", "boot_id", "system", "cpu", "online",
-		"possible", "present",
-	};
-	const char *end;
+	static const char *const others[] = { "..", "self", "thread-self", "task", "var" };
+	const char *end, *at;
 	struct part p;
 	u32 i;
 
@@ -436,10 +335,15 @@ static bool relative_is_possible(const char *s)
 	p.len = end ? (u32)(end - s) : strlen(s);
 	if (number(&p) >= 0)
 		return true;
-	for (i = 0; i < ARRAY_SIZE(first); i++) {
-		if (is(&p, first[i]))
+	for (i = 0; i < ARRAY_SIZE(others); i++)
+		if (is(&p, others[i]))
 			return true;
-	}
+	for (i = 0; i < ARRAY_SIZE(places); i++)
+		for (at = places[i].path; at; at = end ? end + 1 : NULL) {
+			end = strchr(at, '/');
+			if (!strncmp(at, p.s, p.len) && (at[p.len] == '/' || !at[p.len]))
+				return true;
+		}
 	return false;
 }
 

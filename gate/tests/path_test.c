@@ -57,9 +57,11 @@ long image_call(long nr, long a, long b, long c, long d, long e, long f)
 	return -ENOENT;
 }
 
+static bool virtual;
+
 bool sim_on(void)
 {
-	return false;
+	return virtual;
 }
 
 bool sim_cpu_hidden(void)
@@ -163,6 +165,22 @@ int main(void)
 	gate_format(own, sizeof(own), "/proc/%d/fd/7", (int)host_syscall0(__NR_getpid));
 	expect(AT_FDCWD, own, "/proc/self/fd/7");
 	expect(AT_FDCWD, "/proc/1/fd/7", NULL);
+	expect(AT_FDCWD, "/proc/1/task/x/net", NULL);
+	expect(AT_FDCWD, "/proc/self/task/7/fdinfo/7", "/proc/self/fdinfo/7");
+	expect(AT_FDCWD, "/dev/stdin", NULL);
+	map_set(map.node, 0);
+	expect(AT_FDCWD, "/dev/stdin", "/proc/self/fd/0");
+	map_clear(map.node, 0);
+
+	virtual = true;
+	expect(AT_FDCWD, "/proc/uptime", "/proc/uptime");
+	expect(AT_FDCWD, "/proc/self/status", "/proc/self/status");
+	expect(AT_FDCWD, "/proc/1/task/1/stat", "/proc/1/task/1/stat");
+	expect(AT_FDCWD, "/dev/random", "/dev/urandom");
+	expect(AT_FDCWD, "/sys/devices/system/cpu/online", "/sys/devices/system/cpu/online");
+	expect(AT_FDCWD, "/proc/cpuinfo", NULL);
+	virtual = false;
+	expect(AT_FDCWD, "/proc/self/status", NULL);
 
 	if (host_syscall1(__NR_chdir, (long)"/proc"))
 		return 1;

@@ -156,6 +156,13 @@ static u32 table_word(u32 site)
 	return TABLE + 8 * site;
 }
 
+/* jmp *word, FORM_A_BYTES long */
+static void put_jump(u8 *at, u32 word)
+{
+	memcpy(at, (u8[]){ 0xff, 0x24, 0x25 }, 3);
+	memcpy(at + 3, &word, 4);
+}
+
 static int find_place(u32 kind, u64 addr)
 {
 	u32 i, base = kind * PATCH_SITES;
@@ -207,33 +214,21 @@ static void publish(u32 site, u64 addr, u64 back, u32 nr)
 
 static bool rewrite_a(u64 syscall_at, u64 nr)
 {
-	u64 addr = syscall_at - 5;
-	u8 code[7] = { 0xff, 0x24, 0x25 };
-	const u8 *old = (u8 *)addr;
-	u32 word, imm;
+	u64 addr = syscall_at - FORM_A_SYSCALL;
+	u8 code[FORM_A_BYTES];
 	int site;
 
-	if (!rewritable(addr - 1, syscall_at + 2))
-		return false;
-	memcpy(&imm, old + 1, 4);
-	if (old[0] != 0xb8 || imm != nr || (old[-1] & 0xf0) == 0x40)
+	if (!rewritable(addr - 1, addr + FORM_A_BYTES) || !patch_is_form_a(addr, nr))
 		return false;
 	site = find_place(0, addr);
-	if (site < 0 || !open_text(addr, 7))
+	if (site < 0 || !open_text(addr, FORM_A_BYTES))
 		return false;
-	publish(site, addr, syscall_at + 2, nr);
-	word = table_word(site);
-	memcpy(code + 3, &word, 4);
-	write_site(addr, code, 7, 5);
+	publish(site, addr, addr + FORM_A_BYTES, nr);
+	put_jump(code, table_word(site));
+	write_site(addr, code, FORM_A_BYTES, FORM_A_SYSCALL);
 	WRITE_ONCE(patch_sites[site].done, 1);
-	close_text(addr, 7);
+	close_text(addr, FORM_A_BYTES);
 	return true;
-}
-
-static void write_jump(u64 addr, u32 word)
-{
-	memcpy((void *)addr, (u8[]){ 0xff, 0x24, 0x25 }, 3);
-	memcpy((void *)(addr + 3), &word, 4);
 }
 
 /* ---- form B ---- */
@@ -243,7 +238,7 @@ static bool rewrite_b(u64 addr, u64 nr)
 	const u8 *next = (u8 *)addr + 2;
 	u8 code[5] = { 0xe9 }, slot[SLOT_BYTES];
 	u64 at;
-	u32 len, word, i;
+	u32 len, i;
 	s32 rel;
 	int site;
 
@@ -260,9 +255,7 @@ static bool rewrite_b(u64 addr, u64 nr)
 		return false;
 
 	memset(slot, HLT, sizeof(slot));
-	memcpy(slot, (u8[]){ 0xff, 0x24, 0x25 }, 3);
-	word = table_word(site);
-	memcpy(slot + 3, &word, 4);
+	put_jump(slot, table_word(site));
 	memcpy(slot + 7, next, len);
 	slot[7 + len] = 0xe9;
 	rel = (addr + 2 + len) - (at + 7 + len + 5);
@@ -335,7 +328,7 @@ bool patch_cpuid(u64 addr, u64 stub)
 	*(volatile u64 *)(u64)table_word(site) = stub;
 	patch_sites[site] = (struct patch_site){ .addr = addr, .nr = NO_CALL, .done = 1 };
 	patch_used[0]++;
-	write_jump(addr, table_word(site));
+	put_jump((u8 *)addr, table_word(site));
 	return true;
 }
 
@@ -358,7 +351,7 @@ bool patch_ahead(u64 addr, u32 nr)
 	if (site < 0)
 		return false;
 	publish(site, addr, addr + FORM_A_BYTES, nr);
-	write_jump(addr, table_word(site));
+	put_jump((u8 *)addr, table_word(site));
 	patch_sites[site].done = 1;
 	count(COUNT_SITES);
 	return true;

@@ -75,16 +75,10 @@ static long count_node_fds(const struct host_msghdr *msg)
 /* False if the process has ended; a zombie has no command line. */
 static bool process_lives(s32 pid)
 {
-	char path[32], byte;
-	long fd, n;
+	char path[32], text[2];
 
 	gate_format(path, sizeof(path), "/proc/%d/cmdline", pid);
-	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = host_syscall3(__NR_read, fd, (long)&byte, 1);
-	host_syscall1(__NR_close, fd);
-	return n > 0;
+	return read_proc(path, text, sizeof(text)) > 0;
 }
 
 /*

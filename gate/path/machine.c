@@ -18,9 +18,8 @@
  */
 #include "policy.h"
 
-#define PROC_MAGIC	0x9fa0		/* linux/magic.h */
-#define SYSFS_MAGIC	0x62656572
-#define BINFMT_MAGIC	0x42494e4d
+#include <linux/magic.h>
+
 #define NAME_BYTES	128
 
 /* Files below /proc that may be written. Those in /proc/sys belong to a namespace, which may be the program's own. */
@@ -58,7 +57,7 @@ static bool is_machine(s32 fd, char name[NAME_BYTES])
 	if (host_syscall2(__NR_fstatfs, fd, (long)&fs))
 		return false;
 	fd_link(fd, name, NAME_BYTES);
-	return fs.type == SYSFS_MAGIC || fs.type == BINFMT_MAGIC || (fs.type == PROC_MAGIC && proc_is_machine(name));
+	return fs.type == SYSFS_MAGIC || fs.type == BINFMTFS_MAGIC || (fs.type == PROC_SUPER_MAGIC && proc_is_machine(name));
 }
 
 long machine_opened(s32 dirfd, u64 user_path, u64 flags, long fd)

@@ -170,16 +170,10 @@ static bool is_mapped(const char *map, u32 id)
 {
 	char text[1024];
 	const char *line;
-	long fd, n;
+	long n = read_proc(map, text, sizeof(text));
 
-	fd = host_syscall4(__NR_openat, AT_FDCWD, (long)map, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return true;
-	n = host_syscall3(__NR_read, fd, (long)text, sizeof(text) - 1);
-	host_syscall1(__NR_close, fd);
 	if (n < 0)
 		return true;
-	text[n] = 0;
 	for (line = text; *line; line += *line == '\n') {	/* inside, outside, count */
 		u64 word[3];
 		u32 i;

@@ -290,12 +290,18 @@ static long stop_self(struct gate_regs *r, struct targets *t)
 	return ret;
 }
 
+/* True for the signals that no program can block or catch. */
+static bool is_hard(u64 sig)
+{
+	return sig == SIG_KILL || sig == SIG_STOP;
+}
+
 static long kill_pid(struct gate_regs *r, u64 sig, s32 pid)
 {
 	struct targets t = { .count = 0 };
 	long ret;
 
-	if ((sig != SIG_KILL && sig != SIG_STOP) || !gate.region)
+	if (!is_hard(sig) || !gate.region)
 		return gate_host_regs(r);
 	targets_find(&t, pid);
 	if (sig == SIG_STOP && t.self)
@@ -322,12 +328,6 @@ static s32 process_of(s32 tid)
 long do_kill(struct gate_regs *r)
 {
 	return kill_pid(r, r->a[1], (s32)r->a[0]);
-}
-
-/* True for the signals that no program can block or catch. */
-static bool is_hard(u64 sig)
-{
-	return sig == SIG_KILL || sig == SIG_STOP;
 }
 
 long do_tkill(struct gate_regs *r)

@@ -123,10 +123,6 @@ long gate_sigaltstack(struct gate_regs *r)
 }
 
 /*
- * rt_sigreturn, at the end of a handler of the program. Does not return: the host loads the frame. The frame's
- * stack becomes the gate's alternate stack, and its mask gets no forced signal.
- */
-/*
  * The program's frame is read and not written, as on Linux: its stack may be read-only by now. And a signal that is
  * delivered from here on builds its frame over this one. So the host resumes a copy, including the FP state.
  */
@@ -157,6 +153,10 @@ static bool sigreturn_copy(struct resumed *copy, const struct ucontext *at)
 	return true;
 }
 
+/*
+ * rt_sigreturn, at the end of a handler of the program. Does not return: the host loads the frame. The frame's
+ * stack becomes the gate's alternate stack, and its mask gets no forced signal.
+ */
 long gate_sigreturn(struct gate_regs *r)
 {
 	struct ucontext *at = (void *)r->uctx->uc_mcontext.rsp;

@@ -11,6 +11,17 @@ use std::time::{Duration, SystemTime};
 /// Compiles `source` into the build folder unless what is there is younger than all that it was
 /// made of, by the compiler's own list (`-MMD`).
 pub fn compile(source: &Path) -> Result<PathBuf, String> {
+    compile_as(source, "", &[])
+}
+
+/// The same as a shared object.
+pub fn compile_shared(source: &Path) -> Result<PathBuf, String> {
+    let include = paths::root().join("include");
+    let flags = ["-shared", "-fPIC", "-I", &include.to_string_lossy()];
+    compile_as(source, "so", &flags)
+}
+
+fn compile_as(source: &Path, ending: &str, flags: &[&str]) -> Result<PathBuf, String> {
     static TURN: AtomicU32 = AtomicU32::new(0);
 
     let name = source
@@ -19,8 +30,8 @@ pub fn compile(source: &Path) -> Result<PathBuf, String> {
     let kind = source.parent().and_then(Path::file_name);
     let folder = paths::build().join(kind.unwrap_or_default());
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
-    let program = folder.join(name);
-    let list = program.with_extension("d");
+    let program = folder.join(name).with_extension(ending);
+    let list = folder.join(name).with_extension("d");
     if is_current(&program, &list) {
         return Ok(program);
     }
@@ -31,6 +42,7 @@ pub fn compile(source: &Path) -> Result<PathBuf, String> {
     let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-O1", "-g", "-Wall", "-Werror", "-pthread", "-I"])
         .arg(paths::oracle())
+        .args(flags)
         .args(["-MMD", "-MF"])
         .arg(&fresh_list)
         .arg("-o")

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
@@ -63,6 +64,9 @@ pub enum Verb {
     /// Pass connections and datagrams that come to a node on to the host's sockets, other nodes or unix sockets
     #[command(override_usage = "ring3 proxy [OPTIONS] [FILE]\n       ring3 proxy reload NAME", after_help = help::PROXY)]
     Proxy(Proxy),
+    /// Move datagrams or connections from a node on to other machines, with a handler of your own on the way
+    #[command(override_usage = "ring3 forward --on NODE|--port SPEC... --listen WHERE --to ADDRESS:PORT [OPTIONS]", after_help = help::FORWARD)]
+    Forward(Forward),
     /// Wait until a node is up, or until a program listens there
     #[command(override_usage = "ring3 wait [OPTIONS] NAME [tcp|udp PORT]", after_help = help::WAIT)]
     Wait(Wait),
@@ -94,7 +98,7 @@ pub enum Verb {
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
-    /// What `connect`, `publish`, `socks`, `wait` and `console` do on the node
+    /// What `connect`, `publish`, `socks`, `forward`, `wait` and `console` do on the node
     #[command(hide = true, subcommand)]
     OnNode(OnNode),
     /// The process of a `host` port; its keeper starts it
@@ -428,7 +432,7 @@ pub struct Proxy {
     pub metrics: Option<SocketAddr>,
     /// How long connections may go on after SIGTERM: 500ms, 30s, 5m
     #[arg(long, value_name = "TIME", value_parser = ring3_config::proxy::time)]
-    pub grace: Option<std::time::Duration>,
+    pub grace: Option<Duration>,
     /// Look whether the file is right, and do no more
     #[arg(long, requires = "file")]
     pub check: bool,
@@ -441,6 +445,66 @@ pub enum ProxyVerb {
         /// The proxy's name: its node's, or what --name said
         name: String,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Forward {
+    /// The node; with --port: the name of the agent's own
+    #[arg(long, value_name = "NODE", required_unless_present = "port")]
+    pub on: Option<String>,
+    /// A port of a node of the agent's own: KIND[:NAME][,key=value]...; may be repeated
+    #[arg(short, long, value_name = "SPEC")]
+    pub port: Vec<String>,
+    #[command(flatten)]
+    pub way: Way,
+    /// Run in real time with this priority (SCHED_FIFO): the agent, and its own node with it
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    pub real_time: Option<u8>,
+    /// Stay on this CPU: the agent, and its own node with it
+    #[arg(long, value_name = "CPU", value_parser = help::cpu)]
+    pub cpu: Option<usize>,
+    /// How long the agent polls before it sleeps, in nanoseconds, on a node of its own [default: 50000]
+    #[arg(long, value_name = "NS", requires = "port")]
+    pub spin_ns: Option<u32>,
+}
+
+/// What comes, and where to.
+#[derive(Debug, Args)]
+pub struct Way {
+    /// Where to listen on the node: udp:5000, tcp:80, udp:10.0.0.1:5000
+    #[arg(short, long, value_name = "PROTOCOL:[ADDRESS:]PORT")]
+    pub listen: Listen,
+    /// Where to, as the node reaches it; each of several gets a copy
+    #[arg(short, long, value_name = "ADDRESS:PORT", required = true)]
+    pub to: Vec<SocketAddr>,
+    /// A shared object that sees each packet (ring3_forward.h)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub handler: Option<PathBuf>,
+    /// For the handler's open()
+    #[arg(
+        long,
+        value_name = "WORDS",
+        default_value = "",
+        hide_default_value = true,
+        requires = "handler",
+        allow_hyphen_values = true
+    )]
+    pub words: String,
+    /// How long one call of the handler may take before it is cut off: 50us, 1ms
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = help::budget)]
+    pub budget: Duration,
+    /// What becomes of packets once the handler was cut off
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = AfterCut::Drop)]
+    pub after_cut: AfterCut,
+    /// Print the numbers so often, not at the end alone
+    #[arg(long, value_name = "SECONDS", value_parser = help::seconds)]
+    pub stats: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum AfterCut {
+    Drop,
+    Pass,
 }
 
 #[derive(Debug, Args)]
@@ -493,6 +557,7 @@ pub enum OnNode {
     Console {
         node: String,
     },
+    Forward(Way),
     Wait {
         node: String,
         protocol: Protocol,

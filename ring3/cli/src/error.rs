@@ -40,6 +40,12 @@ pub enum Failure {
     #[error(transparent)]
     Proxy(#[from] ring3_proxy::Error),
 
+    #[error(transparent)]
+    Forward(#[from] ring3_forward::Error),
+
+    #[error("no node to forward on: give --on NODE, or --port SPEC for one of its own")]
+    ForwardWhere,
+
     #[error("{0}")]
     ProxyWords(String),
 
@@ -225,6 +231,7 @@ impl Failure {
             Failure::Proxy(ring3_proxy::Error::Config(_)) => USAGE,
             Failure::Config(_)
             | Failure::ProxyWords(_)
+            | Failure::ForwardWhere
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }

@@ -289,6 +289,17 @@ A file:
   limit = { connections = 100, rate = 50, bytes = \"10M\" }
   health = { check = \"http\", path = \"/health\", interval = \"2s\" }";
 
+pub const FORWARD: &str = "\
+The agent is a program on the node: one thread takes a packet from the wire, through the node's Linux, gives it to the handler,
+and sends it. It says `forwarding` when it listens, and its numbers at SIGTERM or SIGINT. UDP goes one way; `ring3 proxy` is for
+questions and answers. A handler whose call uses up its budget, or faults, is cut off and called no more, and a line says so.
+
+Examples:
+  ring3 forward --on b --listen udp:5000 --to 10.0.1.2:5000
+  ring3 forward --on b --listen udp:5000 --to 10.0.1.2:5000 --to 10.0.1.3:5000 --handler ./filter.so --budget 50us
+  ring3 forward --port link:ab,addr=10.0.0.2/24 --port link:bc,addr=10.0.1.1/24 --real-time 50 --cpu 1 \\
+      --listen tcp:80 --to 10.0.1.2:80";
+
 pub const TOP: &str = "\
 CPU is that of the node's keeper, its ports' processes and its programs, in per cent of one CPU. Rates are of all
 interfaces but loopback. Keys: q ends, up and down choose a node, s sorts by name, CPU, traffic or memory, p pauses.
@@ -333,6 +344,26 @@ pub fn seconds(text: &str) -> Result<f64, String> {
         true => Ok(seconds),
         false => Err("0 to 86400 seconds".into()),
     }
+}
+
+/// A CPU's number, as many as the host's sets of CPUs have room for.
+pub fn cpu(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok();
+    let known = number.filter(|cpu| *cpu < libc::CPU_SETSIZE as usize);
+    known.ok_or_else(|| "a CPU's number, from 0 on".into())
+}
+
+/// What a call of a handler may take: the watchdog looks once in that time.
+pub fn budget(text: &str) -> Result<std::time::Duration, String> {
+    const UNITS: [(&str, u64); 3] = [("us", 1), ("ms", 1_000), ("s", 1_000_000)];
+    const BOUNDS: std::ops::RangeInclusive<u64> = 10..=10_000_000;
+    let micros = UNITS.iter().find_map(|(unit, micros)| {
+        let number: u64 = text.strip_suffix(unit)?.parse().ok()?;
+        number.checked_mul(*micros)
+    });
+    let allowed = micros.filter(|micros| BOUNDS.contains(micros));
+    let time = allowed.map(std::time::Duration::from_micros);
+    time.ok_or_else(|| "10us to 10s, such as 50us or 1ms".into())
 }
 
 pub const COMPLETION: &str = "\

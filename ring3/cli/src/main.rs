@@ -12,6 +12,7 @@
 //! | [`interrupt`] | a start that is interrupted |
 //! | [`supervise`] | the programs that a node starts with, and starting them again |
 //! | [`proxy`] | clients of a node, for targets elsewhere |
+//! | [`forward`] | packets from a node on to other machines |
 //! | [`reach`] | from the host into a node: connect, publish, socks, wait, console |
 //! | [`capture`] | what crosses an interface |
 //! | [`nodes`], [`users`], [`node_log`] | looking at nodes, taking them down |
@@ -34,6 +35,7 @@ mod completion;
 mod compose;
 mod doctor;
 mod error;
+mod forward;
 mod graph;
 mod help;
 mod interrupt;
@@ -133,6 +135,7 @@ fn has_children(verb: &Verb) -> bool {
             | Verb::Capture(_)
             | Verb::HostPort
             | Verb::Proxy(_)
+            | Verb::Forward(_)
             | Verb::Man
             | Verb::Ls(_)
             | Verb::Sim(_)
@@ -154,6 +157,7 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         Verb::Wait(_) => "wait",
         Verb::Port(_) => "port",
         Verb::Proxy(_) => "proxy",
+        Verb::Forward(_) => "forward",
         // It would find what the gate has taken, and blame the host.
         Verb::Doctor(_) => "doctor",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
@@ -197,6 +201,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::HostPort => Ok(ring3_relay::host_port(inherited()?)?),
         Verb::VhostPort => Ok(ring3_vhost::vhost_port(inherited()?)?),
         Verb::Proxy(args) => proxy::proxy(&args),
+        Verb::Forward(args) => return forward::forward(&args),
         Verb::ProxyRelay => Ok(ring3_relay::proxy::relay(inherited()?)?),
         Verb::Perf(args) => return perf::perf(&args),
         Verb::Sim(args) => return sim::sim(&args),

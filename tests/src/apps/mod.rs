@@ -16,6 +16,7 @@
 //! | [`passing`] | descriptors between processes |
 //! | [`gateways`] | the `host` port |
 //! | [`ports`] | passt, and captures |
+//! | [`forward`] | packets moved on, past a handler |
 //! | [`interfaces`] | ports that are an interface of the host |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
@@ -53,6 +54,7 @@ mod cpuid;
 mod ends;
 mod faults;
 mod fork_storm;
+mod forward;
 mod frames;
 mod fuzz;
 mod gateways;
@@ -129,6 +131,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     }
     all.extend(ports::trials());
     all.extend(gateways::trials());
+    all.extend(forward::trials());
     all.extend(interfaces::trials());
     all.extend(xdp_programs::trials());
     all.extend(passing::trials());

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::args;
 use crate::error::{Failure, Result};
+use crate::forward;
 use crate::say;
 
 use super::listener::{self, Attend};
@@ -29,6 +30,7 @@ pub fn inside(args: &args::OnNode) -> Result<u8> {
             serve(node, move |client| to_port(&client, port))
         }
         args::OnNode::Console { node } => console::run(node),
+        args::OnNode::Forward(way) => forward::inside(way),
         args::OnNode::Wait {
             node,
             protocol,

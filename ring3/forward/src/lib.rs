@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: the agent of `ring3 forward`
+//!
+//! The agent is a program on the node: the command starts itself again behind the gate (`ring3 on-node forward`), so that
+//! each socket here is the node's and each call on it a function call into the node's kernel. One thread, the *agent*, does
+//! everything to a packet. It waits in the node's recvmmsg() or epoll_wait(); while it waits it polls the node's ports, takes
+//! the packet from the wire, and runs the node's Linux up to the socket. Then it calls the handler, and runs Linux down to
+//! the next wire. Nothing is scheduled in between.
+//!
+//! ```text
+//! port ── Linux ── recvmmsg ── handler ── sendmmsg ── Linux ── port        one thread, one batch of packets
+//! ```
+//!
+//! The handler is the user's shared object (`include/ring3_forward.h`). A call of it has a budget of time. A second thread,
+//! the *watchdog*, looks whether the same call goes on for too long, and has the agent leave it: a signal, whose handler puts
+//! the agent back to where it called ([`cut`]). The handler is not called again after that.
+//!
+//! The same agent runs on the host, as `ring3 on-node forward` without a gate: the bench compares both.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`udp`] | datagrams, in batches |
+//! | [`tcp`] | streams: half-close, reset, back-pressure |
+//! | [`handler`] | the shared object |
+//! | [`cut`] | the call that can be left |
+//! | [`watchdog`] | the budget |
+//! | [`batch`] | recvmmsg, sendmmsg |
+//! | [`numbers`] | what is counted and said |
+//! | [`tuning`] | sizes and times |
+//!
+//! Unsafe code lies in `batch`, `cut`, `handler` and `leaf`.
+
+mod batch;
+mod cut;
+mod error;
+mod handler;
+mod leaf;
+mod numbers;
+mod tcp;
+mod tuning;
+mod udp;
+mod watchdog;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub use error::{Error, Result};
+pub use leaf::run_in_real_time;
+
+use handler::Handler;
+use numbers::Numbers;
+use watchdog::Watchdog;
+
+/// What becomes of packets once the handler was cut off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterCut {
+    Drop,
+    Pass,
+}
+
+/// What the agent is to do.
+#[derive(Debug, Clone)]
+pub struct Order {
+    pub is_stream: bool,
+    pub listen: SocketAddr,
+    pub targets: Vec<SocketAddr>,
+    pub handler: Option<PathBuf>,
+    /// For the handler's open().
+    pub words: String,
+    pub budget: Duration,
+    pub after_cut: AfterCut,
+    /// Numbers are said so often; `None`: at the end.
+    pub stats: Option<Duration>,
+}
+
+/// As many as a handler's verdict has bits.
+pub const TARGETS_MAX: usize = 64;
+/// Without --budget: some hundred times what a packet takes.
+pub const BUDGET: Duration = Duration::from_millis(1);
+
+/// Runs until SIGTERM or SIGINT. `say` is for a person, `out` for the numbers.
+pub fn run(order: &Order, say: fn(String), out: fn(String)) -> Result<()> {
+    let numbers = Arc::new(Numbers::default());
+    // The agent's signals: those that end it are waited for by this thread alone.
+    leaf::hold_back_ends()?;
+    let handler = order.handler.as_ref().map(|path| {
+        let targets = order.targets.len() as u32;
+        Handler::open(path, &order.words, targets)
+    });
+    let handler = handler.transpose()?;
+    let sockets = match order.is_stream {
+        true => Sockets::Tcp(tcp::Agent::open(order)?),
+        false => Sockets::Udp(udp::Agent::open(order)?),
+    };
+    cut::install()?;
+    let dog = Arc::new(Watchdog::new(order, numbers.clone(), say));
+    let (with, seen) = (order.clone(), numbers.clone());
+    let guard = dog.clone();
+    let agent = std::thread::Builder::new()
+        .name("ring3-forward".into())
+        .spawn(move || -> Result<()> {
+            let caller = watchdog::Caller::new(handler, guard, with.after_cut, &seen);
+            match sockets {
+                Sockets::Udp(agent) => agent.run(caller, &seen),
+                Sockets::Tcp(agent) => agent.run(caller, &seen),
+            }
+        })
+        .map_err(Error::host("start a thread"))?;
+    if order.handler.is_some() {
+        let dog = dog.clone();
+        std::thread::Builder::new()
+            .name("ring3-budget".into())
+            .spawn(move || dog.watch())
+            .map_err(Error::host("start a thread"))?;
+    }
+    out(format!(
+        "forwarding {}\n",
+        numbers::way(order.is_stream, order.listen, &order.targets)
+    ));
+    while !agent.is_finished() {
+        if leaf::wait_for_end(order.stats.unwrap_or(tuning::LOOK))? {
+            break;
+        }
+        if order.stats.is_some() {
+            out(numbers.line());
+        }
+    }
+    numbers.ends.store(true, Ordering::Release);
+    // It may be just before its wait: the signal is repeated until it was seen.
+    while !agent.is_finished() {
+        cut::nudge();
+        std::thread::sleep(tuning::NUDGE);
+    }
+    let done = agent.join().unwrap_or(Err(Error::Panicked));
+    out(numbers.line());
+    done
+}
+
+enum Sockets {
+    Udp(udp::Agent),
+    Tcp(tcp::Agent),
+}

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: streams
+//!
+//! Each client's connection is joined with one to each target. The first target answers; what others answer is read and
+//! thrown away, so that they can go on. A side that ends its direction ends that direction alone on the other side. A reset,
+//! of the client or of the first target, resets all. A target behind the first that fails is left out from then on.
+//!
+//! Events are edge-triggered. Each of a connection's descriptors leads to the same: all that can be moved is moved
+//! ([`Stream::pump`]). Bytes are read into one buffer of the agent's; what the receivers do not take is kept with the stream,
+//! and no more is read in that direction until they have it. That is the back-pressure.
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::Ordering;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
+
+use crate::error::{Error, Result};
+use crate::handler::About;
+use crate::leaf::Name;
+use crate::numbers::{add, Numbers};
+use crate::tuning::{ACCEPTS, BACKLOG, CHUNK, CHUNK_ROOM, EVENTS, LOOK, STREAMS, TURNS};
+use crate::watchdog::Caller;
+use crate::Order;
+
+/// Data of the listener's events; those of streams follow.
+const LISTENER: u64 = 0;
+
+#[derive(Debug)]
+pub struct Agent {
+    listener: TcpListener,
+    targets: Vec<SocketAddr>,
+    events: OwnedFd,
+    streams: Vec<Option<Stream>>,
+    free: Vec<usize>,
+    /// Streams that have more to do than one turn.
+    again: VecDeque<usize>,
+    /// Clients may wait who had no room.
+    is_starved: bool,
+    count: u64,
+}
+
+impl Agent {
+    pub fn open(order: &Order) -> Result<Agent> {
+        let at = order.listen;
+        let listen = || -> io::Result<TcpListener> {
+            let listener = TcpListener::bind(at)?;
+            // Again, for the backlog.
+            rustix::net::listen(&listener, BACKLOG)?;
+            listener.set_nonblocking(true)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|why| Error::Listen { at, why })?;
+        let watch = || -> io::Result<OwnedFd> {
+            let events = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+            let data = EventData::new_u64(LISTENER);
+            epoll::add(&events, &listener, data, EventFlags::IN | EventFlags::ET)?;
+            Ok(events)
+        };
+        let events = watch().map_err(Error::host("watch sockets"))?;
+        Ok(Agent {
+            listener,
+            targets: order.targets.clone(),
+            events,
+            streams: Vec::new(),
+            free: Vec::new(),
+            again: VecDeque::new(),
+            is_starved: false,
+            count: 0,
+        })
+    }
+
+    pub fn run(mut self, mut caller: Caller<'_>, numbers: &Numbers) -> Result<()> {
+        let mut chunk = vec![0; CHUNK_ROOM];
+        let mut news = Vec::with_capacity(EVENTS);
+        let look = rustix::time::Timespec {
+            tv_sec: LOOK.as_secs() as i64,
+            tv_nsec: 0,
+        };
+        let now = rustix::time::Timespec::default();
+        while !numbers.ends.load(Ordering::Acquire) {
+            let timeout = match (self.again.is_empty(), self.is_starved) {
+                (false, _) => Some(&now),
+                (true, true) => Some(&look),
+                (true, false) => None,
+            };
+            news.clear();
+            let room = rustix::buffer::spare_capacity(&mut news);
+            match epoll::wait(&self.events, room, timeout) {
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(why) => return Err(Error::host("wait for sockets")(why.into())),
+            }
+            caller.wake();
+            let mut ready: Vec<usize> = self.again.drain(..).collect();
+            let mut clients = self.is_starved;
+            for event in &news {
+                match event.data.u64() {
+                    LISTENER => clients = true,
+                    number => ready.push(number as usize - 1),
+                }
+            }
+            // A stream has several descriptors.
+            ready.sort_unstable();
+            ready.dedup();
+            for at in ready {
+                let Some(Some(stream)) = self.streams.get_mut(at) else {
+                    continue;
+                };
+                match stream.pump(&mut caller, &mut chunk, numbers) {
+                    Next::Wait => {}
+                    Next::Again => self.again.push_back(at),
+                    Next::Done => self.remove(at, false),
+                    Next::Reset => self.remove(at, true),
+                }
+            }
+            if clients {
+                self.accept_some(numbers)?;
+            }
+        }
+        caller.end();
+        Ok(())
+    }
+
+    fn remove(&mut self, at: usize, is_reset: bool) {
+        if let Some(stream) = self.streams[at].take() {
+            if is_reset {
+                stream.reset();
+            }
+            self.free.push(at);
+        }
+    }
+
+    fn accept_some(&mut self, numbers: &Numbers) -> Result<()> {
+        self.is_starved = false;
+        for _ in 0..ACCEPTS {
+            if self.streams.len() - self.free.len() >= STREAMS {
+                self.is_starved = true;
+                return Ok(());
+            }
+            match self.listener.accept() {
+                Ok((client, from)) => {
+                    add(&numbers.streams, 1);
+                    if self.join(client, from).is_err() {
+                        // The client sees a reset, as where nobody listens.
+                        add(&numbers.refused, 1);
+                    }
+                }
+                Err(why) => match why.raw_os_error() {
+                    Some(libc::EAGAIN) => return Ok(()),
+                    Some(libc::ECONNABORTED | libc::EINTR) => {}
+                    // Descriptors or memory: others end, and it is tried anew.
+                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
+                        self.is_starved = true;
+                        return Ok(());
+                    }
+                    _ => return Err(Error::host("accept connections")(why)),
+                },
+            }
+        }
+        // Others have their turn first.
+        self.is_starved = true;
+        Ok(())
+    }
+
+    fn join(&mut self, client: TcpStream, from: SocketAddr) -> io::Result<()> {
+        let prepare = || -> io::Result<Vec<TcpStream>> {
+            client.set_nonblocking(true)?;
+            client.set_nodelay(true)?;
+            self.targets.iter().map(|to| connect(*to)).collect()
+        };
+        let targets = match prepare() {
+            Ok(targets) => targets,
+            Err(why) => {
+                reset(&client);
+                return Err(why);
+            }
+        };
+        self.count += 1;
+        let stream = Stream::new(self.count, client, Name::of(from), targets);
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.streams.push(None);
+            self.streams.len() - 1
+        });
+        let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        let data = EventData::new_u64(at as u64 + 1);
+        let mut watched = epoll::add(&self.events, &stream.client, data, flags);
+        for target in &stream.targets {
+            watched = watched.and_then(|()| epoll::add(&self.events, &target.stream, data, flags));
+        }
+        if let Err(why) = watched {
+            stream.reset();
+            self.free.push(at);
+            return Err(why.into());
+        }
+        self.streams[at] = Some(stream);
+        // What came before it was watched.
+        self.again.push_back(at);
+        Ok(())
+    }
+}
+
+fn connect(to: SocketAddr) -> io::Result<TcpStream> {
+    let family = match to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    match rustix::net::connect(&socket, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+        Err(why) => return Err(why.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}
+
+/// Its peer sees a reset when it is closed.
+fn reset(stream: &TcpStream) {
+    // It may be reset already.
+    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Until an event.
+    Wait,
+    Again,
+    Done,
+    Reset,
+}
+
+#[derive(Debug)]
+struct Target {
+    stream: TcpStream,
+    /// Of the bytes that are kept, those it has.
+    has: usize,
+    /// It failed, and is not the first.
+    is_out: bool,
+    /// It has ended its direction.
+    is_quiet: bool,
+}
+
+/// One way: bytes that were read and not yet taken.
+#[derive(Debug, Default)]
+struct Lane {
+    kept: Vec<u8>,
+    /// Its sender has ended it.
+    is_eof: bool,
+    /// Its receivers know.
+    is_over: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    number: u64,
+    name: Name,
+    client: TcpStream,
+    targets: Vec<Target>,
+    /// From the client to the targets.
+    there: Lane,
+    /// From the first target to the client; `has` of it.
+    back: Lane,
+    client_has: usize,
+}
+
+/// What a call on a nonblocking socket came to.
+enum Moved {
+    Bytes(usize),
+    End,
+    Wait,
+    Failed,
+}
+
+fn outcome(done: io::Result<usize>) -> Moved {
+    match done {
+        Ok(0) => Moved::End,
+        Ok(bytes) => Moved::Bytes(bytes),
+        Err(why) if why.kind() == io::ErrorKind::WouldBlock => Moved::Wait,
+        Err(why) if why.kind() == io::ErrorKind::Interrupted => Moved::Bytes(0),
+        Err(_) => Moved::Failed,
+    }
+}
+
+/// Writes until nothing is left or no more is taken; how many bytes. `Err`: the connection failed.
+fn write(mut stream: &TcpStream, bytes: &[u8]) -> Result<usize, ()> {
+    let mut at = 0;
+    while at < bytes.len() {
+        match outcome(stream.write(&bytes[at..])) {
+            Moved::Bytes(more) => at += more,
+            Moved::Wait => break,
+            Moved::End | Moved::Failed => return Err(()),
+        }
+    }
+    Ok(at)
+}
+
+impl Stream {
+    fn new(number: u64, client: TcpStream, name: Name, targets: Vec<TcpStream>) -> Stream {
+        let target = |stream| Target {
+            stream,
+            has: 0,
+            is_out: false,
+            is_quiet: false,
+        };
+        Stream {
+            number,
+            name,
+            client,
+            targets: targets.into_iter().map(target).collect(),
+            there: Lane::default(),
+            back: Lane::default(),
+            client_has: 0,
+        }
+    }
+
+    fn reset(self) {
+        reset(&self.client);
+        self.targets.iter().for_each(|it| reset(&it.stream));
+    }
+
+    fn pump(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
+        self.hear_others(chunk);
+        let there = self.pump_there(caller, chunk, numbers);
+        let back = match there {
+            Next::Reset => Next::Reset,
+            _ => self.pump_back(caller, chunk, numbers),
+        };
+        match (there, back) {
+            (Next::Reset, _) | (_, Next::Reset) => Next::Reset,
+            _ if self.there.is_over && self.back.is_over => Next::Done,
+            (Next::Again, _) | (_, Next::Again) => Next::Again,
+            _ => Next::Wait,
+        }
+    }
+
+    /// What targets behind the first say is thrown away.
+    fn hear_others(&mut self, chunk: &mut [u8]) {
+        for target in self.targets.iter_mut().skip(1) {
+            while !target.is_out && !target.is_quiet {
+                match outcome((&target.stream).read(chunk)) {
+                    Moved::Bytes(_) => {}
+                    Moved::Wait => break,
+                    Moved::End => target.is_quiet = true,
+                    Moved::Failed => target.is_out = true,
+                }
+            }
+        }
+    }
+
+    /// Gives the targets what is kept; whether all have it. `Err`: the first failed.
+    fn give(&mut self) -> Result<bool, ()> {
+        let len = self.there.kept.len();
+        let mut have_all = true;
+        for (number, target) in self.targets.iter_mut().enumerate() {
+            if target.is_out {
+                continue;
+            }
+            match write(&target.stream, &self.there.kept[target.has..]) {
+                Ok(bytes) => target.has += bytes,
+                Err(()) if number == 0 => return Err(()),
+                Err(()) => target.is_out = true,
+            }
+            have_all &= target.is_out || target.has == len;
+        }
+        if have_all {
+            self.there.kept = Vec::new();
+            self.targets.iter_mut().for_each(|it| it.has = 0);
+        }
+        Ok(have_all)
+    }
+
+    fn pump_there(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
+        for _ in 0..TURNS {
+            match self.give() {
+                Ok(true) => {}
+                Ok(false) => return Next::Wait,
+                Err(()) => return Next::Reset,
+            }
+            if self.there.is_eof {
+                if !self.there.is_over {
+                    self.there.is_over = true;
+                    for target in &self.targets {
+                        // One that is gone has nothing to hear.
+                        let _ = target.stream.shutdown(Shutdown::Write);
+                    }
+                }
+                return Next::Wait;
+            }
+            let len = match outcome((&self.client).read(&mut chunk[..CHUNK])) {
+                Moved::Bytes(0) => continue,
+                Moved::Bytes(len) => len,
+                Moved::Wait => return Next::Wait,
+                Moved::End => {
+                    self.there.is_eof = true;
+                    continue;
+                }
+                Moved::Failed => return Next::Reset,
+            };
+            add(&numbers.received, 1);
+            let Some((targets, len)) = caller.ask(chunk, len, self.about(false)) else {
+                return Next::Reset;
+            };
+            let mut is_kept = false;
+            for (number, target) in self.targets.iter_mut().enumerate() {
+                target.has = len;
+                if target.is_out || targets >> number & 1 == 0 {
+                    continue;
+                }
+                add(&numbers.sent, 1);
+                match write(&target.stream, &chunk[..len]) {
+                    Ok(bytes) => {
+                        target.has = bytes;
+                        is_kept |= bytes < len;
+                    }
+                    Err(()) if number == 0 => return Next::Reset,
+                    Err(()) => target.is_out = true,
+                }
+            }
+            match is_kept {
+                true => self.there.kept = chunk[..len].to_vec(),
+                false => self.targets.iter_mut().for_each(|it| it.has = 0),
+            }
+        }
+        Next::Again
+    }
+
+    fn pump_back(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
+        for _ in 0..TURNS {
+            match write(&self.client, &self.back.kept[self.client_has..]) {
+                Ok(bytes) => self.client_has += bytes,
+                Err(()) => return Next::Reset,
+            }
+            if self.client_has < self.back.kept.len() {
+                return Next::Wait;
+            }
+            (self.back.kept, self.client_has) = (Vec::new(), 0);
+            if self.back.is_eof {
+                if !self.back.is_over {
+                    self.back.is_over = true;
+                    // A client that is gone has nothing to hear.
+                    let _ = self.client.shutdown(Shutdown::Write);
+                }
+                return Next::Wait;
+            }
+            let first = &self.targets[0].stream;
+            let len = match outcome({ first }.read(&mut chunk[..CHUNK])) {
+                Moved::Bytes(0) => continue,
+                Moved::Bytes(len) => len,
+                Moved::Wait => return Next::Wait,
+                Moved::End => {
+                    self.back.is_eof = true;
+                    continue;
+                }
+                Moved::Failed => return Next::Reset,
+            };
+            add(&numbers.received, 1);
+            let Some((targets, len)) = caller.ask(chunk, len, self.about(true)) else {
+                return Next::Reset;
+            };
+            if targets == 0 {
+                continue;
+            }
+            add(&numbers.sent, 1);
+            match write(&self.client, &chunk[..len]) {
+                Ok(bytes) => self.back.kept = chunk[bytes..len].to_vec(),
+                Err(()) => return Next::Reset,
+            }
+        }
+        Next::Again
+    }
+
+    fn about(&self, is_back: bool) -> About<'_> {
+        About {
+            stream: self.number,
+            is_back,
+            from: &self.name,
+        }
+    }
+}

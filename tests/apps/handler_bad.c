@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * A handler of `ring3 forward` that does what the packet says: `loop`, `call` (loops in the C library), `sleep`, `fault`,
+ * `long` (claims more bytes than there is room for); anything else passes.
+ */
+#include "../../include/ring3_forward.h"
+#include <string.h>
+#include <time.h>
+
+static int is(const struct ring3_packet *packet, const char *word)
+{
+	return packet->len == strlen(word) && !memcmp(packet->data, word, packet->len);
+}
+
+static uint64_t packet(void *state, struct ring3_packet *packet)
+{
+	static char text[1 << 16];
+	static int *volatile nowhere;
+	const struct timespec hour = { .tv_sec = 3600 };
+
+	(void)state;
+	if (is(packet, "loop"))
+		for (;;)
+			__asm__ volatile("");
+	if (is(packet, "call")) {
+		memset(text, 'x', sizeof(text) - 1);
+		while (strlen(text))
+			__asm__ volatile("" : : : "memory");
+	}
+	while (is(packet, "sleep"))
+		nanosleep(&hour, NULL);
+	if (is(packet, "fault"))
+		*nowhere = 0;
+	if (is(packet, "long"))
+		packet->len = packet->room + 1;
+	return RING3_TO_ALL;
+}
+
+const struct ring3_handler ring3_handler = { .abi = RING3_HANDLER_ABI, .packet = packet };

@@ -67,7 +67,7 @@ static const struct place {
 } places[] = {
 	{ .path = "proc/net" }, { .path = "proc/sys/net" }, { .path = "proc/P/net" }, { .path = "proc/P/ns/net" },
 	{ .path = "proc/P/fd/N" }, { .path = "proc/P/fdinfo/N" }, { .path = "sys/class/net" },
-	{ .path = "sys/devices/virtual/net" }, { .path = "run/netns" }, { "etc/hosts", IF_THERE, "/etc/hosts" },
+	{ .path = "sys/devices/virtual/net" }, { .path = "sys/fs/bpf" }, { .path = "run/netns" }, { "etc/hosts", IF_THERE, "/etc/hosts" },
 	{ "etc/resolv.conf", IF_THERE, "/etc/resolv.conf" }, { .path = "dev/net/tun" },
 	{ "dev/fd/N", ALWAYS, "/proc/self/fd" },
 	/* links of the host's /dev */

@@ -158,6 +158,8 @@ int main(void)
 	expect(AT_FDCWD, "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv4/ip_forward");
 	expect(AT_FDCWD, "/sys/class/net/eth0/../lo", "/sys/class/net/eth0/../lo");
 	expect(AT_FDCWD, "/sys/devices/virtual/net/lo/mtu", "/sys/devices/virtual/net/lo/mtu");
+	expect(AT_FDCWD, "/sys/fs/bpf/xdp/globals", "/sys/fs/bpf/xdp/globals");
+	expect(AT_FDCWD, "/sys/fs/bpf2", NULL);
 	expect(AT_FDCWD, "/dev/net/tun", "/dev/net/tun");
 	expect(AT_FDCWD, "/proc/self/fd/7", "/proc/self/fd/7");
 	expect(AT_FDCWD, "/dev/fd/7", "/proc/self/fd/7");

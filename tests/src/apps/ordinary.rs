@@ -29,6 +29,7 @@ const SUBSET: &[&str] = &[
     "apps::kill_recv",
     "apps::leaks_link",
     "apps::usage_tap",
+    "apps::xdp_object_file",
 ];
 
 pub fn trials() -> Vec<Trial> {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 //! XDP programs in the driver of a node's ports: what they drop, answer and send elsewhere never becomes a packet of its stack.
 
-use super::{Checked, Verdict, ensure, helper, trial};
+use super::{Checked, Verdict, ensure, helper, missing, trial};
 use crate::exec::{self, Group};
 use crate::node::Node;
 use crate::scratch::{self, Scratch};
 use libtest_mimic::Trial;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
@@ -14,6 +14,7 @@ pub fn trials() -> Vec<Trial> {
         trial("xdp_drop".into(), drop),
         trial("xdp_answer".into(), answer),
         trial("xdp_redirect".into(), redirect),
+        trial("xdp_object_file".into(), object_file),
     ]
 }
 
@@ -184,6 +185,57 @@ print([len(it) for it in got])
     );
     ensure(out == SENT && sent == SENT, || {
         format!("{out} redirected, {sent} sent")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// XDP_DROP, as a compiler for BPF lays it out.
+const DROP: &str = "
+    .section xdp, \"ax\"
+    .globl drop
+    .type drop, @function
+drop: .quad 0x1000000b7, 0x95
+    .size drop, . - drop
+    .section license, \"aw\"
+    .asciz \"GPL\"
+";
+const EM_BPF: [u8; 2] = 247_u16.to_le_bytes();
+/// Of a 64-bit ELF file: e_machine.
+const MACHINE: usize = 18;
+
+/// What ip(8) loads from a file goes into the node and its bpffs: it neither needs the host's bpffs nor mounts one there.
+fn object_file() -> Checked {
+    if let Some(why) = missing(&["cc", "ip"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let folder = Scratch::new()?;
+    let (source, object) = (folder.file("drop.s"), folder.file("drop.o"));
+    std::fs::write(&source, DROP).map_err(|e| e.to_string())?;
+    let mut compiler = Command::new("cc");
+    compiler.arg("-c").arg(&source).arg("-o").arg(&object);
+    let compiled = exec::run(&mut compiler, LIMIT)?;
+    ensure(compiled.ok(), || compiled.report())?;
+    let mut bytes = std::fs::read(&object).map_err(|e| e.to_string())?;
+    bytes[MACHINE..MACHINE + EM_BPF.len()].copy_from_slice(&EM_BPF);
+    std::fs::write(&object, bytes).map_err(|e| e.to_string())?;
+
+    let mounts = || std::fs::read_to_string("/proc/self/mounts").map_err(|e| e.to_string());
+    let before = mounts()?;
+    let node = Node::up(&[])?;
+    let file = object.to_string_lossy();
+    node.output(&["ip", "link", "add", "x", "type", "dummy"])?;
+    node.output(&["ip", "link", "set", "x", "xdp", "obj", &file, "sec", "xdp"])?;
+    let link = node.output(&["ip", "link", "show", "x"])?;
+    ensure(link.contains("prog/xdp"), || link)?;
+    // Folders and links, which ip(8) and tc(8) make for maps that have a name.
+    let names = "cd /tmp; mkdir /sys/fs/bpf/f; ln -s /sys/fs/bpf/f /sys/fs/bpf/l; readlink /sys/fs/bpf/l; ls -d /sys/fs/bpf/l/";
+    let said = node.output(&["sh", "-ec", names])?;
+    ensure(said == "/sys/fs/bpf/f\n/sys/fs/bpf/l/\n", || said)?;
+    ensure(mounts()? == before, || {
+        "the host's mounts are others".into()
+    })?;
+    ensure(!std::path::Path::new("/sys/fs/bpf/f").exists(), || {
+        "on the host".into()
     })?;
     Ok(Verdict::Passed)
 }

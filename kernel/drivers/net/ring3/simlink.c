@@ -13,8 +13,11 @@
  * taken its time on the wire. Jitter and reordering change the order of what flies, as netem's do.
  *
  * A wire has at most one event: its next packet arrives, or its last bit has left and the queue may go on. The events of all
- * wires are in one heap, with one timer. Events of one instant come in the order in which they were asked for. So what
+ * wires are in one heap (simlink_heap.h), with one timer. Events of one instant come in the order in which they were asked for. So what
  * happens depends on the packets, the wires' seeds and nothing else.
+ *
+ * In a large network little of the memory that an event needs is in the caches. The heap tells which events are next, so their memory is
+ * asked for while this one's packet is on its way through the host (look_ahead(), look_closer()).
  *
  * A packet without a delay goes to the receiver at once, by way of the backlog.
  *
@@ -23,15 +26,19 @@
  */
 #include <linux/etherdevice.h>
 #include <linux/hrtimer.h>
+#include <linux/idr.h>
+#include <linux/inetdevice.h>
 #include <linux/init.h>
 #include <linux/math64.h>
 #include <linux/netdevice.h>
+#include <linux/prefetch.h>
 #include <linux/skbuff.h>
-#include <linux/timerqueue.h>
+#include <linux/slab.h>
 #include <net/net_namespace.h>
 #include <net/rtnetlink.h>
 
 #include "simlink.h"
+#include "simlink_heap.h"
 
 /* From one end to the other: the private part of the end's interface. */
 struct wire {
@@ -43,7 +50,7 @@ struct wire {
 	u64 leaves;			/* ns: when the last bit leaves or has left */
 	u64 rest;			/* of the last division by the rate */
 	struct sk_buff_head flying;	/* by their time of arrival */
-	struct timerqueue_node event;
+	u32 number;			/* in the heap */
 	bool is_cut;			/* the carrier was taken away at this end */
 };
 
@@ -52,7 +59,10 @@ struct flight {
 	u64 arrives;			/* ns */
 };
 
-static struct timerqueue_head events;
+static struct heap heap;
+static struct wire **wires;		/* by number */
+static u32 room;			/* for so many of them */
+static DEFINE_IDA(numbers);
 static struct hrtimer timer;
 static bool is_serving;			/* the timer is set anew after that */
 
@@ -95,33 +105,74 @@ static s64 deviation(struct wire *wire)
 
 static void set_timer(void)
 {
-	struct timerqueue_node *first = timerqueue_getnext(&events);
+	u64 at;
 
-	if (is_serving || !first)
+	if (is_serving || !heap.count)
 		return;
-	if (!hrtimer_is_queued(&timer) || hrtimer_get_expires(&timer) != first->expires)
-		hrtimer_start(&timer, first->expires, HRTIMER_MODE_ABS_SOFT);
+	at = heap.events[0].at;
+	if (!hrtimer_is_queued(&timer) || hrtimer_get_expires(&timer) != at)
+		hrtimer_start(&timer, at, HRTIMER_MODE_ABS_SOFT);
 }
 
 static void set_event(struct wire *wire)
 {
 	struct sk_buff *skb = skb_peek(&wire->flying);
+	u32 place = heap.places[wire->number];
 	u64 at = U64_MAX;
 
 	if (skb)
 		at = flight_of(skb)->arrives;
 	if (netif_queue_stopped(wire->from) && netif_running(wire->from))
 		at = min(at, wire->leaves);
-	if (!RB_EMPTY_NODE(&wire->event.node)) {
-		if (wire->event.expires == at)
-			return;
-		timerqueue_del(&events, &wire->event);
-	}
-	if (at == U64_MAX)
+	if (place != HEAP_NONE && heap.events[place].at == at)
 		return;
-	wire->event.expires = at;
-	timerqueue_add(&events, &wire->event);
+	if (at == U64_MAX) {
+		heap_remove(&heap, wire->number);
+		return;
+	}
+	heap_set(&heap, wire->number, at);
 	set_timer();
+}
+
+static void fetch(const void *from, size_t size)
+{
+	size_t at;
+
+	for (at = 0; at < size; at += HEAP_LINE)
+		prefetch(from + at);
+}
+
+/* The next event's packet and receiver, and the wires of those after it. */
+static void look_ahead(void)
+{
+	const struct wire *wire;
+	u32 i;
+
+	for (i = 1; i <= HEAP_CHILDREN && i < heap.count; i++)
+		fetch(wires[heap.events[i].wire], sizeof(*wire));
+	if (!heap.count)
+		return;
+	wire = wires[heap.events[0].wire];
+	fetch(wire->flying.next, sizeof(struct sk_buff));
+	fetch(wire->to, offsetofend(struct net_device, __cacheline_group_end__net_device_read_rx));
+}
+
+/* What the packet and its receiver of the next event point at. */
+static void look_closer(void)
+{
+	const struct wire *wire;
+	const struct sk_buff *skb;
+
+	if (!heap.count)
+		return;
+	wire = wires[heap.events[0].wire];
+	skb = skb_peek(&wire->flying);
+	if (!skb)
+		return;
+	fetch(skb->data, 2 * HEAP_LINE);
+	fetch(skb_end_pointer(skb), HEAP_LINE);
+	prefetch(skb->next);
+	fetch(rcu_access_pointer(wire->to->ip_ptr), sizeof(struct in_device));
 }
 
 /* In the soft interrupt, or where it is off. */
@@ -139,13 +190,12 @@ static bool is_received(struct wire *wire, struct sk_buff *skb)
 static enum hrtimer_restart serve(struct hrtimer *timer)
 {
 	u64 now = ktime_get();
-	struct timerqueue_node *first;
 	struct sk_buff *skb;
 	struct wire *wire;
 
 	is_serving = true;
-	while ((first = timerqueue_getnext(&events)) && first->expires <= now) {
-		wire = container_of(first, struct wire, event);
+	while (heap.count && heap.events[0].at <= now) {
+		wire = wires[heap.events[0].wire];
 		skb = skb_peek(&wire->flying);
 		if (skb && flight_of(skb)->arrives <= now)
 			__skb_unlink(skb, &wire->flying);
@@ -154,13 +204,15 @@ static enum hrtimer_restart serve(struct hrtimer *timer)
 		if (netif_queue_stopped(wire->from) && wire->leaves <= now)
 			netif_wake_queue(wire->from);
 		set_event(wire);
+		look_ahead();
 		if (skb && is_received(wire, skb))
 			netif_receive_skb(skb);
+		look_closer();
 	}
 	is_serving = false;
-	if (!first)
+	if (!heap.count)
 		return HRTIMER_NORESTART;
-	hrtimer_set_expires(timer, first->expires);
+	hrtimer_set_expires(timer, heap.events[0].at);
 	return HRTIMER_RESTART;
 }
 
@@ -318,7 +370,86 @@ static int change_carrier(struct net_device *dev, bool is_on)
 	return 0;
 }
 
+/* Under RTNL. Room for the events of so many wires. */
+static int make_room(u32 count)
+{
+	struct heap_event *events;
+	struct wire **others;
+	u32 *places;
+
+	if (count <= room)
+		return 0;
+	count = roundup_pow_of_two(max(count, 64U));
+	/* events[1] is at the start of a line. */
+	events = kvmalloc_array(count + HEAP_CHILDREN, sizeof(*events), GFP_KERNEL);
+	others = kvcalloc(count, sizeof(*others), GFP_KERNEL);
+	places = kvmalloc_array(count, sizeof(*places), GFP_KERNEL);
+	if (!events || !others || !places) {
+		kvfree(events);
+		kvfree(others);
+		kvfree(places);
+		return -ENOMEM;
+	}
+	events += HEAP_CHILDREN - 1;
+	memset(places, 0xff, count * sizeof(*places));
+	local_bh_disable();
+	if (room) {
+		memcpy(events, heap.events, heap.count * sizeof(*events));
+		memcpy(others, wires, room * sizeof(*others));
+		memcpy(places, heap.places, room * sizeof(*places));
+		swap(heap.events, events);
+		swap(heap.places, places);
+		swap(wires, others);
+		events -= HEAP_CHILDREN - 1;
+	} else {
+		heap = (struct heap){ .events = events, .places = places };
+		wires = others;
+		events = NULL;
+		others = NULL;
+		places = NULL;
+	}
+	room = count;
+	local_bh_enable();
+	kvfree(events);
+	kvfree(others);
+	kvfree(places);
+	return 0;
+}
+
+/* Also when an interface could not be registered, or goes. */
+static void uninit(struct net_device *dev)
+{
+	struct wire *wire = netdev_priv(dev);
+
+	local_bh_disable();
+	__skb_queue_purge(&wire->flying);
+	heap_remove(&heap, wire->number);
+	wires[wire->number] = NULL;
+	local_bh_enable();
+	ida_free(&numbers, wire->number);
+}
+
+static int init(struct net_device *dev)
+{
+	struct wire *wire = netdev_priv(dev);
+	int number = ida_alloc(&numbers, GFP_KERNEL), err;
+
+	if (number < 0)
+		return number;
+	err = make_room(number + 1);
+	if (err) {
+		ida_free(&numbers, number);
+		return err;
+	}
+	__skb_queue_head_init(&wire->flying);
+	wire->number = number;
+	wires[number] = wire;
+	return 0;
+}
+
 static const struct net_device_ops simlink_ops = {
+	.ndo_init		= init,
+	.ndo_uninit		= uninit,
 	.ndo_open		= open,
 	.ndo_stop		= stop,
 	.ndo_start_xmit		= xmit,
@@ -351,8 +482,6 @@ static void join(struct net_device *dev, struct net_device *peer)
 
 	wire->from = dev;
 	wire->to = peer;
-	__skb_queue_head_init(&wire->flying);
-	timerqueue_init(&wire->event);
 }
 
 /* The bits that have not left yet leave at the new rate. */
@@ -440,13 +569,13 @@ static int new_link(struct net *net, struct net_device *dev, struct nlattr *tb[]
 		return PTR_ERR(peer);
 	join(dev, peer);
 	join(peer, dev);
-	set(netdev_priv(dev), data);
 	err = register_netdevice(dev);
 	if (err) {
 		unregister_netdevice(peer);
 		return err;
 	}
 	netif_carrier_off(dev);
+	set(netdev_priv(dev), data);
 	return 0;
 }
 
@@ -497,7 +626,6 @@ static struct rtnl_link_ops link_ops = {
 
 static int __init simlink_init(void)
 {
-	timerqueue_init_head(&events);
 	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
 	timer.function = serve;
 	return rtnl_link_register(&link_ops);

@@ -25,6 +25,7 @@ ELSEWHERE = {
     "tests/python pages": ("tools/test", "tests/python"),
     "ring3": ("python/tests/test_shell_pages.py", 'subprocess.run([f"{ROOT}/bin/ring3"]'),
     "ring3 capture": ("python/tests/test_extcap.py", '"capture", node.name'),
+    "ring3 forward": ("docs/forward.md", "ring3 forward --on b --listen tcp:80"),
     "ring3 man": ("ring3/cli/tests/words.rs", 'ring3(&["man"])'),
     "ring3 perf": ("python/tests/test_perf.py", '"perf", "report"'),
     "ring3 proxy": ("docs/proxy.md", "ring3 proxy --on edge --listen tcp:80"),
@@ -38,6 +39,7 @@ ELSEWHERE = {
 FILES = {
     "compose/*.toml": ("python/tests/test_shell_pages.py", "examples/compose/*.toml"),
     "proxy.toml": ("python/tests/test_examples.py", "examples/proxy.toml"),
+    "forward/*.c": ("tests/src/apps/forward.rs", '"examples/forward/{name}"'),
     "sandbox/*.sh": ("ring3/cli/tests/sandbox.rs", '"{name}"'),
     "sandbox/service.nft": ("examples/sandbox/service.sh", "service.nft"),
     "sandbox/agent.py": ("examples/sandbox/agent.sh", "agent.py"),

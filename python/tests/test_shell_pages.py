@@ -26,7 +26,7 @@ from pages import ORDINARY_PATH, ROOT, preparation, shell_blocks
 
 #: Pages whose blocks stand for themselves.
 APART = ["README.md", "docs/install.md", "docs/recipes.md", "docs/troubleshooting.md", "docs/sim.md", "docs/systemd.md",
-         "docs/proxy.md", "docs/vhost.md", "examples/README.md"]
+         "docs/proxy.md", "docs/forward.md", "docs/vhost.md", "examples/README.md"]
 #: Pages that are one session from top to bottom.
 WHOLE = ["docs/reach-a-node.md"]
 #: Pages whose blocks other tests run (test_launchers.py, test_pages.py).

@@ -17,6 +17,7 @@
 //! | [`gateways`] | the `host` port |
 //! | [`ports`] | passt, and captures |
 //! | [`forward`] | packets moved on, past a handler |
+//! | [`guests`] | virtual machines behind `vhost` ports |
 //! | [`interfaces`] | ports that are an interface of the host |
 //! | [`inspect`] | looking in from a second process |
 //! | [`netns`] | network namespaces inside a node |
@@ -58,6 +59,7 @@ mod forward;
 mod frames;
 mod fuzz;
 mod gateways;
+mod guests;
 mod inspect;
 mod interfaces;
 mod kills;
@@ -132,6 +134,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(ports::trials());
     all.extend(gateways::trials());
     all.extend(forward::trials());
+    all.extend(guests::trials());
     all.extend(interfaces::trials());
     all.extend(xdp_programs::trials());
     all.extend(passing::trials());

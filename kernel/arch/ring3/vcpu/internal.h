@@ -99,6 +99,12 @@ enum waits {
 	WATCHES,	/* it let an idle vCPU go: idle.c */
 };
 
+/* The interrupts that wait to be served. That threads wait is the owner's business, as it leaves. */
+static inline u32 vcpu_work(struct ring3_vcpu *vcpu)
+{
+	return host_load(vcpu_pending(vcpu)) & ~(RING3_IRQ_SLEEPER | RING3_IRQ_WAITER);
+}
+
 /* lock.c */
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 void vcpu_give_way(struct ring3_vcpu *vcpu);

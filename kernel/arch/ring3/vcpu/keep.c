@@ -162,14 +162,14 @@ static bool act(struct keeping *k)
 
 	/* It has taken packets since we came last: what is there now is the next of them. */
 	if (k->exits && k->cpu->keep_watches && k->takes && !(ready & RING3_IRQ_TIMER) &&
-	    !host_load(vcpu_pending(k->vcpu))) {
+	    !vcpu_work(k->vcpu)) {
 		k->asked = false;
 		k->deadline = min(k->deadline, k->now + KEEP_WATCH_NS);
 		k->again = KEEP_AGAIN_NS;
 		return true;
 	}
 	/* The way past is a turn that finds nothing new and sleeps. */
-	if (ready || host_load(vcpu_pending(k->vcpu))) {
+	if (ready || vcpu_work(k->vcpu)) {
 		before = ready ? host_or(vcpu_pending(k->vcpu), ready) : 0;
 		owner = host_load(&k->vcpu->owner);
 		/*
@@ -192,7 +192,8 @@ static bool act(struct keeping *k)
 			k->held_since = k->now;
 			ring3_take_from_dead(k->vcpu);
 		}
-		if ((before & ready) != ready || !ready) {
+		/* What others have raised is served, or its owner knows of it. */
+		if (ready ? (before & ready) != ready : !vcpu_work(k->vcpu)) {
 			k->again = KEEP_AGAIN_NS;
 			return false;
 		}

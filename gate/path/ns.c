@@ -29,6 +29,8 @@
 			 CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWCGROUP | \
 			 CLONE_NEWTIME)
 #define SETNS_ALONE	(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWTIME)
+#define SETNS_KNOWN	(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWUSER | CLONE_NEWPID | \
+			 CLONE_NEWCGROUP | CLONE_NEWTIME)
 
 #define PROPAGATION	(MS_SHARED | MS_PRIVATE | MS_SLAVE | MS_UNBINDABLE)
 
@@ -158,8 +160,8 @@ static long setns_process(struct gate_regs *r, s32 pid)
 
 	gate_format(path, sizeof(path), "/proc/%d/ns/net", proc_find(pid) ? pid : 1);
 	fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
-	if (fd < 0)
-		return fd == -ENOENT ? -ESRCH : fd;
+	if (fd < 0)	/* not permitted to look at the process: open() has another error for that */
+		return fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
 	if (others)
 		ret = host_syscall2(__NR_setns, (u32)r->a[0], others);
 	if (!ret && (others & CLONE_NEWUSER))
@@ -203,7 +205,8 @@ static long setns_host(struct gate_regs *r, long kind)
 	}
 	if (ns_refuses(kind < 0 ? 0 : kind))
 		return -EPERM;
-	if (type & (CLONE_NEWNET | CLONE_NEWPID)) {
+	/* With an unknown flag the host refuses every descriptor. */
+	if ((type & (CLONE_NEWNET | CLONE_NEWPID)) && !(type & ~(u32)SETNS_KNOWN)) {
 		pid = pidfd_pid(fd);
 		if (pid <= 0)
 			return setns_nobody(fd);

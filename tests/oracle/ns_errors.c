@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* unshare() and setns() with unknown flags and wrong descriptors: EINVAL or EBADF, whatever the other flags are. */
-#include "oracle.h"
+#include "cred.h"
 #include <linux/sched.h>
 #include <sched.h>
 
@@ -17,6 +17,31 @@ static void gone(void)
 	T(setns(fd, CLONE_NEWNET));
 	T(setns(fd, CLONE_NEWPID));
 	T(setns(fd, 0));
+}
+
+/* A pidfd whose process lives: unknown flags, and a process that its child may not look at. */
+static void alive(void)
+{
+	int fd = must(syscall(SYS_pidfd_open, getpid(), 0));
+	uint64_t caps = caps_permitted() & ~CAP(SYS_PTRACE);
+	pid_t pid;
+
+	T(setns(fd, -1));
+	T(setns(fd, CLONE_VM));
+	T(setns(fd, CLONE_NEWNET | CLONE_VM));
+	T(setns(fd, CLONE_NEWPID | CLONE_FS));
+	T(setns(fd, 0));
+	must(prctl(PR_SET_DUMPABLE, 0));
+	pid = must(fork());
+	if (!pid) {
+		must(caps_set(caps, caps, 0));
+		T(setns(fd, CLONE_NEWUTS));
+		T(setns(fd, CLONE_NEWNET));
+		T(setns(fd, CLONE_NEWNET | CLONE_NEWUTS));
+		_exit(0);
+	}
+	must(waitpid(pid, NULL, 0));
+	close(fd);
 }
 
 int main(void)
@@ -42,5 +67,6 @@ int main(void)
 	T(setns(net, CLONE_NEWUTS));
 	T(setns(net, -1));
 	gone();
+	alive();
 	return 0;
 }

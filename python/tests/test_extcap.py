@@ -40,6 +40,9 @@ def test_list_and_live_capture(tshark):
         name = a.status().ports[0].ifname
         listed = tshark("-D").communicate(timeout=60)[0]
         assert f"ring3:{a.name}:{name} ({name} of ring3 node {a.name})" in listed
+        names = [it["ifname"] for it in a.run("ip", "-j", "link").json()]
+        interfaces = [it for it in listed.split() if it.startswith(f"ring3:{a.name}:")]
+        assert sorted(interfaces) == sorted(f"ring3:{a.name}:{it}" for it in names), listed
         with tempfile.TemporaryDirectory() as folder:
             capture = tshark("-i", f"ring3:{a.name}:{name}", "-f", "icmp", "-c", "4", "-w", f"{folder}/x.pcapng")
             with a.start("ping", "-i", "0.1", "192.0.2.2"):

@@ -144,6 +144,7 @@ struct gate_state {
 	u64 enter;
 	u64 (*fixup)(u64 rip);
 	bool sim;			/* time is virtual: sim.c */
+	bool yama;			/* the host asks for whom a program lets itself be traced by */
 	void (*nap)(u64 *ns);		/* in virtual time sim_nap(), else NULL */
 	u64 links;			/* ports whose memory is mapped, one bit each */
 	u32 threads;			/* live threads in this address space */
@@ -249,6 +250,7 @@ struct ring3_thread *node_join(const char *path, u64 magic);
 void gate_adopt(const char *path, const char *how) __attribute__((noreturn));
 /* Continues with the thread block and descriptors that the gate before exec has left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
+void node_let_trace(void);
 
 /* area.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);

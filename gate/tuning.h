@@ -67,6 +67,13 @@
 #define STOP_FENCE_NS		2000000L
 
 /*
+ * Nanoseconds between two looks whether the adopter has let a process go for a debugger, and their number (a second): its threads
+ * have to come out of what can't be interrupted. Chosen. tests/run debug_.
+ */
+#define PLACE_TURN_NS		20000000L
+#define PLACE_TURNS		50
+
+/*
  * Nanoseconds between two checks for a vfork child that was killed and can't report its end. Chosen.
  * oracle::vfork_*.
  */

@@ -20,6 +20,7 @@ mod spawn;
 mod spread;
 mod stamp;
 mod tool;
+mod traced;
 
 use engine::Effort;
 use outcome::Outcome;
@@ -29,15 +30,16 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: bench/run NAME... [ROUNDS] | all [ROUNDS] | quick | list | report
        bench/run company|servers [WORD]... [ROUNDS] [--quick] [--json] [--list] [--before FILE]
-NAME: null, boot, passthrough, spawn, or a figure that `list` names; NAME --quick is its short form";
+NAME: null, boot, passthrough, spawn, traced, or a figure that `list` names; NAME --quick is its short form";
 
 /// Those that are code of their own: name, rounds, function.
 type Builtin = (&'static str, usize, fn(usize) -> Result<bool, String>);
-const BUILTIN: [Builtin; 4] = [
+const BUILTIN: [Builtin; 5] = [
     ("null", 15, null::run),
     ("passthrough", 21, passthrough::run),
     ("spawn", 11, spawn::run),
     ("boot", 21, boot::run),
+    ("traced", 5, traced::run),
 ];
 
 fn main() -> ExitCode {

@@ -7,6 +7,7 @@
  * that most errors can still be returned to the caller.
  */
 #include "internal.h"
+#include "process/trace.h"
 #include <linux/openat2.h>
 #include <linux/ptrace.h>
 
@@ -226,8 +227,12 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 			counts_print();
 		stat_flush();
 		stop_others();
-		if (tcb->traceme)	/* from here on the tracer's stops can't keep this thread from the exec */
+		if (tcb->traceme) {	/* from here on the tracer's stops can't keep this thread from the exec */
+			struct ring3_proc *proc = trace_place_take(host_syscall0(__NR_gettid));
+
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
+			trace_place_give(proc);
+		}
 		signal_exec(true);
 		gate_life.exec(true);
 		/* A noted signal is delivered first: after the exec it would be lost, with all others blocked. */

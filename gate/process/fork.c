@@ -80,6 +80,8 @@ static void child_begins(struct clone *c)
 	sim_turn();
 	signal_block_all();		/* deferred signals arrive now: signal_newborn() */
 	late = proc_started(c->thread);
+	if (gate.yama)
+		node_let_trace();
 	limits_forked();
 	areas_forget(tcb);
 	tcb->lent = 0;

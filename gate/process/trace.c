@@ -20,12 +20,17 @@
  * - Registers of a thread that is in a call are shown as the program has them (trace_view.c). For that, sites of a
  *   program that was started by a debugger are not rewritten.
  *
+ * - The node's adopter may have the place of a program's tracer (adopt_trace.c of the image). A call that makes a tracer
+ *   first asks it for the place (trace_place_take), and tells it afterwards.
+ *
  * All of this applies to tracees that run the same gate file, which exec keeps (exec.c). A tracer outside of the
  * node sees everything, gates included. A tracer on a node that does not wait for its tracee delays it.
  */
 #include "policy.h"
 #include "signal/signals.h"
+#include "process/clone.h"
 #include "process/trace.h"
+#include "tuning.h"
 
 #include <linux/futex.h>
 #include <linux/ptrace.h>
@@ -257,6 +262,76 @@ static long set_regs(struct gate_regs *r)
 	return memcmp(&regs, &wanted, sizeof(regs)) ? -EIO : 0;
 }
 
+/* ---- the place of the tracer ---- */
+
+/* The node's adopter traces programs on some hosts (adopt_trace.c of the image). It looks at what was asked of it. */
+static void adopter_call(void)
+{
+	s32 pid = READ_ONCE(gate.region->tracer);
+
+	/* A program of another uid may not signal it: the keeper does. */
+	if (pid > 0 && host_syscall2(__NR_kill, pid, SIGUSR1))
+		procs_changed();
+}
+
+struct ring3_proc *trace_place_take(s32 tid)
+{
+	struct timespec turn = { .tv_nsec = PLACE_TURN_NS };
+	struct ring3_proc *proc;
+	u32 i = 0, place;
+
+	if (!gate.region || READ_ONCE(gate.region->tracer) <= 0)
+		return NULL;
+	while ((proc = proc_next(&i)) && host_syscall3(__NR_tgkill, proc->pid, tid, 0))
+		;
+	if (!proc)
+		return NULL;
+	__atomic_fetch_add(&proc->place, 1, __ATOMIC_SEQ_CST);
+	adopter_call();
+	for (i = 0; i < PLACE_TURNS && READ_ONCE(gate.region->tracer) > 0; i++) {
+		place = READ_ONCE(proc->place);
+		if (place & RING3_PLACE_FREE)
+			break;
+		host_syscall4(__NR_futex, (long)&proc->place, FUTEX_WAIT, place, (long)&turn);
+	}
+	return proc;
+}
+
+void trace_place_give(struct ring3_proc *proc)
+{
+	u32 was, now;
+
+	if (!proc)
+		return;
+	was = READ_ONCE(proc->place);
+	do {
+		now = (was & RING3_PLACE_WANTED) > 1 ? was - 1 : 0;
+	} while (!__atomic_compare_exchange_n(&proc->place, &was, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
+	if (!now)
+		adopter_call();
+}
+
+/* The host's call that makes a tracer: of the thread that it names, or of this one. */
+static long begin_trace(struct gate_regs *r, s32 tid)
+{
+	struct ring3_proc *proc = trace_place_take(tid);
+	long ret = gate_host_regs(r);
+
+	trace_place_give(proc);
+	return ret;
+}
+
+static long end_trace(struct gate_regs *r)
+{
+	long ret;
+
+	forget(r->a[1]);
+	ret = gate_host_regs(r);
+	if (!ret && gate.region)
+		adopter_call();
+	return ret;
+}
+
 /* ---- the tracer's calls ---- */
 
 long do_wait4(struct gate_regs *r)
@@ -308,9 +383,12 @@ long do_ptrace(struct gate_regs *r)
 	switch (request) {
 	case PTRACE_TRACEME:
 		if (!gate_tcb()->borrowed)
-			break;
+			return begin_trace(r, host_syscall0(__NR_gettid));
 		gate_tcb()->traceme = 1;
 		return 0;
+	case PTRACE_ATTACH:
+	case PTRACE_SEIZE:
+		return begin_trace(r, tid);
 	case PTRACE_CONT:
 	case PTRACE_SINGLESTEP:
 	case PTRACE_SINGLEBLOCK:
@@ -324,8 +402,7 @@ long do_ptrace(struct gate_regs *r)
 	case PTRACE_SETREGS:
 		return set_regs(r);
 	case PTRACE_DETACH:
-		forget(tid);
-		break;
+		return end_trace(r);
 	}
 	return gate_host_regs(r);
 }

@@ -23,4 +23,11 @@ static inline bool in_ring3(u64 rip)
  */
 bool trace_view(s32 tid, struct trace_regs *regs);
 
+/*
+ * The node's adopter lets go of the process of the thread, if it traces that, and leaves it alone until the place is
+ * given back. NULL: it does not.
+ */
+struct ring3_proc *trace_place_take(s32 tid);
+void trace_place_give(struct ring3_proc *proc);	/* NULL: does nothing */
+
 #endif /* GATE_TRACE_H */

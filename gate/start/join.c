@@ -9,6 +9,7 @@
 #include "tuning.h"
 #include <linux/if_xdp.h>
 #include <linux/poll.h>
+#include <linux/prctl.h>
 #include <linux/un.h>
 
 #define REGION_PROT	(PROT_READ | PROT_WRITE)
@@ -214,6 +215,16 @@ static void keep(int fd, int slot)
 		gate_die(125, "cannot keep descriptor %d open (error %ld)", gate_fd(slot), -ret);
 }
 
+/*
+ * With kernel.yama.ptrace_scope=1 a process may be traced by its ancestors and by whom it names; the keeper's
+ * descendants count as the keeper, and so does the adopter. A child has to say it again.
+ */
+void node_let_trace(void)
+{
+	if (READ_ONCE(gate.region->tracer))
+		gate.yama = !host_syscall2(__NR_prctl, PR_SET_PTRACER, gate.region->keeper_pid);
+}
+
 struct ring3_thread *node_join(const char *path, u64 magic)
 {
 	struct ring3_join_request request = { .magic = magic, .abi = RING3_ABI };
@@ -248,6 +259,7 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	limits_room(reply.size, reply.text_end - reply.text_start, windows, &room);
 	map_region(reply.base, reply.size, reply.text_start, reply.text_end);
 	check_up(reply.node);
+	node_let_trace();
 	t = (struct ring3_thread *)reply.thread;
 	proc = (struct ring3_proc *)t->proc;
 	limits_joined(proc, &room);
@@ -281,6 +293,7 @@ struct ring3_thread *node_inherit(u64 thread, u64 links)
 		gate_die(125, "the node's memory did not come through exec");
 	map_region(HEAD(head, base), HEAD(head, size), HEAD(head, text_start), HEAD(head, text_end));
 	check_up(gate.region->node_name);
+	node_let_trace();
 	for (i = 0; i < RING3_PORTS_MAX; i++)
 		if (links >> i & 1)
 			map_port(i, gate_fd(GATE_FD_PORT + i));

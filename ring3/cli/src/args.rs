@@ -42,6 +42,9 @@ pub enum Verb {
     /// Run a program on a node that is up
     #[command(override_usage = "ring3 exec NAME [--] CMD [ARGS]...", after_help = help::EXEC)]
     Exec(Exec),
+    /// Run a debugger of the host's on a program of a node
+    #[command(override_usage = "ring3 debug PID [--] CMD [ARGS]...", after_help = help::DEBUG)]
+    Debug(Debug),
     /// Add a port to a node that is up, or take one away
     #[command(after_help = help::PORT)]
     Port(Port),
@@ -332,6 +335,15 @@ pub struct Exec {
     /// Name of the node
     pub name: String,
     /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Debug {
+    /// Process of a node's program
+    pub pid: i32,
+    /// The debugger and its arguments
     #[arg(required = true, trailing_var_arg = true, value_name = "CMD", value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }

@@ -25,6 +25,9 @@ pub enum Failure {
     #[error("cannot read {}: {why}", path.display())]
     NodeFile { path: PathBuf, why: Errno },
 
+    #[error("process {pid} is no program of a node of yours that is up: `ring3 stat NAME` lists a node's")]
+    NoProgram { pid: i32 },
+
     #[error("{}: line {line} is not UTF-8: save the file in that encoding", path.display())]
     NodeFileNoText { path: PathBuf, line: usize },
 

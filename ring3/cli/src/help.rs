@@ -218,6 +218,18 @@ On a node in a sandbox CMD is started in the same confinement.
 Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
 was not found.";
 
+pub const DEBUG: &str = "\
+Examples:
+  ring3 debug 4711 -- gdb -p 4711
+  ring3 debug 4711 -- strace -f -p 4711
+
+On a host without CAP_BPF a node traces its own programs, so that the node survives when one is killed. A
+process has one tracer: a debugger from outside is refused (`Operation not permitted'). With this command the
+node leaves the process alone until CMD has ended. A debugger that is itself on the node, as by
+`ring3 exec NODE -- gdb -p PID', does not need it.
+
+Exit status: that of CMD; 125 if ring3 failed.";
+
 pub const PORT: &str = "\
 Examples:
   ring3 port add a switch:lan,addr=10.0.0.1/24

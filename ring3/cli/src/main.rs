@@ -33,6 +33,7 @@ mod args;
 mod capture;
 mod completion;
 mod compose;
+mod debug;
 mod doctor;
 mod error;
 mod forward;
@@ -190,6 +191,7 @@ fn dispatch(verb: Verb) -> Result<u8> {
         Verb::Capture(args) => capture::capture(&args),
         Verb::Wait(args) => return reach::wait(&args),
         Verb::OnNode(args) => return reach::inside(&args),
+        Verb::Debug(args) => return debug::debug(&args),
         Verb::Port(args) => ports::port(&args),
         Verb::Down(args) => nodes::down(&args),
         Verb::Ls(args) => nodes::ls(&args),

@@ -220,7 +220,7 @@ const ENVIRONMENT: &str = "\
 XDG_RUNTIME_DIR  where the runtime folder lies
 RING3_LOG        what ring3 says about its own work: error, warn (default), info, debug
 RING3_GATE       another gate than the one beside the command
-RING3_ADOPTER    of the keeper: trace, to get at programs that are killed in kernel code by ptrace(); none
+RING3_ADOPTER    of the keeper: trace, to trace programs also where BPF would do; none, and a kill may end a node
 RING3_IMAGE      another kernel image than the one beside the command
 RING3_KERNEL_LOG a file to which the kernel log of each node is added when it ends
 RING3_NODE       set for programs on a node: the socket by which their children join it

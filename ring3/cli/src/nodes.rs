@@ -325,7 +325,7 @@ fn describe(status: &Status) -> String {
     line(
         "debug",
         format!(
-            "gdb -p PID -ex 'add-symbol-file {} -o {:#x}'",
+            "ring3 debug PID -- gdb -p PID -ex 'add-symbol-file {} -o {:#x}'",
             status.image.display(),
             status.base
         ),

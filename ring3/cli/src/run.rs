@@ -30,6 +30,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
     if !config.programs.is_empty() {
         return Err(Failure::ProgramsForRun);
     }
+    config.for_one = true;
     let program = Program::find(&args.command)?;
     ports::need_switches(&config, &Interrupt::hold_back()?)?;
     let bounds = args.sandbox.beside(config.sandbox.take());

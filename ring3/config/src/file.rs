@@ -134,6 +134,7 @@ impl File {
             host_cpuid: file.host_cpuid.unwrap_or_default(),
             seed: file.seed.unwrap_or(1),
             cmdline: file.cmdline.unwrap_or_default(),
+            for_one: false,
             layout: Vec::new(),
             grace: match file.grace {
                 Some(Text(text)) => grace(&text).map_err(error)?,

@@ -116,6 +116,8 @@ pub struct NodeConfig {
     pub seed: u64,
     /// Added to the kernel's command line.
     pub cmdline: String,
+    /// It is made for one program, and ends with that.
+    pub for_one: bool,
     /// What programs have between SIGTERM and SIGKILL when the node ends.
     pub grace: Duration,
     /// A network of hosts, laid out once all else is there.
@@ -147,6 +149,7 @@ impl NodeConfig {
             host_cpuid: false,
             seed: 1,
             cmdline: String::new(),
+            for_one: false,
             grace: GRACE_DEFAULT,
             layout: Vec::new(),
             programs: Vec::new(),

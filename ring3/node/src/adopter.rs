@@ -2,9 +2,9 @@
 //! The node's adopter as its keeper sees it: a child that goes on with what programs were doing in
 //! kernel code when they were killed. The image's adopt.c says how.
 //!
-//! It is started when a node has had programs for a while, or several. Where the host does not let it work
-//! it says so by its exit status, an error number, and the node does without: then such a death
-//! poisons it.
+//! It is started when a node has had programs for a while, or several. Where the host lets it not use BPF, it traces the
+//! node's programs. Where it can do neither it says so by its exit status, an error number, and the node does without:
+//! then such a death poisons it.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use ring3_abi::{RING3_ADOPTS_TRACED, RING3_ENV_ADOPT, RING3_ENV_NODE, RING3_POISONED};
+use ring3_abi::{RING3_ENV_ADOPT, RING3_ENV_NODE, RING3_POISONED};
 use rustix::process::{kill_process, pidfd_open, Pid, PidfdFlags, Signal};
 
 use crate::error::{Errno, Error, Result};
@@ -77,11 +77,9 @@ impl Adopter {
         Ok(Some((adopter, ended)))
     }
 
-    /// Programs or threads have come. One that does not trace them need not know.
+    /// Programs or threads have come.
     pub fn look(&self) {
-        if matches!(self.region.adopter(), Some((RING3_ADOPTS_TRACED, _))) {
-            let _ = kill_process(Pid::from_child(&self.child), Signal::USR1);
-        }
+        look(&self.region);
     }
 
     /// It has ended. Whether another may have more success.
@@ -97,8 +95,8 @@ impl Adopter {
             }
             Ok((Some(errno), _)) => {
                 let why = Errno(errno);
-                log::info!(
-                    "a program that is killed in kernel code ends the node: no adopter ({why}); RING3_ADOPTER=trace makes one without rights"
+                log::warn!(
+                    "a program that is killed in kernel code ends the node: no adopter ({why})"
                 );
                 false
             }
@@ -107,6 +105,13 @@ impl Adopter {
                 true
             }
         }
+    }
+}
+
+/// Something is to be looked at. One that does not trace programs need not know.
+pub(crate) fn look(region: &Region) {
+    if let Some(pid) = region.tracer_pid().and_then(Pid::from_raw) {
+        let _ = kill_process(pid, Signal::USR1);
     }
 }
 

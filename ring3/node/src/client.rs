@@ -224,6 +224,15 @@ impl Client {
         Ok(File::from(pipe))
     }
 
+    /// Lets a debugger outside of the node have this process of the node's, for as long as a descriptor of the stream is open.
+    pub fn debug(&self, pid: i32) -> Result<OwnedFd> {
+        let stream = self.connect()?;
+        match self.exchange(&stream, &Request::Debug { pid }, PATIENCE)? {
+            Reply::Free => Ok(stream.into()),
+            other => Err(self.unexpected(other)),
+        }
+    }
+
     fn port(&self, request: &Request) -> Result<Port> {
         match self.ask(request)? {
             Reply::Port(port) => Ok(*port),

@@ -48,6 +48,10 @@ pub enum Request {
         /// Classic BPF; empty: all frames.
         filter: Vec<Instruction>,
     },
+    /// For as long as the connection lasts a debugger outside of the node may have this process of the node's.
+    Debug {
+        pid: i32,
+    },
     /// Removes the port with this interface.
     PortDel {
         ifname: String,
@@ -65,6 +69,8 @@ pub enum Reply {
     Known,
     /// `Capture`: it has begun.
     Captures,
+    /// `Debug`: the adopter does not trace the process now.
+    Free,
     /// `PortAdd`, `PortDel`, `Plug`: the port that came or went.
     Port(Box<Port>),
     /// `down`: accepted; the node is gone when its lock is. Its programs may take so long.

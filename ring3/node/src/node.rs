@@ -61,7 +61,7 @@ use crate::netlink::{Netlink, NodeWire};
 use crate::outside::Given;
 use crate::ports::given::GivenLink;
 use crate::ports::{OpenPort, Port};
-use crate::procs::{Deaths, Graves};
+use crate::procs::{Adopts, Deaths, Graves};
 use crate::region::{Params, Region};
 use crate::runtime::{Folder, NodeFolder};
 use crate::tickets::Tickets;
@@ -164,7 +164,11 @@ impl Node {
             .as_ref()
             .filter(|_| !image.is_sim())
             .map(|it| it.join_path(&config.name));
-        let (deaths, graves) = Deaths::start(&region, join.as_deref())?;
+        let adopts = join.map(|join| Adopts {
+            join,
+            at_once: !config.for_one,
+        });
+        let (deaths, graves) = Deaths::start(&region, adopts)?;
         let mut node = Node {
             init: Thread::init(&region),
             guard: Some(fault::guard(&region)?),

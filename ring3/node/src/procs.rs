@@ -15,9 +15,9 @@
 //!                itself be in the hands of a process that dies
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
@@ -46,6 +46,8 @@ const ADOPT_AFTER: Duration = Duration::from_millis(200);
 const GRIP_TURN: Duration = Duration::from_millis(25);
 /// How often to retry a process for which the host refused a pidfd.
 const LOOK_TURN: Duration = Duration::from_secs(1);
+/// When the adopter has looked at new processes, for sure.
+const SAY_AFTER: Duration = Duration::from_millis(200);
 /// After so many changes of procs[] it pays to make the start of processes cheaper.
 const MANY: u32 = 16;
 
@@ -61,6 +63,15 @@ const ADOPTER: u64 = u64::MAX - 2;
 pub(crate) struct Dead {
     index: usize,
     pid: i32,
+}
+
+/// How the node gets its adopter.
+#[derive(Debug)]
+pub(crate) struct Adopts {
+    /// The node's socket.
+    pub join: PathBuf,
+    /// For its first program. Else for its second: the node ends with the first.
+    pub at_once: bool,
 }
 
 /// The watch over procs[].
@@ -80,14 +91,17 @@ pub(crate) struct Graves {
 }
 
 impl Deaths {
-    /// `join`: the path of the node's socket, for an adopter.
-    pub fn start(region: &Arc<Region>, join: Option<&Path>) -> Result<(Deaths, Graves)> {
+    /// `adopts`: the node gets an adopter.
+    pub fn start(region: &Arc<Region>, adopts: Option<Adopts>) -> Result<(Deaths, Graves)> {
         let stop = Arc::new(event_fd()?);
         let changed = Arc::new(event_fd()?);
         let bell = Arc::new(event_fd()?);
         let (tell, queue) = mpsc::channel();
         let mut watch = Watch::new(region.clone(), tell, bell.clone())?;
-        watch.join = join.map(Path::to_owned);
+        if adopts.is_some() {
+            region.may_have_tracer();
+        }
+        watch.adopts = adopts;
         watch.add(&stop, STOP)?;
         watch.add(&changed, CHANGED)?;
         let driver = Driver::start("ring3-deaths", {
@@ -155,6 +169,24 @@ pub(crate) fn started(pid: i32) -> Option<u64> {
     rest.split_ascii_whitespace().nth(22 - 3)?.parse().ok()
 }
 
+/// Why the adopter can't trace a process. A debugger is there on purpose.
+fn refusal(pid: i32) -> (log::Level, String) {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let tracer = status
+        .lines()
+        .find_map(|line| line.strip_prefix("TracerPid:"))
+        .map_or("0", str::trim);
+    if tracer != "0" {
+        return (log::Level::Info, format!("process {tracer} traces it"));
+    }
+    let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").unwrap_or_default();
+    let why = match scope.trim() {
+        "2" | "3" => "the host lets no ordinary user trace programs (kernel.yama.ptrace_scope)",
+        _ => "the host refuses to trace it, as it does for processes of other users and with PR_SET_DUMPABLE",
+    };
+    (log::Level::Warn, why.to_owned())
+}
+
 #[derive(Debug)]
 struct Watched {
     pid: i32,
@@ -184,11 +216,15 @@ struct Watch {
     /// The host refused a pidfd for a process; most likely, descriptors have run out.
     is_to_look_again: bool,
     unburied: Vec<Unburied>,
-    /// The node's socket, for the adopter; `None`: there is no adopter.
-    join: Option<PathBuf>,
+    /// `None`: there is no adopter, and will be none.
+    adopts: Option<Adopts>,
     adopter: Option<(Adopter, OwnedFd)>,
     /// When to start it.
     adopt_at: Option<Instant>,
+    /// Processes of which was said that they can't be traced.
+    refused: HashSet<(usize, i32)>,
+    /// When to look for others.
+    say_at: Option<Instant>,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
 }
@@ -204,9 +240,11 @@ impl Watch {
             is_busy: false,
             is_to_look_again: false,
             unburied: Vec::new(),
-            join: None,
+            adopts: None,
             adopter: None,
             adopt_at: None,
+            refused: HashSet::new(),
+            say_at: None,
             tell,
             bell,
         })
@@ -230,7 +268,10 @@ impl Watch {
             let adopt_in = self
                 .adopt_at
                 .map(|at| at.saturating_duration_since(Instant::now()));
-            let turn = turn.into_iter().chain(adopt_in).min();
+            let say_in = self
+                .say_at
+                .map(|at| at.saturating_duration_since(Instant::now()));
+            let turn = turn.into_iter().chain(adopt_in).chain(say_in).min();
             let timeout = turn.and_then(|turn| Timespec::try_from(turn).ok());
             let spare = rustix::buffer::spare_capacity(&mut events);
             match epoll::wait(&self.set, spare, timeout.as_ref()) {
@@ -259,17 +300,21 @@ impl Watch {
             }
             self.judge();
             self.see_to_adopter();
+            if self.say_at.is_some_and(|at| Instant::now() >= at) {
+                self.say_refused();
+            }
         }
     }
 
     /// Starts the adopter when it is time.
     fn see_to_adopter(&mut self) {
-        let Some(join) = self.join.as_ref().filter(|_| self.adopter.is_none()) else {
+        let Some(adopts) = self.adopts.as_ref().filter(|_| self.adopter.is_none()) else {
             self.adopt_at = None;
             return;
         };
         match self.watched.len() {
             0 => return,
+            1 if !adopts.at_once => return,
             1 => drop(
                 self.adopt_at
                     .get_or_insert_with(|| Instant::now() + ADOPT_AFTER),
@@ -280,7 +325,7 @@ impl Watch {
             return;
         }
         self.adopt_at = None;
-        let started = Adopter::start(&self.region, join);
+        let started = Adopter::start(&self.region, &adopts.join);
         match started {
             Ok(Some((adopter, ended))) => {
                 if let Err(error) = self.add(&ended, ADOPTER) {
@@ -288,18 +333,37 @@ impl Watch {
                 }
                 self.adopter = Some((adopter, ended));
             }
-            Ok(None) => self.join = None,
+            Ok(None) => self.adopts = None,
             Err(error) => {
                 log::warn!("{error}");
-                self.join = None;
+                self.adopts = None;
             }
         }
+    }
+
+    /// Says once of each process that the adopter may not trace, and why.
+    fn say_refused(&mut self) {
+        self.say_at = None;
+        let region = &self.region;
+        let now: HashSet<_> = region
+            .procs()
+            .filter(|it| it.state == RING3_PROC_LIVE && region.is_refused(it.index))
+            .map(|it| (it.index, it.pid))
+            .collect();
+        for (_, pid) in now.difference(&self.refused) {
+            let (level, why) = refusal(*pid);
+            log::log!(
+                level,
+                "if process {pid} is killed in kernel code, the node fails: {why}"
+            );
+        }
+        self.refused = now;
     }
 
     fn adopter_ended(&mut self) {
         if let Some((adopter, _)) = self.adopter.take() {
             if !adopter.has_ended() {
-                self.join = None;
+                self.adopts = None;
             }
         }
     }
@@ -359,6 +423,7 @@ impl Watch {
         self.is_to_look_again = result.is_err();
         if let Some((adopter, _)) = &self.adopter {
             adopter.look();
+            self.say_at = region.tracer_pid().map(|_| Instant::now() + SAY_AFTER);
         }
         result
     }

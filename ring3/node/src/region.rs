@@ -9,7 +9,7 @@ use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use ring3_abi::*;
@@ -362,7 +362,48 @@ impl Region {
         Some((proc.threads.load(Ordering::Acquire), done))
     }
 
+    fn tracer(&self) -> &AtomicI32 {
+        // SAFETY: an atomic of struct ring3_region, which stays mapped as long as self is.
+        unsafe { &*self.at(offset_of!(ring3_region, tracer)) }
+    }
+
+    /// The node may get an adopter that works by ptrace().
+    pub fn may_have_tracer(&self) {
+        self.tracer().store(-1, Ordering::Release);
+    }
+
+    /// A debugger wants the place of the adopter's, for this process of the node's.
+    pub fn want_place(&self, index: usize) {
+        self.proc(index).place.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The adopter traces no thread of the process.
+    pub fn is_place_free(&self, index: usize) -> bool {
+        self.tracer().load(Ordering::Acquire) <= 0
+            || self.proc(index).place.load(Ordering::Acquire) & RING3_PLACE_FREE != 0
+    }
+
+    pub fn leave_place(&self, index: usize) {
+        let less = |place: u32| match place & RING3_PLACE_WANTED {
+            0 | 1 => 0,
+            _ => place - 1,
+        };
+        let place = &self.proc(index).place;
+        let _ = place.fetch_update(Ordering::AcqRel, Ordering::Acquire, |it| Some(less(it)));
+    }
+
+    /// The host lets the adopter not trace the process.
+    pub fn is_refused(&self, index: usize) -> bool {
+        self.proc(index).traced.load(Ordering::Acquire) == RING3_TRACED_REFUSED
+    }
+
+    /// The process that the adopter is, if it works by ptrace().
+    pub fn tracer_pid(&self) -> Option<i32> {
+        Some(self.tracer().load(Ordering::Acquire)).filter(|&pid| pid > 0)
+    }
+
     pub fn adopter_is_gone(&self) {
+        self.may_have_tracer();
         if let Some(proc) = self.adopter_proc() {
             // SAFETY: as in adopter().
             unsafe { &*proc }

@@ -163,7 +163,22 @@ fn busy(how: &str) -> Checked {
         waiter.expect("waiting")?;
         let mut program = Talker::start(node.command([&busy]))?;
         let line = program.expect("busy")?;
-        if how == "trace" {
+        if turn == 0 && how != "none" {
+            until(Duration::from_secs(2), || {
+                works_by = adopter(&node).map(|(how, ..)| how).unwrap_or_default();
+                !works_by.is_empty()
+            });
+            let wanted = match how {
+                "trace" => "traced",
+                // It has CAP_BPF, mostly.
+                _ if rustix::process::geteuid().is_root() => &works_by,
+                _ => "traced",
+            };
+            ensure(!works_by.is_empty() && works_by == wanted, || {
+                format!("the node's adopter works by '{works_by}'")
+            })?;
+        }
+        if works_by == "traced" {
             // A young program is not traced yet.
             let pid = line.rsplit(' ').next().unwrap_or_default();
             let traced = || {
@@ -176,13 +191,6 @@ fn busy(how: &str) -> Checked {
             })?;
         }
         std::thread::sleep(Duration::from_micros(2000 + turn * 1377 % 20000));
-        if turn == 0 && how != "none" {
-            until(Duration::from_secs(2), || {
-                works_by = adopter(&node).map(|(how, ..)| how).unwrap_or_default();
-                !works_by.is_empty()
-            });
-            ensure(!works_by.is_empty(), || "the node has no adopter".into())?;
-        }
         kill_named(&line)?;
         let end = program.group.wait(Duration::from_secs(3));
         ensure(end.is_some(), || {
@@ -222,7 +230,7 @@ fn busy(how: &str) -> Checked {
         ensure(down.ok(), || format!("down: {}", down.report()))?;
         node = Node::up_adopted(how, [])?;
     }
-    if works_by != "stopped" && how != "none" {
+    if how != "none" {
         adopted = adopter(&node)?.1;
         ensure(poisoned == 0 && adopted > 10, || {
             format!("poisoned {poisoned} times; {adopted} calls gone on with")

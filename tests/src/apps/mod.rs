@@ -26,6 +26,7 @@
 //! | [`usage`] | mistakes on the command line |
 //! | [`leaks`] | what is left behind |
 //! | [`kills`] | `kill -9` at bad moments |
+//! | [`debug`] | debuggers on a node that traces its programs |
 //! | [`ends`] | a node's end is its programs' end |
 //! | [`faults`] | what the host may do to a node |
 //! | [`shortage`] | a host that is short of something |
@@ -52,6 +53,7 @@
 mod calls;
 mod clients;
 mod cpuid;
+mod debug;
 mod ends;
 mod faults;
 mod fork_storm;
@@ -144,6 +146,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(usage::trials());
     all.extend(leaks::trials());
     all.extend(kills::trials());
+    all.extend(debug::trials());
     all.extend(storm::trials(options));
     all.extend(fork_storm::trials(options));
     all.extend(neighbours::trials(options));

@@ -34,6 +34,7 @@
 #include <linux/kernel.h>
 #include <linux/mman.h>
 #include <linux/signal_types.h>
+#include <linux/time64.h>
 #include <uapi/linux/poll.h>
 #include <asm/ring3.h>
 #include <asm/sections.h>
@@ -232,8 +233,12 @@ static void on_fault(int sig, void *info, struct host_context *context)
 	context->ip = to;
 }
 
+static u32 looks;		/* asked for by SIGUSR1 */
+
 static void on_call(int sig)
 {
+	if (sig == SIGUSR1)
+		host_store(&looks, 1);
 }
 
 static void catch(int sig, void *handler)
@@ -262,6 +267,27 @@ static void prepare_signals(void)
 	ring3_host_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask), 0, 0);
 }
 
+/* By BPF, or else by ptrace(). Returns the descriptor to wait for, or -1. */
+static long begin(struct ring3_thread *me, struct ring3_proc *proc)
+{
+	long fd = me->args[0] == RING3_ADOPT_TRACE ? -EPERM : ring3_adopt_bpf_start();
+	long ret;
+
+	proc->pid = me->tid;
+	if (fd >= 0) {
+		proc->threads = RING3_ADOPTS_AFTER;
+	} else {
+		ret = ring3_adopt_trace_start();
+		if (ret)
+			ring3_host_syscall(__NR_exit_group, -ret, 0, 0, 0, 0, 0);
+		proc->threads = RING3_ADOPTS_TRACED;
+		looks = 1;
+		host_store(&ring3_region.tracer, me->tid);
+	}
+	host_store(&proc->state, RING3_PROC_LIVE);
+	return fd;
+}
+
 static void live(struct ring3_thread *me)
 {
 	const unsigned long end = RING3_SPACE_END;
@@ -271,32 +297,29 @@ static void live(struct ring3_thread *me)
 	/* SIGUSR2 ends it, and lets all go that it traces. */
 	u64 mask = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1) | 1UL << (SIGCHLD - 1) | 1UL << (SIGUSR1 - 1) |
 		     1UL << (SIGUSR2 - 1));
-	long fd = -1;
 
 	prepare_signals();
 	if (ring3_host_syscall(__NR_munmap, 0, RING3_SPACE_BASE, 0, 0, 0, 0) ||
 	    ring3_host_syscall(__NR_munmap, end, TASK_SIZE_MAX - end, 0, 0, 0, 0))
 		ring3_host_syscall(__NR_exit_group, ENOMEM, 0, 0, 0, 0, 0);
-	if (me->args[0] == RING3_ADOPT_TRACE) {
-		proc->threads = RING3_ADOPTS_TRACED;
-	} else {
-		fd = ring3_adopt_bpf_start();
-		if (fd < 0)
-			ring3_host_syscall(__NR_exit_group, -fd, 0, 0, 0, 0, 0);
-		proc->threads = RING3_ADOPTS_AFTER;
-	}
-	deaths.fd = fd;
-	proc->pid = me->tid;
-	host_store(&proc->state, 1);
+	deaths.fd = begin(me, proc);
 	/* Signals are let in while it sleeps only; and each says that there is something to look at. */
 	while (!ring3_poisoned()) {
-		if (proc->threads == RING3_ADOPTS_TRACED)
-			ring3_adopt_trace_look();
+		struct __kernel_timespec ts, *timeout = NULL;
+		u64 until = U64_MAX, now;
+
 		if (proc->threads == RING3_ADOPTS_AFTER)
 			while (ring3_adopt_bpf_next(&death))
 				ring3_adopt(me, &death, FATE_GONE);
-		ring3_adopt_trace(me);
-		ring3_host_syscall(__NR_ppoll, (long)&deaths, 1, 0, (long)&mask, sizeof(mask), 0);
+		else
+			until = ring3_adopt_trace(me, host_xchg(&looks, 0));
+		if (until != U64_MAX) {
+			now = ring3_clock();
+			until = until > now ? until - now : 0;
+			ts = (struct __kernel_timespec){ until / NSEC_PER_SEC, until % NSEC_PER_SEC };
+			timeout = &ts;
+		}
+		ring3_host_syscall(__NR_ppoll, (long)&deaths, 1, (long)timeout, (long)&mask, sizeof(mask), 0);
 	}
 	ring3_host_syscall(__NR_exit_group, 0, 0, 0, 0, 0, 0);
 }

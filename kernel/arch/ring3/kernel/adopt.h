@@ -15,6 +15,20 @@ struct ring3_death {
 /* Memory of the adopter's own, in its part of the slot. */
 #define ADOPT_STACK_BYTES	(64UL << 10)
 #define ADOPT_RING_AT		(2 * ADOPT_STACK_BYTES)
+#define ADOPT_OURS_AT		(1UL << 20)
+
+/*
+ * Of adopt_trace.c. A signal of a traced thread takes 12 to 40 us more, so that 200 in 0.1 s are 2 to 8 % of its time. Shown by:
+ * `bench/run traced`, `tests/run kill_busy_traced`, `tests/run debug_`.
+ */
+#define SIGNALS_MANY		200	/* of one thread within ... */
+#define SIGNALS_NS		100000000ULL
+#define SIGNALS_PAUSE_NS	10000000000ULL	/* then it is let go for so long. Choice */
+#define LOOK_AGAIN_NS		20000000ULL	/* a thread whose block is made has begun by then. Choice */
+#define GIVE_NAP_NS		50000ULL	/* a thread stops in such a time */
+#define STOPPED_LOOK_NS		3000000ULL	/* between two looks at stopped threads. Choice: others wait for 10 ms at most */
+#define STOP_NAP_NS		20000ULL	/* between two looks at one that is to let go of its vCPU, */
+#define STOP_NAPS		100		/* and how many of them. Choice */
 
 static inline unsigned long adopt_memory(void)
 {
@@ -32,8 +46,8 @@ char *ring3_put_tasks(char *to, u32 pid);	/* the path of the folder of its threa
 bool ring3_adopt_goes_on(u32 pid, u32 tid);
 
 /* adopt_trace.c */
-void ring3_adopt_trace_look(void);
-void ring3_adopt_trace(struct ring3_thread *me);
+long ring3_adopt_trace_start(void);
+u64 ring3_adopt_trace(struct ring3_thread *me, bool look);
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate);
 
 /* adopt_bpf.c: the descriptor to wait for, or an error; the next death, if there is one. */

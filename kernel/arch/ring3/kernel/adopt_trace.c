@@ -2,19 +2,27 @@
 /*
  * adopt_trace.c - the registers of those who die, from the host's ptrace()
  *
+ * Theory of operation
+ * -------------------
  * Who may not load a program into the host's kernel (adopt_bpf.c) may still trace its own processes.
  * Each thread of the node is seized (it is not stopped by that), with PTRACE_O_TRACEEXIT: one that is
  * killed stops once more on its way out, and its registers can be read. What that costs: each signal of the
- * thread's goes through here, and the place of a debugger. So only where the node has several
- * programs; and a thread that gets many signals is let go.
+ * thread's goes through here; so a thread that gets many is let go for a while. The keeper says when there is
+ * something to look at: a process or a thread has come.
  *
- * All that stops is sent on at once. At its end, or when job control stops it, a thread is let go: then its parent hears of it
- * from the host, as ever.
+ * A thread has one tracer. A debugger that wants the place says so in the process's entry (ring3_proc.place): a program
+ * of the node does by its gate, any other by the keeper. All threads of the process are let go then, and are taken back
+ * when nobody wants the place any more. An attempt to take a thread that a debugger has is refused, and does no harm.
+ *
+ * All that stops is sent on at once, but for what job control stops: it stays so, unless it has a vCPU. Then it runs on
+ * until it has let go of that, since the rest of the node waits for it. It may also be handed one later.
  */
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/dirent.h>
+#include <linux/mman.h>
 #include <linux/ptrace.h>
+#include <uapi/linux/futex.h>
 #include <uapi/linux/wait.h>
 #include <uapi/linux/fcntl.h>
 #include <asm/ring3.h>
@@ -22,28 +30,140 @@
 #include "adopt.h"
 
 #define HOST_GETREGS		12
-#define SIGNALS_MANY		200	/* of one thread within ... */
-#define SIGNALS_NS		100000000ULL
 #define BUSY_MAX		64	/* threads whose signals are counted */
+#define STOPPED_MAX		64	/* threads that job control has stopped, of which is known that they may be handed a vCPU */
 #define REGS_ALL		27	/* words of the host's struct user_regs_struct */
+#define TIDS			(4UL << 20)	/* the host's numbers are smaller: PID_MAX_LIMIT */
 
-static struct { u32 tid, count; u64 since; } busy[BUSY_MAX];
+static struct busy { u32 tid, count; u64 since, until; } busy[BUSY_MAX];
+static u32 stopped[STOPPED_MAX], n_stopped;
+static bool gives;			/* threads are being let go for a debugger */
+static u64 look_at = U64_MAX;		/* time for the next look at all processes */
 
 static long trace(long request, u32 tid, unsigned long addr, unsigned long data)
 {
 	return ring3_host_syscall(__NR_ptrace, request, tid, addr, data, 0, 0);
 }
 
-static void seize_threads(u32 pid)
+static void nap(u64 ns)
 {
-	char path[32], buffer[1024];
+	struct __kernel_timespec ts = { .tv_nsec = ns };
+
+	ring3_host_syscall(__NR_nanosleep, (long)&ts, 0, 0, 0, 0, 0);
+}
+
+static void look_in(u64 ns)
+{
+	look_at = min(look_at, ring3_clock() + ns);
+}
+
+/* One bit for each thread that is traced: those need not be asked for again. */
+static u8 *ours(u32 tid)
+{
+	return (u8 *)adopt_memory() + ADOPT_OURS_AT + tid % TIDS / 8;
+}
+
+static bool is_ours(u32 tid)
+{
+	return *ours(tid) & 1 << tid % 8;
+}
+
+static void set_ours(u32 tid, bool are)
+{
+	*ours(tid) = are ? *ours(tid) | 1 << tid % 8 : *ours(tid) & ~(1 << tid % 8);
+}
+
+/* ---- signals and stops ---- */
+
+static struct busy *busy_of(u32 tid)
+{
+	return &busy[tid % BUSY_MAX];
+}
+
+static bool gets_many(u32 tid)
+{
+	struct busy *it = busy_of(tid);
+	u64 now = ring3_clock();
+
+	if (it->tid != tid || now - it->since > SIGNALS_NS)
+		*it = (struct busy){ .tid = tid, .since = now };
+	if (++it->count <= SIGNALS_MANY)
+		return false;
+	it->until = now + SIGNALS_PAUSE_NS;
+	return true;
+}
+
+static bool got_many(u32 tid)
+{
+	struct busy *it = busy_of(tid);
+
+	return it->tid == tid && ring3_clock() < it->until;
+}
+
+static void stopped_add(u32 tid)
+{
+	if (n_stopped < STOPPED_MAX)
+		stopped[n_stopped++] = tid;
+}
+
+static void stopped_remove(u32 tid)
+{
+	u32 i;
+
+	for (i = 0; i < n_stopped; i++)
+		if (stopped[i] == tid)
+			stopped[i--] = stopped[--n_stopped];
+}
+
+/* It has a vCPU, and nobody can take that from it. */
+static bool holds_up(u32 tid)
+{
+	struct ring3_vcpu *vcpu;
+	u32 o;
+
+	for_each_vcpu(vcpu) {
+		o = host_load(&vcpu->owner);
+		if (r3_owner_is(o, tid) && !(o & RING3_OWNER_POLLING))
+			return true;
+	}
+	return false;
+}
+
+/* Job control has stopped the thread: so it stays, but not in the middle of kernel code. */
+static void stays(u32 tid)
+{
+	int i;
+
+	if (!holds_up(tid)) {
+		stopped_add(tid);
+		trace(PTRACE_LISTEN, tid, 0, 0);
+		return;
+	}
+	trace(PTRACE_CONT, tid, 0, 0);
+	for (i = 0; i < STOP_NAPS && holds_up(tid); i++)
+		nap(STOP_NAP_NS);
+	trace(PTRACE_INTERRUPT, tid, 0, 0);
+}
+
+/* ---- who is traced ---- */
+
+struct scan {
+	u32 seen, done, refused;
+	bool later;		/* some are left alone for now */
+};
+
+/* Makes the request for each thread of the process. */
+static struct scan threads_of(u32 pid, long request)
+{
+	struct scan scan = {};
 	struct linux_dirent64 *entry;
-	long fd, n, at;
+	char path[32], buffer[1024];
+	long fd, n, at, ret;
 
 	ring3_put_tasks(path, pid);
 	fd = ring3_host_syscall(__NR_open, (long)path, O_RDONLY | O_DIRECTORY, 0, 0, 0, 0);
 	if (fd < 0)
-		return;
+		return scan;
 	while ((n = ring3_host_syscall(__NR_getdents64, fd, (long)buffer, sizeof(buffer), 0, 0, 0)) > 0) {
 		for (at = 0; at < n; at += entry->d_reclen) {
 			const char *name;
@@ -52,40 +172,117 @@ static void seize_threads(u32 pid)
 			entry = (void *)buffer + at;
 			for (name = entry->d_name; *name >= '0' && *name <= '9'; name++)
 				tid = 10 * tid + *name - '0';
-			/* Those that are ours already, and those that may not be, are refused. */
-			if (tid)
-				trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACEEXIT);
+			if (!tid)
+				continue;
+			scan.seen++;
+			if (request == PTRACE_SEIZE && is_ours(tid))
+				continue;
+			if (request == PTRACE_SEIZE && got_many(tid)) {
+				scan.later = true;
+				continue;
+			}
+			ret = trace(request, tid, 0, request == PTRACE_SEIZE ? PTRACE_O_TRACEEXIT : 0);
+			if (!ret && request == PTRACE_SEIZE)
+				set_ours(tid, true);
+			scan.done += !ret;
+			scan.refused += ret == -EPERM;
 		}
 	}
 	ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
+	return scan;
 }
 
-/* Programs have come. One that is alone is left alone. */
+/*
+ * The thread block of a new thread is there before the thread is. So a process is looked at once more, some time after
+ * its last new block.
+ */
+static void take_threads(struct ring3_proc *proc)
+{
+	u32 made = READ_ONCE(proc->made), was = host_load(&proc->traced), now;
+	struct scan scan;
+
+	if (was == made)
+		return;
+	scan = threads_of(proc->pid, PTRACE_SEIZE);
+	if (scan.refused)
+		now = RING3_TRACED_REFUSED;
+	else
+		now = was == (made | RING3_TRACED_AGAIN) ? made : made | RING3_TRACED_AGAIN;
+	if (scan.later) {
+		now = made | RING3_TRACED_AGAIN;
+		look_in(SIGNALS_PAUSE_NS);
+	} else if (now & RING3_TRACED_AGAIN) {
+		look_in(LOOK_AGAIN_NS);
+	}
+	/* Who zeroes it meanwhile wants another look. */
+	host_cas(&proc->traced, was, now);
+}
+
+static bool is_wanted(const struct ring3_proc *proc)
+{
+	return host_load(&proc->place) & RING3_PLACE_WANTED;
+}
+
+/* A debugger wants the process. Threads can be let go where they stop, which takes a moment. */
+static void give_place(struct ring3_proc *proc)
+{
+	u32 place = host_load(&proc->place);
+
+	if (place & RING3_PLACE_FREE)
+		return;
+	if (threads_of(proc->pid, PTRACE_INTERRUPT).done) {
+		gives = true;
+		return;
+	}
+	host_store(&proc->traced, 0);
+	/* Another debugger may have come or gone. */
+	while ((place & RING3_PLACE_WANTED) && !host_cas(&proc->place, place, place | RING3_PLACE_FREE))
+		place = host_load(&proc->place);
+	ring3_host_futex_wake(&proc->place, INT_MAX);
+}
+
+static bool is_program(const struct ring3_proc *proc)
+{
+	return host_load(&proc->state) == RING3_PROC_LIVE && proc->pid > 0 && proc->pid != ring3_region.keeper_pid;
+}
+
+/* Processes or threads have come, or a debugger wants to come or has gone. */
 void ring3_adopt_trace_look(void)
 {
 	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
-	int n = 0;
 
-	for (proc = ring3_region.procs; proc < end; proc++)
-		n += host_load(&proc->state) == 1 && proc->pid > 0;
-	if (n < 2)
-		return;
-	for (proc = ring3_region.procs; proc < end; proc++)
-		if (host_load(&proc->state) == 1 && proc->pid > 0 && proc->pid != ring3_region.keeper_pid)
-			seize_threads(proc->pid);
+	look_at = U64_MAX;
+	gives = false;
+	for (proc = ring3_region.procs; proc < end; proc++) {
+		if (!is_program(proc))
+			continue;
+		if (is_wanted(proc))
+			give_place(proc);
+		else
+			take_threads(proc);
+	}
 }
 
-static bool gets_many(u32 tid)
+/* A debugger wants the thread's process. */
+static bool is_to_go(u32 tid)
 {
-	typeof(&busy[0]) it = &busy[tid % BUSY_MAX];
-	u64 now = ring3_clock();
+	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
 
-	if (it->tid != tid || now - it->since > SIGNALS_NS) {
-		it->tid = tid;
-		it->since = now;
-		it->count = 0;
-	}
-	return ++it->count > SIGNALS_MANY;
+	if (!gives)
+		return false;
+	for (proc = ring3_region.procs; proc < end; proc++)
+		if (is_program(proc) && is_wanted(proc) &&
+		    !ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0))
+			return true;
+	return false;
+}
+
+/* ---- what stops ---- */
+
+static void let_go(u32 tid, int sig)
+{
+	set_ours(tid, false);
+	trace(PTRACE_DETACH, tid, 0, sig);
 }
 
 /* It stands at its end, and is traced. */
@@ -104,29 +301,74 @@ static void stands(struct ring3_thread *me, u32 tid, enum ring3_fate fate)
 
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate)
 {
-	if (fate == FATE_GONE)
-		return;
-	/* One that job control has stopped stays so, but without us. */
-	trace(PTRACE_DETACH, death->tid, 0, 0);
+	if (fate != FATE_GONE)
+		let_go(death->tid, 0);
 }
 
-void ring3_adopt_trace(struct ring3_thread *me)
+static void stops(struct ring3_thread *me, u32 tid, int status)
 {
-	int status, sig, event;
+	int sig = status >> 8 & 0xff, event = status >> 16;
+
+	if (event == PTRACE_EVENT_EXIT) {
+		stands(me, tid, FATE_ENDS);
+	} else if (is_to_go(tid)) {
+		let_go(tid, event ? 0 : sig);
+	} else if (event == PTRACE_EVENT_STOP && sig != SIGTRAP) {
+		stays(tid);
+	} else if (event) {
+		trace(PTRACE_CONT, tid, 0, 0);
+	} else if (gets_many(tid)) {
+		let_go(tid, sig);
+		look_in(SIGNALS_PAUSE_NS);
+	} else {
+		trace(PTRACE_CONT, tid, 0, sig);
+	}
+}
+
+static void see_stops(struct ring3_thread *me)
+{
+	int status;
 	long tid;
 
 	while ((tid = ring3_host_syscall(__NR_wait4, -1, (long)&status, WNOHANG | __WALL, 0, 0, 0)) > 0) {
-		if ((status & 0xff) != 0x7f)
-			continue;
-		sig = status >> 8 & 0xff;
-		event = status >> 16;
-		if (event == PTRACE_EVENT_EXIT)
-			stands(me, tid, FATE_ENDS);
-		else if (event == PTRACE_EVENT_STOP && sig != SIGTRAP)
-			trace(PTRACE_LISTEN, tid, 0, 0);
-		else if (event)
-			trace(PTRACE_CONT, tid, 0, 0);
+		stopped_remove(tid);
+		if ((status & 0xff) == 0x7f)
+			stops(me, tid, status);
 		else
-			trace(gets_many(tid) ? PTRACE_DETACH : PTRACE_CONT, tid, 0, sig);
+			set_ours(tid, false);
 	}
+}
+
+/* One that was stopped while it waited may have been handed a vCPU: see stays(). */
+static void see_stopped(void)
+{
+	u32 i;
+
+	for (i = 0; i < n_stopped; i++)
+		if (holds_up(stopped[i]))
+			trace(PTRACE_INTERRUPT, stopped[i], 0, 0);
+}
+
+/* Sees to all that has happened. Returns when to come again, if nothing happens before. */
+u64 ring3_adopt_trace(struct ring3_thread *me, bool look)
+{
+	see_stops(me);
+	if (look || ring3_clock() >= look_at)
+		ring3_adopt_trace_look();
+	while (gives) {
+		nap(GIVE_NAP_NS);
+		see_stops(me);
+		ring3_adopt_trace_look();
+	}
+	see_stopped();
+	return n_stopped ? min(look_at, ring3_clock() + STOPPED_LOOK_NS) : look_at;
+}
+
+long ring3_adopt_trace_start(void)
+{
+	long at = (long)ours(0);
+	long p = ring3_host_syscall(__NR_mmap, at, TIDS / 8, PROT_READ | PROT_WRITE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+
+	return p < 0 ? p : 0;
 }

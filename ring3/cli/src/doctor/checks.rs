@@ -38,6 +38,7 @@ pub fn all() -> Vec<Check> {
         raw_packets(),
         user_namespaces(),
         sandbox(),
+        killed_programs(),
         af_xdp(),
         io_uring(),
         huge_pages(),
@@ -321,6 +322,31 @@ fn sandbox() -> Check {
         _ => Check::new(what, Grade::Less, "no Landlock with scopes, or no seccomp notifications")
             .therefore("`ring3 run --sandbox` refuses to start")
             .remedy("it needs Linux 6.12 with CONFIG_SECURITY_LANDLOCK, `landlock` among the words of lsm= on the host's command line, and a container's filter that permits both"),
+    }
+}
+
+/// What becomes of a node when one of its programs is killed: adopt.c of the image.
+fn killed_programs() -> Check {
+    const PERFMON: u64 = 1 << 38;
+    const BPF: u64 = 1 << 39;
+    const SYS_ADMIN: u64 = 1 << 21;
+    let what = "killed programs";
+    let status = read("/proc/self/status");
+    let has = status
+        .lines()
+        .find_map(|line| line.strip_prefix("CapEff:"))
+        .and_then(|word| u64::from_str_radix(word.trim(), 16).ok())
+        .unwrap_or_default();
+    if has & SYS_ADMIN != 0 || has & PERFMON != 0 && has & BPF != 0 {
+        return Check::new(what, Grade::Good, "CAP_BPF and CAP_PERFMON")
+            .therefore("a node survives when one of its programs is killed");
+    }
+    match read("/proc/sys/kernel/yama/ptrace_scope").as_str() {
+        "2" | "3" => Check::new(what, Grade::Less, "neither BPF nor ptrace")
+            .therefore("a node fails when one of its programs is killed in kernel code")
+            .remedy("run as root, or set kernel.yama.ptrace_scope to 1"),
+        _ => Check::new(what, Grade::Good, "ptrace")
+            .therefore("a node traces its programs, and survives when one is killed; debuggers outside of it need `ring3 debug`"),
     }
 }
 

@@ -13,10 +13,11 @@ use std::sync::{mpsc, Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use ring3_abi::*;
-use rustix::event::{poll, PollFd, PollFlags};
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
 
+use crate::adopter;
 use crate::calls::Instruction;
 use crate::control::{self, Adopter, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
@@ -30,6 +31,12 @@ use crate::runtime::Folder;
 const KERNEL_PATIENCE: Duration = Duration::from_secs(5);
 /// If the owner of a vCPU is stopped for so long, it holds the node up.
 const HELD_UP: Duration = Duration::from_millis(20);
+/// How long the adopter may take to let a process go: its threads have to come out of what can't be interrupted.
+const PLACE_PATIENCE: Duration = Duration::from_secs(2);
+const PLACE_TURN: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
 /// How long the node's thread may take to notice that it is to end.
 const DOWN_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -194,6 +201,7 @@ impl Context {
                 let question = Question::Capture(ifname, path, filter);
                 control::write_line(stream, &self.ask_kernel(question))
             }
+            Request::Debug { pid } => self.debug(stream, pid),
             Request::PortDel { ifname } => {
                 control::write_line(stream, &self.ask_kernel(Question::PortDel(ifname)))
             }
@@ -205,6 +213,41 @@ impl Context {
                 Ok(())
             }
         }
+    }
+
+    /// Keeps the adopter away from the process for as long as the connection lasts.
+    fn debug(&self, stream: &UnixStream, pid: i32) -> std::io::Result<()> {
+        let region = &self.facts.region;
+        let Some(entry) = region.procs().find(|it| it.pid == pid) else {
+            let why = format!("process {pid} is not one of its programs");
+            return control::write_line(stream, &Reply::Error(why));
+        };
+        region.want_place(entry.index);
+        let start = Instant::now();
+        while !region.is_place_free(entry.index) && start.elapsed() < PLACE_PATIENCE {
+            adopter::look(region);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let reply = match region.is_place_free(entry.index) {
+            true => Reply::Free,
+            false => Reply::Error(format!(
+                "process {pid} is in a system call that can't be interrupted"
+            )),
+        };
+        let told = control::write_line(stream, &reply);
+        if matches!(reply, Reply::Free) {
+            // Until it is closed, or the node ends.
+            let mut fds = [PollFd::new(stream, PollFlags::RDHUP)];
+            while region.state() == RING3_UP
+                && matches!(
+                    poll(&mut fds, Some(&PLACE_TURN)),
+                    Ok(0) | Err(rustix::io::Errno::INTR)
+                )
+            {}
+        }
+        region.leave_place(entry.index);
+        adopter::look(region);
+        told
     }
 
     fn ask_kernel(&self, question: Question) -> Reply {

@@ -131,6 +131,9 @@ impl Facts {
             | Request::Know { .. } => Reply::Error(
                 "it is sandboxed, and has the ports and names that it was made with".into(),
             ),
+            Request::Debug { .. } => {
+                Reply::Error("it is sandboxed, and does not trace its programs".into())
+            }
             Request::Capture { .. } => Reply::Error(
                 "it is sandboxed: pcap=FILE of a port, or --record, captures from its start".into(),
             ),

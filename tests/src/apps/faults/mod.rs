@@ -17,6 +17,7 @@ use std::time::Duration;
 pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stops::stopped),
+        trial("fault_stopped_traced".into(), stops::stopped_traced),
         trial("fault_stopped_within".into(), stops::stopped_within),
         trial("fault_stopped_late".into(), stops::stopped_late),
         trial("fault_watcher_stopped".into(), stops::watcher_stopped),

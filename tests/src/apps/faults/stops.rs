@@ -13,15 +13,25 @@ use std::time::{Duration, Instant};
 /// A program is stopped, maybe while it has the vCPU: its node waits, and can be asked and taken
 /// down meanwhile. When the program goes on, so does the node; nothing is poisoned.
 pub fn stopped() -> Checked {
-    let node = Node::up(&[])?;
+    stopped_beside("best")
+}
+
+/// The same where the adopter traces the program: it runs on until it has let go of the vCPU.
+pub fn stopped_traced() -> Checked {
+    stopped_beside("trace")
+}
+
+fn stopped_beside(adopter: &str) -> Checked {
+    let node = Node::up_adopted(adopter, [])?;
     let busy = helper("busy")?;
     let mut held = 0;
     let mut program = node::background(&mut node.command([&busy]))?;
     let pid = Pid::from_raw(program.child().id() as i32).ok_or("pid 0")?;
     let signal = |signal| kill_process(pid, signal).map_err(|e| format!("{signal:?}: {e}"));
     std::thread::sleep(Duration::from_millis(300));
-    for turn in 0..8_u64 {
-        std::thread::sleep(Duration::from_micros(3000 + turn * 1733));
+    let turns = if adopter == "trace" { 40 } else { 8 };
+    for turn in 0..turns {
+        std::thread::sleep(Duration::from_micros(3000 + turn * 1733 % 20_000));
         signal(Signal::STOP)?;
         let probe = exec::run(
             &mut node.command(["cat", "/proc/net/tcp"]),
@@ -40,7 +50,10 @@ pub fn stopped() -> Checked {
             format!("after it went on: {}", again.report())
         })?;
     }
-    println!("stopped 8 times; {held} times it had the vCPU");
+    println!("stopped {turns} times; {held} times it had the vCPU");
+    ensure(adopter != "trace" || held == 0, || {
+        format!("the node waited {held} times for a program that is traced")
+    })?;
     signal(Signal::STOP)?;
     let down = node.down()?;
     signal(Signal::CONT)?;

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Debuggers on a node that traces its programs itself, since it must survive when one is killed (adopt_trace.c of the
+//! image): the place of the tracer is theirs when they want it, and the node takes it back.
+
+use super::{Checked, Verdict, ensure, missing, trial};
+use crate::exec::{self, Group, until};
+use crate::node::{Node, SHORT, ring3};
+use crate::paths;
+use libtest_mimic::Trial;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        trial("debug_outside".into(), outside),
+        trial("debug_inside".into(), inside),
+        trial("debug_refused".into(), refused),
+    ]
+}
+
+const SOON: Duration = Duration::from_secs(5);
+
+struct Program {
+    pid: String,
+    _group: Group,
+}
+
+impl Program {
+    fn start(node: &Node, how: &str) -> Result<Program, String> {
+        let script = paths::root().join("tests/apps/lasting.py");
+        let mut command = node.command(["python3".as_ref(), script.as_os_str(), how.as_ref()]);
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut group = Group::spawn(&mut command)?;
+        let out = group.child().stdout.take().ok_or("no pipe")?;
+        let mut pid = String::new();
+        BufReader::new(out)
+            .read_line(&mut pid)
+            .map_err(|e| e.to_string())?;
+        let pid = pid.trim().to_owned();
+        Ok(Program { pid, _group: group })
+    }
+
+    /// The name of the process that traces it; none: "".
+    fn tracer(&self) -> String {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
+        let pid = status
+            .lines()
+            .find_map(|line| line.strip_prefix("TracerPid:\t"))
+            .unwrap_or("0");
+        std::fs::read_to_string(format!("/proc/{pid}/comm"))
+            .unwrap_or_default()
+            .trim()
+            .to_owned()
+    }
+
+    fn is_traced(&self) -> Checked {
+        ensure(until(SOON, || self.tracer() == "ring3-adopt"), || {
+            format!("'{}' traces the program, not the adopter", self.tracer())
+        })?;
+        Ok(Verdict::Passed)
+    }
+}
+
+/// What attaches, looks and detaches.
+fn attach(pid: &str) -> [&str; 6] {
+    ["gdb", "-batch", "-p", pid, "-ex", "info registers rip"]
+}
+
+fn outside() -> Checked {
+    if let Some(why) = missing(&["gdb", "python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    let program = Program::start(&node, "receives")?;
+    program.is_traced()?;
+
+    let words = attach(&program.pid);
+    let refused = exec::run(Command::new(words[0]).args(&words[1..]), SHORT)?;
+    ensure(refused.stderr.contains("not permitted"), || {
+        format!("without `ring3 debug': {}", refused.report())
+    })?;
+    for _ in 0..3 {
+        let let_in = exec::run(ring3(["debug", &program.pid, "--"]).args(words), SHORT)?;
+        ensure(let_in.ok() && let_in.stdout.contains("rip"), || {
+            let_in.report()
+        })?;
+        program.is_traced()?;
+    }
+    // It has the place for as long as it runs, and its status is ours.
+    let mut busy = ring3(["debug", &program.pid, "--", "sh", "-c", "sleep 1; exit 7"]);
+    let mut busy = Group::spawn(busy.stdout(Stdio::null()))?;
+    ensure(until(SOON, || program.tracer().is_empty()), || {
+        "the adopter does not let go".into()
+    })?;
+    std::thread::sleep(Duration::from_millis(300));
+    ensure(program.tracer().is_empty(), || {
+        "the adopter came back early".into()
+    })?;
+    let end = busy.wait(SOON);
+    ensure(end == Some(exec::End::Exit(7)), || format!("{end:?}"))?;
+    program.is_traced()?;
+    let nobody = exec::run(&mut ring3(["debug", "1", "--", "true"]), SHORT)?;
+    ensure(nobody.stderr.contains("no program"), || nobody.report())?;
+    Ok(Verdict::Passed)
+}
+
+fn inside() -> Checked {
+    if let Some(why) = missing(&["gdb", "strace", "python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    let program = Program::start(&node, "receives")?;
+    for _ in 0..3 {
+        program.is_traced()?;
+        let looked = node.exec(&attach(&program.pid))?;
+        ensure(looked.ok() && looked.stdout.contains("rip"), || {
+            looked.report()
+        })?;
+    }
+    program.is_traced()?;
+    // A child that asks to be traced is old enough for the adopter to have it.
+    let late = "import ctypes, os, time\n\
+        pid = os.fork()\n\
+        if not pid:\n\
+        \ttime.sleep(0.5)\n\
+        \tos._exit(ctypes.CDLL(None).ptrace(0, 0, 0, 0) and 1)\n\
+        print(os.waitpid(pid, 0)[1], flush=True)";
+    let said = node.output(&["python3", "-c", late])?;
+    ensure(said == "0\n", || {
+        format!("PTRACE_TRACEME is refused: {said}")
+    })?;
+    let tree =
+        "for i in 1 2 3; do (sleep 0.1; cat /proc/net/tcp >/dev/null) & done; wait; echo all";
+    let traced = node.exec(&["strace", "-f", "-o", "/dev/null", "sh", "-c", tree])?;
+    ensure(traced.ok() && traced.stdout == "all\n", || traced.report())?;
+    let run = node.exec(&[
+        "gdb",
+        "-batch",
+        "-ex",
+        "run",
+        "--args",
+        "cat",
+        "/proc/net/tcp",
+    ])?;
+    ensure(run.stdout.contains("exited normally"), || run.report())?;
+    program.is_traced()
+}
+
+/// A program that nobody may trace runs, and the keeper says what that means.
+fn refused() -> Checked {
+    if rustix::process::geteuid().is_root() {
+        return super::ordinary::as_nobody("apps::debug_refused");
+    }
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    // The adopter may have the first thread already.
+    let hide = "import ctypes, os, threading, time\n\
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
+        threading.Thread(target=time.sleep, args=(1,)).start()\n\
+        print(os.getpid(), flush=True); time.sleep(1)";
+    let pid = node.output(&["python3", "-c", hide])?;
+    let log = format!(
+        "{}/ring3/{}.log",
+        std::env::var("XDG_RUNTIME_DIR").map_err(|e| e.to_string())?,
+        node.name
+    );
+    let said = std::fs::read_to_string(&log).map_err(|e| format!("{log}: {e}"))?;
+    let wanted = format!(
+        "process {} is killed in kernel code, the node fails: the host refuses",
+        pid.trim()
+    );
+    ensure(said.contains(&wanted), || format!("no word of it: {said}"))?;
+    Ok(Verdict::Passed)
+}

@@ -11,7 +11,7 @@ use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use nix::fcntl::{Flock, FlockArg};
@@ -154,7 +154,7 @@ fn start_life(
     interrupt: &Interrupt,
     life: impl FnOnce(Option<Caller>) -> i32,
 ) -> Result<Client> {
-    let log = log_path(&Folder::open()?, name);
+    let log = Folder::open()?.log_path(name);
     let (reader, writer) = std::io::pipe().map_err(Failure::host("make a pipe"))?;
     match leaf::detach().map_err(|e| Failure::host("start a process")(e.into()))? {
         Side::Detached => {
@@ -199,18 +199,13 @@ fn wait_for(name: &str, wait: &WaitFor, interrupt: &Interrupt) -> Result<()> {
     }
 }
 
-/// Where the output of a node's process goes: beside the nodes' folder, for it outlives the node.
-fn log_path(folder: &Folder, name: &str) -> PathBuf {
-    folder.root().join(format!("{name}.log"))
-}
-
 /// The node's process, from start to end.
 fn keep(life: impl FnOnce(Option<Caller>) -> i32, writer: PipeWriter, log: &Path) -> ! {
     leaf::close_all_but(&[writer.as_fd()]);
     let status = match leave(log) {
         Ok(file) => {
             let status = life(Some(Caller(writer)));
-            remove_if_empty(file, log);
+            remove_unless_needed(file, log, status);
             status
         }
         Err(failure) => {
@@ -258,17 +253,24 @@ fn open_log(path: &Path) -> std::io::Result<Flock<File>> {
             .open(path)?;
         let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, why)| why)?;
         // Its last holder may have removed it just before we locked it.
-        if is_current(&file, path) {
-            return Ok(file);
+        if !is_current(&file, path) {
+            continue;
         }
+        // If it is nobody else's, it has what an earlier node of the name said.
+        if file.relock(FlockArg::LockExclusiveNonblock).is_ok() {
+            file.set_len(0)?;
+        }
+        file.relock(FlockArg::LockShared)?;
+        return Ok(file);
     }
 }
 
-/// Nothing to say: nothing to keep, unless it is another's too, or the path another file's by now.
-fn remove_if_empty(file: Flock<File>, path: &Path) {
+/// Nobody asks what a node said that has ended well, nor for an empty file; unless it is another's too, or the path another
+/// file's by now.
+fn remove_unless_needed(file: Flock<File>, path: &Path, status: i32) {
     let alone = file.relock(FlockArg::LockExclusiveNonblock).is_ok();
     let empty = file.metadata().is_ok_and(|log| log.len() == 0);
-    if alone && empty && is_current(&file, path) {
+    if alone && (empty || status == 0) && is_current(&file, path) {
         let _ = std::fs::remove_file(path);
     }
 }

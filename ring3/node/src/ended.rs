@@ -2,15 +2,16 @@
 //! What became of nodes that failed.
 //!
 //! The keeper of a failed node ends as soon as the node's programs have. Before it gives the node's name back it
-//! leaves the node's last status in the runtime folder, as `ended/NAME`. The file's time is the node's end. The record
+//! leaves the node's last status in the runtime folder, as `ended/NAME`; the undertaker does for a keeper that was killed. The file's time is the node's end. The record
 //! goes when a node of its name starts, by `ring3 down`, and after [`KEPT`].
 
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use crate::client::Status;
+use crate::client::{Calls, Memory, State, Status};
 use crate::error::{Error, Result};
+use crate::region::Region;
 use crate::runtime::{private, Folder};
 
 /// Long enough for somebody to come back and look.
@@ -40,6 +41,37 @@ pub fn record(folder: &Folder, status: &Status) -> Result<()> {
     let fail = || Error::io(format!("write {}", path.display()));
     let text = serde_json::to_vec(&last).map_err(|why| fail()(why.into()))?;
     fs::write(&path, text).map_err(fail())
+}
+
+/// For the undertaker of a keeper that was killed.
+pub(crate) fn record_killed(folder: &Folder, name: &str, region: &Region) -> Result<()> {
+    // Another node may have taken the name meanwhile.
+    if folder.is_running(name) {
+        return Ok(());
+    }
+    let status = Status {
+        name: name.to_owned(),
+        state: State::Poisoned,
+        poison: region.poison(),
+        pid: 0,
+        uptime_ns: 0,
+        version: region.version.clone(),
+        image: region.image.clone(),
+        join: folder.join_path(name),
+        base: region.base(),
+        mem: Memory {
+            size: region.size(),
+            resident: 0,
+        },
+        calls: Calls::default(),
+        late: region.late(),
+        ports: Vec::new(),
+        procs: Vec::new(),
+        adopter: None,
+        held_up_by: Vec::new(),
+        ended_s: None,
+    };
+    record(folder, &status)
 }
 
 /// What became of node `name`, if it failed within the last hour and nothing has its name now.
@@ -72,7 +104,11 @@ pub(crate) fn list(folder: &Folder) -> Vec<Status> {
 
 /// Whether there was anything to forget.
 pub(crate) fn forget(folder: &Folder, name: &str) -> bool {
-    fs::remove_file(path(folder, name)).is_ok()
+    let was_there = fs::remove_file(path(folder, name)).is_ok();
+    if was_there && !folder.is_running(name) {
+        let _ = fs::remove_file(folder.log_path(name));
+    }
+    was_there
 }
 
 #[cfg(test)]

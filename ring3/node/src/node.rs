@@ -48,7 +48,7 @@ use std::time::{Duration, Instant};
 
 use ipnet::IpNet;
 use ring3_abi::RING3_UP;
-use ring3_config::NodeConfig;
+use ring3_config::{NodeConfig, Restart};
 
 use crate::calls::Instruction;
 use crate::drivers::{self, event_fd, ring, Driver, PortWatch};
@@ -158,7 +158,12 @@ impl Node {
         let region = Arc::new(Region::create(&image, &params)?);
         // While this process has few threads and no descriptors of the node's.
         let whom = whom(runtime.as_ref());
-        let undertaker = Undertaker::start(&region, whom, config.grace)?;
+        // One that is started again, or was made for one program, is missed by whoever started it.
+        let record = runtime
+            .clone()
+            .filter(|_| config.restart == Restart::No && !config.for_one)
+            .map(|folder| (folder, config.name.clone()));
+        let undertaker = Undertaker::start(&region, whom, config.grace, record)?;
         // In virtual time nobody is the adopter: its coming and going would be at the host's time.
         let join = runtime
             .as_ref()

@@ -97,6 +97,11 @@ impl Folder {
         self.node(name).join("control")
     }
 
+    /// What the process of node `name` says, if `ring3 up` made it. It outlives a node that fails.
+    pub fn log_path(&self, name: &str) -> PathBuf {
+        self.root.join(format!("{name}.log"))
+    }
+
     /// Names of the running nodes, sorted. Removes the remains of killed ones.
     pub fn nodes(&self) -> Result<Vec<String>> {
         let dir = self.root.join("nodes");
@@ -109,8 +114,8 @@ impl Folder {
             if self.is_running(&name) {
                 names.push(name);
             } else if entry.metadata().is_ok_and(|meta| is_old(&meta)) {
-                // The claim succeeded, so no node owns it: dropping the claim removes it.
-                drop(NodeFolder::claim(self, &name));
+                // If the lock is free no node owns it: dropping it removes the folder.
+                drop(NodeFolder::lock(self, &name));
             }
         }
         names.sort();
@@ -150,8 +155,14 @@ pub(crate) struct NodeFolder {
 }
 
 impl NodeFolder {
-    /// Takes the name, or says that it is taken.
+    /// Takes the name, or says that it is taken. What became of an earlier node of the name is forgotten.
     pub(crate) fn claim(folder: &Folder, name: &str) -> Result<NodeFolder> {
+        let claimed = NodeFolder::lock(folder, name)?;
+        ended::forget(folder, name);
+        Ok(claimed)
+    }
+
+    fn lock(folder: &Folder, name: &str) -> Result<NodeFolder> {
         let path = folder.node(name);
         if folder.control_path(name).as_os_str().len() >= SUN_PATH {
             return Err(Error::PathTooLong {
@@ -185,7 +196,6 @@ impl NodeFolder {
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
             let _ = fs::remove_file(path.join("enter"));
-            ended::forget(folder, name);
             return Ok(NodeFolder { path, lock });
         }
         Err(taken())

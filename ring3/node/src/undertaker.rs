@@ -15,9 +15,11 @@ use std::time::Duration;
 use rustix::event::{poll, PollFd, PollFlags};
 use rustix::process::{kill_process, pidfd_open, waitpid, Pid, PidfdFlags, Signal, WaitOptions};
 
+use crate::ended;
 use crate::error::{Error, Result};
 use crate::farewell::{Farewell, Whom};
 use crate::region::Region;
+use crate::runtime::Folder;
 use crate::sys;
 
 /// The keeper's child. Dropping it ends it.
@@ -27,7 +29,13 @@ pub(crate) struct Undertaker {
 }
 
 impl Undertaker {
-    pub fn start(region: &Region, whom: Whom, grace: Duration) -> Result<Undertaker> {
+    /// `record`: where it leaves word of the node's end, and the node's name.
+    pub fn start(
+        region: &Region,
+        whom: Whom,
+        grace: Duration,
+        record: Option<(Folder, String)>,
+    ) -> Result<Undertaker> {
         let keeper = rustix::process::getpid();
         let pidfd = pidfd_open(keeper, PidfdFlags::empty())
             .map_err(Error::host("watch the node's keeper"))?;
@@ -40,6 +48,12 @@ impl Undertaker {
             let mut farewell = Farewell::new(region, whom);
             farewell.ask(grace);
             farewell.kill();
+            if let Some(Err(why)) = record
+                .as_ref()
+                .map(|(folder, name)| ended::record_killed(folder, name, region))
+            {
+                log::warn!("{why}");
+            }
         };
         let pid = sys::fork("ring3-undertake", body).map_err(|why| Error::Host {
             what: "start the process that ends programs when the keeper is killed".into(),

@@ -8,6 +8,7 @@ use crate::paths;
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead, BufReader, Read};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,17 @@ pub fn trials() -> Vec<Trial> {
                 node.exec(&[&poison.to_string_lossy()]).map(drop)
             })
         }),
-        trial("end_remembered".into(), remembered),
+        trial("end_remembered".into(), || {
+            let poison = helper("poison")?;
+            remembered("a test said so", |node| {
+                node.exec(&[&poison.to_string_lossy()]).map(drop)
+            })
+        }),
+        trial("end_remembered_killed".into(), || {
+            remembered("the node's keeper", |node| {
+                kill_process(keeper(node)?, Signal::KILL).map_err(|e| e.to_string())
+            })
+        }),
         trial("end_keeper_killed".into(), || {
             without_down("the node's keeper", |node| {
                 kill_process(keeper(node)?, Signal::KILL).map_err(|e| e.to_string())
@@ -200,12 +211,24 @@ fn without_down(why: &str, cause: impl FnOnce(&Node) -> Result<(), String>) -> C
 }
 
 /// A poisoned node goes by itself, keeper and all. What became of it is told until its name is used again or forgotten.
-fn remembered() -> Checked {
+fn remembered(why: &str, end: impl Fn(&Node) -> Result<(), String>) -> Checked {
     let node = node()?;
-    let poison = helper("poison")?;
+    let runtime = std::env::var("XDG_RUNTIME_DIR").unwrap_or_default();
+    let log = PathBuf::from(runtime).join(format!("ring3/{}.log", node.name));
     let fail = || -> Result<(), String> {
         let keeper = keeper(&node)?;
-        node.exec(&[&poison.to_string_lossy()])?;
+        end(&node)?;
+        // The undertaker of one that was killed leaves its word once all programs have ended.
+        let is_told = || {
+            exec::run(&mut ring3(["ls"]), SHORT).is_ok_and(|ls| {
+                ls.stdout
+                    .lines()
+                    .any(|line| line.contains(&node.name) && line.contains("poisoned"))
+            })
+        };
+        ensure(until(GRACE + SLACK, is_told), || {
+            "`ls` does not tell of it".into()
+        })?;
         ensure(until(GRACE + SLACK, || is_over(keeper)), || {
             "the keeper of a poisoned node stays".into()
         })
@@ -219,10 +242,17 @@ fn remembered() -> Checked {
     };
     fail()?;
     let name = node.name.as_str();
-    let words = ["s ago: a test said so"];
+    let told = format!("s ago: {why}");
+    let words = [told.as_str()];
     says(&["ls"], &[name, "poisoned", words[0]])?;
     says(&["stat", name], &["poisoned", words[0]])?;
-    says(&["ls", "--json"], &["\"ended_s\"", "a test said so"])?;
+    says(&["ls", "--json"], &["\"ended_s\"", why])?;
+    let start = Instant::now();
+    says(&["wait", "--timeout", "60", name], &words)?;
+    ensure(start.elapsed() < Duration::from_secs(10), || {
+        format!("wait took {:?}", start.elapsed())
+    })?;
+    ensure(log.exists(), || format!("{}: gone", log.display()))?;
     says(&["exec", name, "--", "true"], &words)?;
     says(&["log", name], &words)?;
     let mut up = ring3(["up", name, "--grace", "1"]);
@@ -231,10 +261,15 @@ fn remembered() -> Checked {
         format!("its name is taken: {}", outcome.report())
     })?;
     says(&["stat", name], &["state      up"])?;
+    let said = std::fs::read_to_string(&log).unwrap_or_default();
+    ensure(!said.contains(why), || {
+        format!("the log has the words of the node before: {said}")
+    })?;
     fail()?;
     let outcome = node.down()?;
     ensure(outcome.ok(), || outcome.report())?;
     says(&["exec", name, "--", "true"], &["no node named"])?;
+    ensure(!log.exists(), || format!("{} is left", log.display()))?;
     Ok(Verdict::Passed)
 }
 

@@ -36,6 +36,8 @@ pub use inside::inside;
 
 /// How often to look whether a node is up or a program listens.
 const TURN: Duration = Duration::from_millis(10);
+/// How long `wait` gives somebody to start a node again that has failed.
+const ENDED_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Becomes `ring3 on-node WORDS` on the node. Returns only if that fails, or its status where it runs in a sandbox.
 /// With a limit, it ends by itself in that time.
@@ -142,9 +144,11 @@ pub fn wait(args: &args::Wait) -> Result<u8> {
         let up = Client::open(&args.name).and_then(|node| node.is_up().map(|()| node));
         match up {
             Ok(node) => break node,
-            Err(Error::NoSuchNode { .. } | Error::Ended { .. } | Error::Starting { .. })
-                if start.elapsed() < limit =>
-            {
+            // A start that is under way takes the name soon.
+            Err(Error::Ended { .. }) if start.elapsed() < limit.min(ENDED_PATIENCE) => {
+                std::thread::sleep(TURN);
+            }
+            Err(Error::NoSuchNode { .. } | Error::Starting { .. }) if start.elapsed() < limit => {
                 std::thread::sleep(TURN);
             }
             Err(error) => return Err(error.into()),

@@ -38,11 +38,7 @@ impl Adopted {
     }
 
     fn figure(&self, program: &std::path::Path, way: &str) -> Result<f64, String> {
-        tool::number(
-            tool::ring3(&["exec", &self.0, "--"])
-                .arg(program)
-                .arg(way),
-        )
+        tool::number(tool::ring3(&["exec", &self.0, "--"]).arg(program).arg(way))
     }
 }
 

@@ -71,14 +71,13 @@ fn the_log_of_a_node_whose_name_somebody_wants() {
     place::eventually("the log has a line", || {
         std::fs::read_to_string(&log).is_ok_and(|text| text.contains("a wrong length"))
     });
+    // One that ends well leaves nothing, whatever it said, nor does one that could not be.
     place.ok(&["down", "a"]);
-    assert!(log.exists());
-    // One that has nothing to say leaves nothing, nor does one that could not be.
     place.ok(&["up", "b"]);
     place.fails(&["up", "b"], 1, "is running already");
     place.fails(&["up", "c", "-s", "net.nosuch=1"], 1, "cannot set sysctl");
     place.ok(&["down", "b"]);
-    place::eventually("only the log is left", || place.left() == [log.clone()]);
+    place::eventually("no log is left", || place.left().is_empty());
 }
 
 #[test]

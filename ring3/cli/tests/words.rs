@@ -14,11 +14,12 @@ fn ring3(args: &[&str]) -> (i32, String) {
     (output.status.code().expect("a status"), text)
 }
 
-const VERBS: [&str; 18] = [
+const VERBS: [&str; 19] = [
     "run",
     "up",
     "compose",
     "exec",
+    "debug",
     "connect",
     "socks",
     "wait",

@@ -36,6 +36,9 @@ use crate::sys;
 const STACK_BYTES: usize = 256 << 10;
 /// How long a thread may take to end.
 const END_PATIENCE: Duration = Duration::from_secs(2);
+/// How often to look whether it has: at first, and at last.
+const END_TURN: Duration = Duration::from_micros(20);
+const END_TURN_MAX: Duration = Duration::from_micros(500);
 /// How often `ring3-keep` checks whether boot has begun.
 const BOOT_TURN: Duration = Duration::from_micros(100);
 /// How long `ring3-procs` delays the report of a change. If programs are started one after another,
@@ -79,12 +82,14 @@ impl Driver {
     /// Waits for the thread, which has been told to end. False: it has not ended in time.
     pub fn end(self) -> bool {
         let start = Instant::now();
+        let mut turn = END_TURN;
         while !self.thread.is_finished() {
             if start.elapsed() > END_PATIENCE {
                 log::warn!("thread {} does not end", self.name);
                 return false;
             }
-            std::thread::sleep(Duration::from_micros(200));
+            std::thread::sleep(turn);
+            turn = END_TURN_MAX.min(turn * 2);
         }
         let _ = self.thread.join();
         true
@@ -219,11 +224,11 @@ impl ProcsWatch {
             move || {
                 let mut seen = region.procs_gen().load(Ordering::Acquire);
                 // The flag is read after the word: a thread that sets the flag changes the word
-                // after that.
+                // after that, and ends the pause.
                 while !stop.load(Ordering::Acquire) {
                     sys::futex_wait(region.procs_gen(), seen, PROCS_TURN);
                     if region.procs_gen().load(Ordering::Acquire) != seen {
-                        std::thread::sleep(PROCS_PAUSE);
+                        std::thread::park_timeout(PROCS_PAUSE);
                         seen = region.procs_gen().load(Ordering::Acquire);
                         ring(&bell);
                     }
@@ -240,6 +245,7 @@ impl ProcsWatch {
     pub fn end(self) -> bool {
         self.stop.store(true, Ordering::Release);
         self.region.poke_procs();
+        self.driver.thread.thread().unpark();
         self.driver.end()
     }
 }

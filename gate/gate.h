@@ -309,9 +309,17 @@ u64 gate_strtou(const char *s, int base, const char **end);
 enum own_file {
 	OWN_MAPS,
 	OWN_STATUS,
+	OWN_MEMORY = 18,	/* not a file of /proc: see memory.c */
 };
+long own_ask(u32 file, s32 tid);		/* tid: one of this process's threads, 0: the process */
 long own_open(enum own_file file);		/* a descriptor, or an error */
 long own_opened(u64 user_path, u64 flags, long ret);
+/* memory.c */
+bool is_memory(const char *path);		/* in /dev/shm */
+/* Writes the path's name below the sandbox's own folder to buf. False: there is no such folder. */
+bool memory_name(const char *path, char *buf, size_t size);
+/* stage.c: the name of a unix socket as its program has given it; bytes of sun_path, before and after */
+u32 stage_name(char *path, u32 len);
 struct own_maps {			/* iterates over the mappings of this process */
 	long fd;
 	u32 len, taken;

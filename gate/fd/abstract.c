@@ -33,6 +33,7 @@ struct name {
 	char nul, s[NAME_MAX];
 };
 #define NAME_AT		3		/* bytes before the name */
+#define FAMILY_BYTES	2
 _Static_assert(offsetof(struct name, s) == NAME_AT && sizeof(struct name) == 110, "sockaddr_un");
 
 /* An address of any family, large enough that the host never truncates one. */
@@ -95,10 +96,14 @@ static bool has_prefix(const struct name *name, u32 len)
 /* Converts an address from the host for the program; returns its length. */
 static u32 from_host(struct name *name, u32 len)
 {
-	u32 all = (u8)name->s[PREFIX_BYTES - 1], n = len - NAME_AT - PREFIX_BYTES;
+	u32 all, n;
 
+	if (len > FAMILY_BYTES && len <= sizeof(*name) && name->family == AF_UNIX)
+		len = FAMILY_BYTES + stage_name(&name->nul, len - FAMILY_BYTES);
 	if (!has_prefix(name, len))
 		return len;
+	all = (u8)name->s[PREFIX_BYTES - 1];
+	n = len - NAME_AT - PREFIX_BYTES;
 	memmove(name->s, name->s + PREFIX_BYTES, n);
 	memset(name->s + n, 0, all - n);
 	return NAME_AT + all;
@@ -167,16 +172,10 @@ static long receive_name(const struct gate_regs *r, u32 at)
 	return err;
 }
 
-/* bind(), connect(). In a sandbox the host refuses either, whatever the descriptor is. */
+/* bind(), connect() */
 long do_bind(struct gate_regs *r)
 {
-	s32 type, len = sizeof(type);
-	long ret = send_name(r, 1), is;
-
-	if (likely(ret != -EPERM))
-		return ret;
-	is = host_syscall5(__NR_getsockopt, r->a[0], SOL_SOCKET, SO_TYPE, (long)&type, (long)&len);
-	return is < 0 ? is : ret;
+	return send_name(r, 1);
 }
 
 long do_sendto(struct gate_regs *r)
@@ -263,7 +262,7 @@ void abstract_received(u64 user_msg, u32 room)
 	struct name name = { 0 };
 
 	if (gate_copy_in(&msg, user_ptr(user_msg), sizeof(msg)) || likely(!msg.name) || msg.namelen > sizeof(name) ||
-	    gate_copy_in(&name, msg.name, msg.namelen < room ? msg.namelen : room) || !has_prefix(&name, msg.namelen))
+	    gate_copy_in(&name, msg.name, msg.namelen < room ? msg.namelen : room))
 		return;
 	msg.namelen = from_host(&name, msg.namelen);
 	if (!gate_copy_out(msg.name, &name, msg.namelen < room ? msg.namelen : room))

@@ -203,6 +203,8 @@ static long setns_host(struct gate_regs *r, long kind)
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
+	if (kind < 0 && !type)
+		return host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0 ? -EBADF : -EINVAL;
 	if (ns_refuses(kind < 0 ? 0 : kind))
 		return -EPERM;
 	/* With an unknown flag the host refuses every descriptor. */

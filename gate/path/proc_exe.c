@@ -26,6 +26,7 @@
 #include <linux/openat2.h>
 
 #define LINK_BYTES	64	/* /proc/PID/task/TID/exe, /proc/self/fd/N */
+#define MEMORY_BYTES	512	/* NAME_MAX, and the folder */
 #define NO_DIR		-1	/* struct call: the path has no directory descriptor */
 #define NO_FLAGS	-1
 #define HOW		-2	/* the flags are in struct open_how, in argument 2 */
@@ -226,14 +227,40 @@ static bool __attribute__((noinline)) follow(const struct gate_regs *r, const st
 	return true;
 }
 
+/*
+ * A path in a sandbox's /dev/shm. What the host refuses there, or has not got, is in the sandbox's own folder: a path that
+ * the sandbox was given by --rw goes to the host.
+ */
+static bool __attribute__((noinline)) memory_call(const struct gate_regs *r, u64 user_path, const char *path, long *ret)
+{
+	struct gate_regs host = *r;
+	char name[MEMORY_BYTES];
+	u32 i;
+
+	if (!memory_name(path, name, sizeof(name)))
+		return false;
+	*ret = gate_host_regs(r);
+	if (*ret != -EACCES && *ret != -ENOENT)
+		return true;
+	for (i = 0; i < 2; i++)
+		if (r->a[i] == user_path)
+			host.a[i] = (u64)name;
+	*ret = gate_host_regs(&host);
+	return true;
+}
+
 bool proc_exe_call(const struct gate_regs *r, u64 user_path, long *ret)
 {
-	const struct call *c;
 	char path[PATH_BUF];
+	const struct call *c;
 	long len;
 
 	len = gate_strncpy_in(path, user_ptr(user_path), sizeof(path));
-	if (likely(len < 0 || !ends_in_exe(path, len)))
+	if (likely(len < 0))
+		return false;
+	if (unlikely(is_memory(path)))
+		return memory_call(r, user_path, path, ret);
+	if (likely(!ends_in_exe(path, len)))
 		return false;
 	c = call_of(r->nr);
 	return c && follows(c, r) && follow(r, c, path, ret);
@@ -246,6 +273,31 @@ long do_proc_exe(struct gate_regs *r)
 	long ret;
 
 	return proc_exe_call(r, r->a[c->path], &ret) ? ret : gate_host_regs(r);
+}
+
+/* link(), linkat() and rename(): each path may be in a sandbox's /dev/shm. */
+static long __attribute__((noinline)) memory_paths(const struct gate_regs *r, long ret)
+{
+	bool is_at = r->nr != __NR_link && r->nr != __NR_rename, found = false;
+	char path[MEMORY_BYTES], name[2][MEMORY_BYTES];
+	u32 i, at[2] = { is_at, is_at ? 3 : 1 };
+	struct gate_regs host = *r;
+
+	for (i = 0; i < 2; i++) {
+		if (gate_strncpy_in(path, user_ptr(r->a[at[i]]), sizeof(path)) < 0 || !is_memory(path) ||
+		    !memory_name(path, name[i], sizeof(name[i])))
+			continue;
+		host.a[at[i]] = (u64)name[i];
+		found = true;
+	}
+	return found ? gate_host_regs(&host) : ret;
+}
+
+long do_two_paths(struct gate_regs *r)
+{
+	long ret = r->nr == __NR_linkat ? do_proc_exe(r) : gate_host_regs(r);
+
+	return ret == -EACCES || ret == -ENOENT ? memory_paths(r, ret) : ret;
 }
 
 /* ---- readlink() ---- */

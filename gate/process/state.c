@@ -58,13 +58,42 @@ const char *proc_line(const char *text, const char *key)
 	return NULL;
 }
 
+/*
+ * The process of the node that a pidfd is of. In a sandbox /proc does not tell: the pidfds of one process are one file
+ * (Linux 6.9 or later; a sandbox needs 6.12).
+ */
+static s32 pid_by_file(int fd)
+{
+	struct stat asked, own;
+	struct ring3_proc *proc;
+	s32 pid = 0;
+	u32 i = 0;
+	long own_fd;
+
+	if (host_syscall2(__NR_fstat, fd, (long)&asked))
+		return 0;
+	while (!pid && (proc = proc_next(&i))) {
+		own_fd = host_syscall2(__NR_pidfd_open, proc->pid, 0);
+		if (own_fd < 0)
+			continue;
+		if (!host_syscall2(__NR_fstat, own_fd, (long)&own) && own.st_dev == asked.st_dev && own.st_ino == asked.st_ino)
+			pid = proc->pid;
+		host_syscall1(__NR_close, own_fd);
+	}
+	return pid;
+}
+
 s32 pidfd_pid(int fd)
 {
 	char path[40], text[512];
 	const char *pid, *end;
+	long n;
 
 	gate_format(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	if (read_proc(path, text, sizeof(text)) < 0)
+	n = read_proc(path, text, sizeof(text));
+	if (unlikely(n == -EACCES))
+		return pid_by_file(fd);
+	if (n < 0)
 		return 0;
 	pid = proc_line(text, "Pid:\t");
 	return pid && *pid != '-' ? (s32)gate_strtou(pid, 10, &end) : 0;

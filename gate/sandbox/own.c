@@ -9,15 +9,14 @@
 #include "policy.h"
 
 /* The order of OWN_FILES in ring3/sandbox/src/list.rs. */
-static const char *const files[] = {
+static const char *const files[OWN_MEMORY] = {
 	[OWN_MAPS] = "maps",
 	[OWN_STATUS] = "status",
 	"stat", "statm", "cmdline", "comm", "environ", "auxv", "limits", "cgroup", "smaps", "smaps_rollup", "io", "oom_score",
 	"oom_score_adj", "fd", "fdinfo", "task",
 };
 
-/* tid: one of this process's threads, 0: the process. */
-static long ask(u32 file, s32 tid)
+long own_ask(u32 file, s32 tid)
 {
 	return host_syscall2(__NR_epoll_wait_old, file, tid);
 }
@@ -31,7 +30,7 @@ long own_open(enum own_file file)
 	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
 	if (fd != -EACCES)
 		return fd;
-	asked = ask(file, 0);
+	asked = own_ask(file, 0);
 	return asked == -ENOSYS ? fd : asked;
 }
 
@@ -105,7 +104,7 @@ long own_opened(u64 user_path, u64 flags, long ret)
 	file = own_file(path, &tid);
 	if (file < 0)
 		return ret;
-	fd = ask(file, tid);
+	fd = own_ask(file, tid);
 	if (fd == -ENOSYS)
 		return ret;
 	if (fd >= 0 && !(flags & O_CLOEXEC))

@@ -98,7 +98,7 @@ int main(void)
 	memset(text, 'x', sizeof(text));
 	must(mkfifo("fifo", 0755));
 	must(mkdir("dir", 0755));
-	must(bind(must(socket(AF_UNIX, SOCK_DGRAM, 0)), (struct sockaddr *)&name, sizeof(name)));
+	must(bind(must(socket(AF_UNIX, SOCK_STREAM, 0)), (struct sockaddr *)&name, sizeof(name)));
 	make("plain", 0644, "#!/bin/sh\n", 10);
 	make("text", 0755, text, sizeof(text));
 	make("short", 0755, text, 20);

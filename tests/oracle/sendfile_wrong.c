@@ -32,7 +32,7 @@ static void into_pipe(int s[2])
 
 int main(void)
 {
-	int s[2], f = memfd_create("file", 0), dir = must(open("/proc", O_RDONLY | O_DIRECTORY));
+	int s[2], f = memfd_create("file", 0), dir = must(open("/usr", O_RDONLY | O_DIRECTORY));
 	int event = must(eventfd(5, 0)), timer = must(timerfd_create(CLOCK_MONOTONIC, 0)), p[2];
 	int sysctl = must(open("/proc/sys/net/core/somaxconn", O_RDONLY)), null = must(open("/dev/null", O_WRONLY));
 	int path = must(open("/dev/null", O_PATH)), netdir = must(open("/proc/sys/net", O_RDONLY | O_DIRECTORY));

@@ -57,6 +57,16 @@ static long done(long ret)
 	return ret < 0 ? ret : 0;
 }
 
+/* The warden gives a name in a folder of its own. */
+static long is_named(int fd, const struct sockaddr_un *to, size_t len)
+{
+	struct sockaddr_un is;
+	socklen_t is_len = sizeof(is);
+	long ret = CALL(getsockname, fd, &is, &is_len);
+
+	return ret ? ret : is_len == len && !memcmp(&is, to, len) ? 0 : -EXDEV;
+}
+
 static long unix_name(int abstract, int nr)
 {
 	struct sockaddr_un to = { .sun_family = AF_UNIX };
@@ -70,6 +80,8 @@ static long unix_name(int abstract, int nr)
 	else
 		len += snprintf(to.sun_path, sizeof(to.sun_path), "%s/server", folder);
 	ret = call(nr, fd, (long)&to, len, 0, 0, 0);
+	if (!ret && nr == SYS_bind)
+		ret = is_named(fd, &to, len);
 	CALL(close, fd);
 	return ret;
 }

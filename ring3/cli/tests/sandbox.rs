@@ -452,6 +452,7 @@ tar -cf a.tar a
 mkdir c
 tar -C c -xf a.tar
 stat -c %Y copy c/a/file
+/usr/bin/python3 -c 'import os; os.rename("copy", "c/moved"); os.link("c/moved", "linked")'
 mkfifo fifo
 python3 - <<'END'
 import os, subprocess
@@ -484,6 +485,77 @@ sleep 1000 &
     // What is left in the background ends with the sandbox, and that is no news.
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(output.status.success());
+}
+
+/// Semaphores, shared memory and named unix sockets are the sandbox's own, and go with it.
+#[test]
+fn processes_within_work_together() {
+    let place = Place::new();
+    let given = tempfile::tempdir().unwrap();
+    let script = r#"
+import asyncio, multiprocessing, os, socket, sys, threading
+from multiprocessing import Lock, Pool, Queue, shared_memory
+def twice(n): return 2 * n
+def fill(queue, lock):
+    with lock: queue.put(7)
+os.chdir(sys.argv[1])
+with Pool(2) as pool: print(pool.map(twice, range(3)))
+queue, lock = Queue(), Lock()
+child = multiprocessing.Process(target=fill, args=(queue, lock)); child.start()
+print(queue.get(), child.join())
+memory = shared_memory.SharedMemory("ring3-test", create=True, size=100)
+print(os.listdir("/dev/shm"), os.stat("/dev/shm/ring3-test").st_size)
+os.rename("/dev/shm/ring3-test", "/dev/shm/moved"); os.rename("/dev/shm/moved", "/dev/shm/ring3-test")
+memory.close(); memory.unlink()
+print(os.listdir("/dev/shm"))
+for name in "named", sys.argv[1] + "/absolute", "\0abstract":
+    server = socket.socket(socket.AF_UNIX); server.bind(name); server.listen()
+    client = socket.socket(socket.AF_UNIX); client.connect(name)
+    other, peer = server.accept()
+    print(all(it in (name, name.encode()) for it in (server.getsockname(), client.getpeername(), other.getsockname())), repr(peer))
+    client.send(b"x"); print(other.recv(1), oct(os.stat(name).st_mode) if name[0] != "\0" else "")
+async def ask():
+    async def serve(reader, writer): writer.write(await reader.readline()); writer.close()
+    server = await asyncio.start_unix_server(serve, "asyncio")
+    reader, writer = await asyncio.open_unix_connection("asyncio")
+    writer.write(b"hello\n"); print(await reader.readline())
+asyncio.run(ask())
+"#;
+    let folder = given.path().to_str().unwrap();
+    let mut command = place.command(&[
+        "run",
+        "--sandbox",
+        "--rw",
+        folder,
+        "--",
+        "/usr/bin/python3",
+        "-c",
+    ]);
+    let before = shared_memory();
+    let output = finish(spawn(command.args([script, folder])));
+    let named = "True ''\nb'x' 0o140755\n";
+    let wanted = format!(
+        "[0, 2, 4]\n7 None\n['ring3-test'] 100\n[]\n{named}{named}True ''\nb'x' \nb'hello\\n'\n"
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        wanted,
+        "{output:?}"
+    );
+    assert!(output.status.success(), "{output:?}");
+    place.is_empty();
+    let stays = |folder: &PathBuf| !before.contains(folder);
+    place::eventually("its shared memory has gone", || {
+        !shared_memory().iter().any(stays)
+    });
+}
+
+/// Folders of sandboxes that are up.
+fn shared_memory() -> Vec<PathBuf> {
+    let all = fs::read_dir("/dev/shm").unwrap().flatten();
+    let all = all.map(|entry| entry.path());
+    all.filter(|path| path.to_string_lossy().contains("ring3-sandbox-"))
+        .collect()
 }
 
 #[test]

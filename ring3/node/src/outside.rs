@@ -55,7 +55,7 @@ pub enum Trust {
 pub struct Outside {
     ports: Vec<OpenPort>,
     /// Released last.
-    _folder: NodeFolder,
+    folder: NodeFolder,
 }
 
 impl Outside {
@@ -77,8 +77,13 @@ impl Outside {
         }
         Ok(Outside {
             ports: Vec::new(),
-            _folder: NodeFolder::claim(folder, &config.name)?,
+            folder: NodeFolder::claim(folder, &config.name)?,
         })
+    }
+
+    /// A folder that is not there, and goes with this value: for unix sockets of the node's programs.
+    pub fn sockets(&self) -> PathBuf {
+        self.folder.sockets()
     }
 
     /// Opens the ports.

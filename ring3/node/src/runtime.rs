@@ -7,6 +7,7 @@
 //! ROOT/nodes/NAME/lock      locked (byte 0) by the node's process while it lives
 //! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3.abi
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
+//! ROOT/nodes/NAME/unix/     unix sockets of a sandbox's programs, see ring3/sandbox/src/sockets.rs
 //! ROOT/ended/NAME           what became of a node that failed, see ended.rs
 //! ROOT/links/NAME           who has which end of a link, see ports/link.rs
 //! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other
@@ -34,6 +35,8 @@ use crate::sys::{byte_is_locked, lock_byte};
 const SUN_PATH: usize = 108;
 /// A node's folder that is still not locked at this age has no owner.
 const STALE_AGE: std::time::Duration = std::time::Duration::from_secs(5);
+/// In a node's folder: where the warden of a sandbox binds its programs' unix sockets.
+const SOCKETS: &str = "unix";
 /// Attempts to lock a file that others may be removing at the same time.
 const LOCK_TRIES: usize = 100;
 
@@ -196,9 +199,14 @@ impl NodeFolder {
             let _ = fs::remove_file(path.join("join"));
             let _ = fs::remove_file(path.join("control"));
             let _ = fs::remove_file(path.join("enter"));
+            let _ = fs::remove_dir_all(path.join(SOCKETS));
             return Ok(NodeFolder { path, lock });
         }
         Err(taken())
+    }
+
+    pub(crate) fn sockets(&self) -> PathBuf {
+        self.path.join(SOCKETS)
     }
 }
 
@@ -208,6 +216,7 @@ impl Drop for NodeFolder {
         if !is_current(&self.lock, &self.path.join("lock")) {
             return;
         }
+        let _ = fs::remove_dir_all(self.sockets());
         // The lock is removed last: when it is free, the sockets are gone.
         for name in ["join", "control", "enter", "lock"] {
             let _ = fs::remove_file(self.path.join(name));

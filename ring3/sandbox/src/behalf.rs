@@ -22,31 +22,85 @@ use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
+
 use rustix::fs::{
     fstat, openat2, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, CWD,
 };
 
+use crate::sockets::Sockets;
+
 /// With the NUL (<linux/limits.h>).
 const PATH_MAX: usize = 4096;
 /// A file as such.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
+pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const NOFOLLOW: u64 = libc::AT_SYMLINK_NOFOLLOW as u64;
 const EMPTY_PATH: u64 = libc::AT_EMPTY_PATH as u64;
 
 /// Files and folders whose content a sandbox may change. A folder's own attributes are its owner's, those of what is below are the sandbox's.
 #[derive(Debug, Default)]
-pub struct Reach(Vec<OwnedFd>);
+pub struct Reach {
+    places: Vec<OwnedFd>,
+    /// Of the warden's, for unix sockets with names; it is made when there is one. None: there can't be any.
+    sockets: Option<PathBuf>,
+    /// For POSIX shared memory and semaphores: what the sandbox has at /dev/shm.
+    memory: Option<OwnedFd>,
+}
 
 impl Reach {
     pub fn new(places: Vec<OwnedFd>) -> Reach {
-        Reach(places)
+        Reach {
+            places,
+            ..Reach::default()
+        }
     }
 
-    /// The same file, found from one of the places.
+    /// `path`: a folder that is not there yet, where only the warden comes to.
+    pub fn with_sockets(self, path: PathBuf) -> Reach {
+        let sockets = Some(path);
+        Reach { sockets, ..self }
+    }
+
+    /// One of the places.
+    pub fn with_memory(self, folder: OwnedFd) -> Reach {
+        let memory = Some(folder);
+        Reach { memory, ..self }
+    }
+
+    pub(crate) fn sockets(&self) -> Option<Sockets> {
+        self.sockets.clone().map(Sockets::new)
+    }
+
+    pub(crate) fn memory(&self) -> Option<&OwnedFd> {
+        self.memory.as_ref()
+    }
+
+    /// The same file, found from one of the places; not the place itself if that is a folder.
     fn find(&self, file: &OwnedFd) -> Result<OwnedFd> {
+        let (found, is_place) = self.search(file)?;
+        match is_place && is_folder(&fstat(&found)?) {
+            true => Err(error(libc::EPERM)),
+            false => Ok(found),
+        }
+    }
+
+    /// The same, or the place itself.
+    pub(crate) fn find_any(&self, file: &OwnedFd) -> Result<OwnedFd> {
+        self.search(file).map(|it| it.0)
+    }
+
+    pub(crate) fn find_folder(&self, file: &OwnedFd) -> Result<OwnedFd> {
+        let found = self.find_any(file)?;
+        match is_folder(&fstat(&found)?) {
+            true => Ok(found),
+            false => Err(error(libc::ENOTDIR)),
+        }
+    }
+
+    fn search(&self, file: &OwnedFd) -> Result<(OwnedFd, bool)> {
         let path = path_of(file)?;
         let wanted = fstat(file)?;
-        for place in &self.0 {
+        for place in &self.places {
             let top = path_of(place)?;
             let Ok(rest) = path.strip_prefix(&top) else {
                 continue;
@@ -66,20 +120,30 @@ impl Reach {
                 }
             };
             let stat = fstat(&found)?;
-            let is_same = (stat.st_dev, stat.st_ino) == (wanted.st_dev, wanted.st_ino);
-            if is_same && !(rest.as_os_str().is_empty() && is_folder(&stat)) {
-                return Ok(found);
+            if (stat.st_dev, stat.st_ino) == (wanted.st_dev, wanted.st_ino) {
+                return Ok((found, rest.as_os_str().is_empty()));
             }
         }
         Err(error(libc::EPERM))
     }
 }
 
+/// Whether this folder lies in reach, by its path.
+pub(crate) fn is_within(folder: &OwnedFd, reach: &Reach) -> Result<bool> {
+    let path = path_of(folder)?;
+    for place in &reach.places {
+        if path.starts_with(path_of(place)?) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
-fn by_descriptor(fd: BorrowedFd<'_>) -> PathBuf {
+pub(crate) fn by_descriptor(fd: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
 }
 
@@ -87,7 +151,7 @@ fn path_of(fd: &OwnedFd) -> Result<PathBuf> {
     fs::read_link(by_descriptor(fd.as_fd()))
 }
 
-fn error(errno: i32) -> Error {
+pub(crate) fn error(errno: i32) -> Error {
     Error::from_raw_os_error(errno)
 }
 
@@ -109,7 +173,7 @@ enum Change {
 impl Wish {
     /// Of a thread that waits in this call. Not to be granted before it is known that it still does.
     pub(crate) fn read(thread: u32, call: i64, args: &[u64; 6]) -> Result<Wish> {
-        let asker = Asker { thread };
+        let asker = Asker::new(thread);
         let [first, second, third, fourth, fifth, _] = *args;
         let at = |dir: u64, path: u64, flags: u64| asker.file_at(dir as i32, path, flags);
         let here = |path: u64, flags: u64| asker.file_at(libc::AT_FDCWD, path, flags);
@@ -181,12 +245,29 @@ impl Wish {
 }
 
 /// A thread of the sandbox that waits for an answer.
-struct Asker {
+pub(crate) struct Asker {
     thread: u32,
 }
 
+/// pidfd_open() of a thread, <linux/pidfd.h>, Linux 6.9.
+const PIDFD_THREAD: u32 = OFlags::EXCL.bits();
+
 impl Asker {
-    fn own(&self, what: &str) -> PathBuf {
+    pub(crate) fn new(thread: u32) -> Asker {
+        Asker { thread }
+    }
+
+    /// A copy of its descriptor.
+    pub(crate) fn copy(&self, fd: i32) -> Result<OwnedFd> {
+        if fd < 0 {
+            return Err(error(libc::EBADF));
+        }
+        let thread = Pid::from_raw(self.thread as i32).ok_or_else(|| error(libc::ESRCH))?;
+        let thread = pidfd_open(thread, PidfdFlags::from_bits_retain(PIDFD_THREAD))?;
+        Ok(pidfd_getfd(thread, fd, PidfdGetfdFlags::empty())?)
+    }
+
+    pub(crate) fn own(&self, what: &str) -> PathBuf {
         format!("/proc/{}/{what}", self.thread).into()
     }
 
@@ -204,22 +285,25 @@ impl Asker {
         })
     }
 
-    fn file_at(&self, dir: i32, path: u64, flags: u64) -> Result<OwnedFd> {
+    pub(crate) fn file_at(&self, dir: i32, path: u64, flags: u64) -> Result<OwnedFd> {
+        if path == 0 && dir != libc::AT_FDCWD {
+            return self.descriptor(dir);
+        }
+        self.look_up(dir, &self.path(path)?, flags)
+    }
+
+    pub(crate) fn look_up(&self, dir: i32, path: &Path, flags: u64) -> Result<OwnedFd> {
         let at = || match dir {
             libc::AT_FDCWD => self.place("cwd", libc::ENOENT),
             fd => self.descriptor(fd),
         };
-        if path == 0 && dir != libc::AT_FDCWD {
-            return self.descriptor(dir);
-        }
-        let path = self.path(path)?;
         if path.as_os_str().is_empty() {
             return match flags & EMPTY_PATH {
                 0 => Err(error(libc::ENOENT)),
                 _ => at(),
             };
         }
-        if let Some(fd) = self.own_descriptor(&path) {
+        if let Some(fd) = self.own_descriptor(path) {
             return self.descriptor(fd);
         }
         let follow = match flags & NOFOLLOW {
@@ -233,7 +317,7 @@ impl Asker {
         let base = base.as_ref().map_or(CWD, AsFd::as_fd);
         let found = openat2(
             base,
-            &path,
+            path,
             PLACE | follow,
             Mode::empty(),
             ResolveFlags::NO_MAGICLINKS,
@@ -249,7 +333,7 @@ impl Asker {
         name.ok()?.to_str()?.parse().ok()
     }
 
-    fn memory(&self, at: u64, bytes: &mut [u8]) -> Result<usize> {
+    pub(crate) fn memory(&self, at: u64, bytes: &mut [u8]) -> Result<usize> {
         let memory = File::open(self.own("mem"))?;
         memory
             .read_at(bytes, at)

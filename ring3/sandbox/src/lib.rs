@@ -19,6 +19,7 @@ mod filter;
 pub mod list;
 pub mod notify;
 pub mod rules;
+mod sockets;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -81,10 +82,13 @@ pub fn confine(files: &Files) -> Result<OwnedFd, Error> {
 /// Keeps the calling thread and all that it starts from sending signals to, and tracing, whoever is outside. What it
 /// starts and encloses once more can't send any to it in turn.
 pub fn enclose() -> Result<(), Error> {
+    // A domain refuses renames and links from folder to folder, unless a rule of its own says otherwise.
     let status = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::Refer)?
         .scope(Scope::from_all(LEAST_ABI))?
         .create()?
+        .add_rules(path_beneath_rules(["/"], AccessFs::Refer))?
         .restrict_self()?;
     match status.ruleset {
         RulesetStatus::FullyEnforced if status.no_new_privs => Ok(()),

@@ -74,6 +74,8 @@ const NEW: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 /// What kind of file a mode is for.
 const KIND: u32 = libc::S_IFMT;
 const FIFO: u32 = libc::S_IFIFO;
+/// CLONE_NEWTIME of <linux/sched.h>. It is a bit of clone()'s signal.
+const TIME_NAMESPACE: u32 = 0x80;
 /// CLONE_NEWNS, _NEWCGROUP, _NEWUTS, _NEWIPC, _NEWUSER, _NEWPID and _NEWNET of <linux/sched.h>.
 const NAMESPACES: u32 = 0x7e02_0000;
 
@@ -93,6 +95,7 @@ include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 #[rustfmt::skip]
 pub const CHECKED: &[Checked] = &[
     Checked { call: call!("clone", SYS_clone), why: "no namespace; the low byte is the signal of its end", when: &[&[Clear(0, NAMESPACES)]] },
+    Checked { call: call!("unshare", SYS_unshare), why: "no namespace: a new one has capabilities", when: &[&[Clear(0, NAMESPACES | TIME_NAMESPACE)]] },
     Checked { call: call!("socket", SYS_socket), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("socketpair", SYS_socketpair), why: "unix streams and sequenced packets only", when: UNIX_SOCKETS },
     Checked { call: call!("sendto", SYS_sendto), why: "to the socket's own peer: an address could name any path", when: &[&[Null(4)]] },
@@ -113,8 +116,6 @@ pub const CHECKED: &[Checked] = &[
 /// What may not be made, and why.
 #[rustfmt::skip]
 pub const REFUSED: &[Refused] = &[
-    Refused { call: call!("connect", SYS_connect), why: "Landlock does not judge unix sockets by path, so any server of this user could be reached" },
-    Refused { call: call!("bind", SYS_bind), why: "an abstract name is the whole host's: a server of somebody else's could be imitated" },
     Refused { call: call!("io_uring_setup", SYS_io_uring_setup), why: "a ring makes calls that no filter sees" },
     Refused { call: call!("io_uring_enter", SYS_io_uring_enter), why: "see io_uring_setup" },
     Refused { call: call!("io_uring_register", SYS_io_uring_register), why: "see io_uring_setup" },
@@ -135,11 +136,9 @@ pub const REFUSED: &[Refused] = &[
     Refused { call: call!("fsconfig", SYS_fsconfig), why: "see mount" },
     Refused { call: call!("fspick", SYS_fspick), why: "see mount" },
     Refused { call: call!("mount_setattr", SYS_mount_setattr), why: "see mount" },
-    Refused { call: call!("unshare", SYS_unshare), why: "a new namespace has capabilities" },
     Refused { call: call!("setns", SYS_setns), why: "enters namespaces of others" },
-    Refused { call: call!("inotify_add_watch", SYS_inotify_add_watch), why: "tells names and uses of files that may not be read" },
-    Refused { call: call!("fanotify_init", SYS_fanotify_init), why: "see inotify_add_watch" },
-    Refused { call: call!("fanotify_mark", SYS_fanotify_mark), why: "see inotify_add_watch" },
+    Refused { call: call!("fanotify_init", SYS_fanotify_init), why: "tells names and uses of files that may not be read" },
+    Refused { call: call!("fanotify_mark", SYS_fanotify_mark), why: "see fanotify_init" },
     Refused { call: call!("name_to_handle_at", SYS_name_to_handle_at), why: "handles pass by paths" },
     Refused { call: call!("open_by_handle_at", SYS_open_by_handle_at), why: "see name_to_handle_at" },
     Refused { call: call!("shmget", SYS_shmget), why: "memory of all processes of the user" },
@@ -154,7 +153,6 @@ pub const REFUSED: &[Refused] = &[
     Refused { call: call!("msgctl", SYS_msgctl), why: "see shmget" },
     Refused { call: call!("mq_open", SYS_mq_open), why: "queues of all processes of the user" },
     Refused { call: call!("mq_unlink", SYS_mq_unlink), why: "see mq_open" },
-    Refused { call: call!("pidfd_getfd", SYS_pidfd_getfd), why: "takes descriptors from other processes" },
     Refused { call: call!("process_madvise", SYS_process_madvise), why: "changes memory of other processes" },
     Refused { call: call!("kcmp", SYS_kcmp), why: "tells of the host kernel's memory" },
     Refused { call: call!("modify_ldt", SYS_modify_ldt), why: "an attack surface that 64-bit programs do not use" },
@@ -225,6 +223,9 @@ pub const OWN_FILES: [&str; 18] = [
     "oom_score_adj", "fd", "fdinfo", "task",
 ];
 
+/// In the place of such an index: the folder that the sandbox has for /dev/shm.
+pub const OWN_MEMORY: usize = OWN_FILES.len();
+
 /// What the warden does for the caller, and what it goes by ([`crate::behalf`]). Landlock judges none of these.
 #[rustfmt::skip]
 pub const BEHALF: &[Refused] = &[
@@ -240,6 +241,9 @@ pub const BEHALF: &[Refused] = &[
     Refused { call: call!("utimes", SYS_utimes), why: "see utime" },
     Refused { call: call!("futimesat", SYS_futimesat), why: "see utime" },
     Refused { call: call!("utimensat", SYS_utimensat), why: "see utime" },
+    Refused { call: call!("bind", SYS_bind), why: "of a unix socket: an abstract name of the sandbox's own, or a path below `--rw` and `--tmp`" },
+    Refused { call: call!("connect", SYS_connect), why: "of a unix socket: to one of the same sandbox. Landlock does not judge the path, so any server of this user could be reached" },
+    Refused { call: call!("inotify_add_watch", SYS_inotify_add_watch), why: "of files below `--rw` and `--tmp`, and of these. It tells names and uses of files" },
 ];
 
 /// All that asks the warden.

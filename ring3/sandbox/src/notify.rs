@@ -6,18 +6,22 @@
 //! The warden opens the file itself and puts the descriptor into the asking process. What it goes by are the call's
 //! number and argument, which the host has copied: nothing that the process can change meanwhile. The process number
 //! is checked after the file is open, by [`valid`]: until then it may have become another's. Calls of
-//! [`crate::list::BEHALF`] are made by the warden: [`crate::behalf`].
+//! [`crate::list::BEHALF`] are made by the warden: [`crate::behalf`], [`crate::sockets`].
 #![allow(unsafe_code)]
 
 use std::fs::File;
 use std::io::{Error, Result};
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread::Scope;
 
+use rustix::fs::{Mode, OFlags};
 use seccompiler::BpfProgram;
 
 use crate::behalf::{Reach, Wish};
-use crate::list::{OWN, OWN_FILES};
+use crate::list::{OWN, OWN_FILES, OWN_MEMORY};
+use crate::sockets::{self, Connection, Sockets, Watched};
 
 /// `_IOWR('!', 0, struct seccomp_notif)` and its like, <linux/seccomp.h>.
 const RECV: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
@@ -26,6 +30,9 @@ const ID_VALID: libc::Ioctl = 0x4008_2102;
 const ADDFD: libc::Ioctl = 0x4018_2103;
 /// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, <linux/seccomp.h>, Linux 5.19.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
+
+/// Calls of connect() that wait for their listeners, each in a thread of the warden's.
+const WAITING_MAX: usize = 64;
 
 /// Sets a filter for the calling thread, whose notifications come out of the descriptor.
 pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
@@ -51,53 +58,140 @@ pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
 /// Answers until no process is left that could ask; for good without capabilities in this thread, as the sandbox is.
 pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
     crate::drop_capabilities()?;
-    loop {
-        // SAFETY: all fields are integers; the kernel wants zeroes.
-        let mut asked: libc::seccomp_notif = unsafe { zeroed() };
-        match ioctl(listener, RECV, &raw mut asked) {
-            Ok(_) => {}
-            Err(why) if why.raw_os_error() == Some(libc::EINTR) => continue,
-            // The last process has gone, or the one that asked has.
-            Err(why) if why.raw_os_error() == Some(libc::ENOENT) => match is_over(listener) {
-                true => return Ok(()),
-                false => continue,
-            },
-            Err(why) => return Err(why),
-        }
-        if let Err(why) = answer(listener, &asked, reach) {
-            // Where it has gone meanwhile, there is nobody to hear this.
-            let errno = why.raw_os_error().unwrap_or(libc::EIO);
-            let _ = reply(listener, asked.id, -errno);
-        }
-    }
+    // SAFETY: of this thread, only the working folder and the file mode mask are its own from here on.
+    let alone = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
+    let waiting = AtomicUsize::new(0);
+    std::thread::scope(|threads| {
+        let mut warden = Warden {
+            listener,
+            reach,
+            // Where a container's filter refuses that, it refuses copies of descriptors as well.
+            sockets: alone.ok().and_then(|()| reach.sockets()),
+            waiting: &waiting,
+            threads,
+        };
+        warden.serve()
+    })
 }
 
-fn answer(listener: &OwnedFd, asked: &libc::seccomp_notif, reach: &Reach) -> Result<()> {
-    // Its number means nothing here where it is 0.
-    if asked.pid == 0 {
-        return Err(Error::from_raw_os_error(libc::ENOSYS));
-    }
-    let call = libc::c_long::from(asked.data.nr);
-    if call == OWN.nr {
-        let file = open(asked)?;
-        valid(listener, asked.id)?;
-        return give(listener, asked.id, &file);
-    }
-    let wish = Wish::read(asked.pid, call, &asked.data.args)?;
-    valid(listener, asked.id)?;
-    wish.grant(reach)?;
-    reply(listener, asked.id, 0)
+struct Warden<'scope, 'env> {
+    listener: &'env OwnedFd,
+    reach: &'env Reach,
+    sockets: Option<Sockets>,
+    waiting: &'env AtomicUsize,
+    threads: &'scope Scope<'scope, 'env>,
 }
 
-fn open(asked: &libc::seccomp_notif) -> Result<File> {
-    let file = OWN_FILES.get(asked.data.args[0] as usize);
-    let file = file.ok_or_else(|| Error::from_raw_os_error(libc::ENOSYS))?;
-    // Threads of others are not below it.
-    let thread = match asked.data.args[1] as u32 {
-        0 => String::new(),
-        thread => format!("task/{thread}/"),
-    };
-    File::open(format!("/proc/{}/{thread}{file}", asked.pid))
+impl Warden<'_, '_> {
+    fn serve(&mut self) -> Result<()> {
+        let listener = self.listener;
+        loop {
+            // SAFETY: all fields are integers; the kernel wants zeroes.
+            let mut asked: libc::seccomp_notif = unsafe { zeroed() };
+            match ioctl(listener, RECV, &raw mut asked) {
+                Ok(_) => {}
+                Err(why) if why.raw_os_error() == Some(libc::EINTR) => continue,
+                // The last process has gone, or the one that asked has.
+                Err(why) if why.raw_os_error() == Some(libc::ENOENT) => match is_over(listener) {
+                    true => return Ok(()),
+                    false => continue,
+                },
+                Err(why) => return Err(why),
+            }
+            let id = asked.id;
+            if let Err(why) = self.answer(&asked) {
+                refuse(listener, id, &why);
+            }
+        }
+    }
+
+    fn answer(&mut self, asked: &libc::seccomp_notif) -> Result<()> {
+        // Its number means nothing here where it is 0.
+        if asked.pid == 0 {
+            return Err(Error::from_raw_os_error(libc::ENOSYS));
+        }
+        let (listener, id, args) = (self.listener, asked.id, &asked.data.args);
+        let call = libc::c_long::from(asked.data.nr);
+        let value = match call {
+            _ if call == OWN.nr => {
+                let file = self.open(asked)?;
+                valid(listener, id)?;
+                return give(listener, id, &file);
+            }
+            libc::SYS_bind => {
+                let sockets = self.sockets.as_mut();
+                let sockets = sockets.ok_or_else(|| Error::from_raw_os_error(libc::EPERM))?;
+                let wish = sockets::Wish::read(asked.pid, call, args)?;
+                valid(listener, id)?;
+                sockets.bind(&wish, self.reach)?;
+                0
+            }
+            libc::SYS_connect => {
+                let sockets = self.sockets.as_ref();
+                let sockets = sockets.ok_or_else(|| Error::from_raw_os_error(libc::EPERM))?;
+                let wish = sockets::Wish::read(asked.pid, call, args)?;
+                valid(listener, id)?;
+                return self.connect(id, sockets.connection(wish)?);
+            }
+            libc::SYS_inotify_add_watch => {
+                let watched = Watched::read(asked.pid, args)?;
+                valid(listener, id)?;
+                watched.make(self.reach)?
+            }
+            _ => {
+                let wish = Wish::read(asked.pid, call, args)?;
+                valid(listener, id)?;
+                wish.grant(self.reach)?;
+                0
+            }
+        };
+        reply(listener, id, value.into(), 0)
+    }
+
+    /// A thread of its own makes a call that may wait: the listener may need an answer before it accepts.
+    fn connect(&self, id: u64, connection: Connection) -> Result<()> {
+        let (listener, waiting) = (self.listener, self.waiting);
+        if !connection.waits() {
+            return match connection.make() {
+                Ok(()) => reply(listener, id, 0, 0),
+                Err(why) => Err(why),
+            };
+        }
+        if waiting.fetch_add(1, Relaxed) >= WAITING_MAX {
+            waiting.fetch_sub(1, Relaxed);
+            return Err(Error::from_raw_os_error(libc::EAGAIN));
+        }
+        let body = move || {
+            match connection.make() {
+                Ok(()) => drop(reply(listener, id, 0, 0)),
+                Err(why) => refuse(listener, id, &why),
+            }
+            waiting.fetch_sub(1, Relaxed);
+        };
+        let thread = std::thread::Builder::new().spawn_scoped(self.threads, body);
+        if thread.is_err() {
+            waiting.fetch_sub(1, Relaxed);
+        }
+        thread.map(drop)
+    }
+
+    fn open(&self, asked: &libc::seccomp_notif) -> Result<OwnedFd> {
+        let absent = || Error::from_raw_os_error(libc::ENOSYS);
+        let file = asked.data.args[0] as usize;
+        if file == OWN_MEMORY {
+            // The host passes no descriptor of a file as such on.
+            let folder = self.reach.memory().ok_or_else(absent)?;
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            return Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?);
+        }
+        let file = OWN_FILES.get(file).ok_or_else(absent)?;
+        // Threads of others are not below it.
+        let thread = match asked.data.args[1] as u32 {
+            0 => String::new(),
+            thread => format!("task/{thread}/"),
+        };
+        File::open(format!("/proc/{}/{thread}{file}", asked.pid)).map(OwnedFd::from)
+    }
 }
 
 /// Whether the thread that asked still waits for this answer.
@@ -106,7 +200,7 @@ fn valid(listener: &OwnedFd, id: u64) -> Result<()> {
 }
 
 /// Ends the call with a descriptor of this file.
-fn give(listener: &OwnedFd, id: u64, file: &File) -> Result<()> {
+fn give(listener: &OwnedFd, id: u64, file: &OwnedFd) -> Result<()> {
     let add = libc::seccomp_notif_addfd {
         id,
         flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
@@ -117,11 +211,18 @@ fn give(listener: &OwnedFd, id: u64, file: &File) -> Result<()> {
     ioctl(listener, ADDFD, &raw const add).map(drop)
 }
 
-/// Ends the call with this error, or with 0.
-fn reply(listener: &OwnedFd, id: u64, error: i32) -> Result<()> {
+/// Ends the call with this error.
+fn refuse(listener: &OwnedFd, id: u64, why: &Error) {
+    let errno = why.raw_os_error().unwrap_or(libc::EIO);
+    // Where the asking thread has gone meanwhile, there is nobody to hear this.
+    let _ = reply(listener, id, 0, -errno);
+}
+
+/// Ends the call with this value, or with an error.
+fn reply(listener: &OwnedFd, id: u64, val: i64, error: i32) -> Result<()> {
     let answer = libc::seccomp_notif_resp {
         id,
-        val: 0,
+        val,
         error,
         flags: 0,
     };

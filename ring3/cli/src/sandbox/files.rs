@@ -73,12 +73,17 @@ const DEVICES: [&str; 5] = [
     "/dev/urandom",
 ];
 
+/// Where C libraries keep POSIX shared memory and semaphores.
+const SHARED_MEMORY: &str = "/dev/shm";
+
 /// What the sandbox sees, and its own folder.
 #[derive(Debug)]
 pub struct View {
     pub files: Files,
     pub writable: Writable,
     pub tmp: Option<Tmp>,
+    /// What the programs have at /dev/shm.
+    pub memory: Option<Tmp>,
 }
 
 /// A folder that goes with this value. Its path may be below `--rw` of this sandbox or of another, whose programs can put
@@ -144,15 +149,21 @@ impl View {
 
     /// What is to stay open in a process that uses the names in `files`.
     pub fn fds(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.writable.fds().chain(self.tmp.iter().map(Tmp::fd))
+        let folders = self.tmp.iter().chain(&self.memory);
+        self.writable.fds().chain(folders.map(Tmp::fd))
     }
 
-    /// What the sandbox's programs may change the attributes of.
-    pub fn reach(&self) -> Result<Reach> {
-        let fail = Failure::host("copy a descriptor");
+    /// What the sandbox's programs may change the attributes of. `sockets`: a folder that the warden makes for unix sockets with names.
+    pub fn reach(&self, sockets: PathBuf) -> Result<Reach> {
+        let fail = |why| Failure::host("copy a descriptor")(why);
         let places = self.fds().map(OwnedFd::try_clone);
         let places = places.collect::<io::Result<Vec<_>>>().map_err(fail)?;
-        Ok(Reach::new(places))
+        let memory = self.memory.as_ref().map(|it| it.fd().try_clone());
+        let reach = Reach::new(places).with_sockets(sockets);
+        Ok(match memory.transpose().map_err(fail)? {
+            Some(memory) => reach.with_memory(memory),
+            None => reach,
+        })
     }
 }
 
@@ -260,14 +271,20 @@ pub fn view(args: &SandboxArgs, programs: &[&Program]) -> Result<View> {
     let writable = Writable::find(&args.rw)?;
     files.write.extend(writable.paths());
     let tmp = args.tmp.then(Tmp::make).transpose()?;
-    files
-        .write
-        .extend(tmp.iter().map(|tmp| by_descriptor(tmp.fd())));
+    let memory = Some(shared_memory()?);
+    let folders = tmp.iter().chain(&memory).map(Tmp::fd);
+    files.write.extend(folders.map(by_descriptor));
     Ok(View {
         files,
         writable,
         tmp,
+        memory,
     })
+}
+
+/// A folder in the host's memory where the host has that, else beside other temporary files.
+fn shared_memory() -> Result<Tmp> {
+    Tmp::make_in(Path::new(SHARED_MEMORY)).or_else(|_| Tmp::make())
 }
 
 fn existing(path: &Path) -> Result<PathBuf> {

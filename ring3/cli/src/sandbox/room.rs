@@ -6,8 +6,8 @@
 //! captures to, and ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
 //! disk takes more than what is above the limit.
 //!
-//! The log of a node that stays lies in the runtime folder, which is small on many hosts: there half of what is free at the start
-//! stays, if the user's limit is more.
+//! The log of a node that stays lies in the runtime folder, and what programs have for /dev/shm there. Both are small on many hosts:
+//! there half of what is free at the start stays, if the user's limit is more.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -43,6 +43,7 @@ impl Room {
         self,
         written: &Writable,
         tmp: Option<&OwnedFd>,
+        memory: Option<&OwnedFd>,
         captured: Option<&NodeConfig>,
         end: impl Fn() + Send + 'static,
     ) -> Result<()> {
@@ -60,13 +61,20 @@ impl Room {
             places.push(file.into());
         }
         let mut places: Vec<_> = places.into_iter().map(|fd| (fd, least)).collect();
+        let half = |fd: &OwnedFd| free(fd).map(|it| least.min(it.map_or(0, |bytes| bytes / 2)));
+        if let Some(memory) = memory {
+            let copy = memory.try_clone();
+            let copy = copy.map_err(Failure::host("copy a descriptor"))?;
+            let least = half(&copy)?;
+            places.push((copy, least));
+        }
         let (output, error) = (std::io::stdout(), std::io::stderr());
         for fd in [output.as_fd(), error.as_fd()] {
             let copy = fd.try_clone_to_owned();
             let copy = copy.map_err(Failure::host("copy a descriptor"))?;
             if is_on_disk(&copy) {
-                let half = free(&copy)?.map_or(0, |bytes| bytes / 2);
-                places.push((copy, least.min(half)));
+                let least = half(&copy)?;
+                places.push((copy, least));
             }
         }
         Disks { places, least }.watch(end)
@@ -145,7 +153,7 @@ mod tests {
         let folder: OwnedFd = File::open(top.path()).unwrap().into();
         let keep = |least: u64, written: &Writable, tmp| {
             let room = Room(Some(least));
-            room.keep(written, tmp, None, || {})
+            room.keep(written, tmp, None, None, || {})
         };
         assert!(keep(1, &written, None).is_ok());
         assert!(keep(u64::MAX, &none, None).is_ok());

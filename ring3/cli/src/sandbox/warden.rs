@@ -107,7 +107,13 @@ fn stay_as_gateway(
     let room = Room::of(args)?;
     let begun = plan.start()?;
     let watch = Watch::start()?;
-    room.keep(&Writable::default(), None, Some(plan.config()), begun.end())?;
+    room.keep(
+        &Writable::default(),
+        None,
+        None,
+        Some(plan.config()),
+        begun.end(),
+    )?;
     match plan.serve(begun, &folder, &watch, caller.as_ref()) {
         Err(Failure::Node(ring3_node::Error::GivenUp)) => Ok(OWN_FAILURE),
         gateway => {
@@ -154,9 +160,10 @@ impl Bounds {
         })?;
         let watch = Watch::start()?;
         let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
+        let memory = self.view.memory.as_ref().map(files::Tmp::fd);
         let plans = plan.map(gateway::Plan::config);
         self.room
-            .keep(&self.view.writable, tmp, plans, sandbox.end())?;
+            .keep(&self.view.writable, tmp, memory, plans, sandbox.end())?;
         let gateway = match (plan, gateway) {
             (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch, caller.as_ref()) {
                 // It has said why.
@@ -169,7 +176,7 @@ impl Bounds {
         };
         let mut outside = Outside::claim(&self.config, folder, Trust::Strangers)?;
         outside.open(&self.config, folder)?;
-        if sandbox.hear(&outside, self.view.reach()?)? == Heard::Confined {
+        if sandbox.hear(&outside, self.view.reach(outside.sockets())?)? == Heard::Confined {
             let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
             outside.listen(&self.config, folder, first, None, keeper, sandbox.end())?;
             if stays && sandbox.wait_ready(&watch, caller.as_ref())? {

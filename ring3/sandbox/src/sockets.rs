@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+//! Theory of operation: unix sockets with names
+//!
+//! Landlock does not judge `connect()` to a unix socket by its path, and an abstract name is the whole host's. So `bind()` and `connect()`
+//! stop their thread, and the warden makes them ([`crate::notify`]). Processes of a sandbox reach only one another's sockets by that, and nobody
+//! outside is led to one of theirs.
+//!
+//! 1. The warden reads the address out of the caller's memory, once, and takes a copy of the caller's descriptor. It must be a unix
+//!    socket, of streams or sequenced packets.
+//! 2. `bind()`: the socket's file is in a folder of the warden's that the sandbox can't reach, with a name of its own (the *stage*). At the
+//!    path that the caller wants, found as in [`crate::behalf`], there is a file of type socket to which nothing is bound. The warden keeps a descriptor
+//!    of that file, so that no other file gets its inode number.
+//! 3. `connect()`: the warden looks the path up, and finds the stage that belongs to that very file. A path that leads to any other file is
+//!    refused as one that nobody listens at. So whatever the sandbox renames, links or swaps, it gets to a socket of its own, or to none.
+//! 4. An abstract name has a stage and no file.
+//!
+//! `getsockname()` and its like show the stage. It has the caller's name in it, which the gate reads ([`stage_name`]; `gate/sandbox/stage.c`).
+//! `SO_PEERCRED` of who has accepted a connection shows the warden.
+
+use std::collections::VecDeque;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Result};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    accessat, fcntl_getfl, fstat, mknodat, openat, unlinkat, Access, AtFlags, FileType, Mode,
+    OFlags, CWD,
+};
+use rustix::io::Errno;
+use rustix::net::sockopt::{socket_domain, socket_type};
+use rustix::net::{
+    bind, connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
+};
+
+use crate::behalf::{by_descriptor, error, is_within, Asker, Reach, PLACE};
+
+/// `sun_path` of `struct sockaddr_un`, and what is before it.
+const PATH_BYTES: usize = 108;
+const FAMILY_BYTES: usize = 2;
+/// Sockets with names of one sandbox. The warden has a descriptor for each.
+const BOUND_MAX: usize = 512;
+/// First byte of a stage's name, which no program gives a socket.
+const STAGE: u8 = 3;
+/// `/` and NUL can't be in a file's name.
+const SLASH: u8 = 1;
+const NUL: u8 = 2;
+/// What comes next is a byte that would mean something else, with this bit.
+const ESCAPE: u8 = 4;
+const ESCAPED: u8 = 0x40;
+
+/// The name that a program gives a socket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Name {
+    File(PathBuf),
+    Abstract(Vec<u8>),
+    /// The host chooses one.
+    Any,
+}
+
+impl Name {
+    /// Of a `struct sockaddr_un` of `len` bytes in the caller's memory.
+    fn read(asker: &Asker, at: u64, len: u64) -> Result<Name> {
+        let len = len as u32 as usize;
+        if !(FAMILY_BYTES..=FAMILY_BYTES + PATH_BYTES).contains(&len) {
+            return Err(error(libc::EINVAL));
+        }
+        let mut bytes = vec![0; len];
+        if asker.memory(at, &mut bytes)? < len {
+            return Err(error(libc::EFAULT));
+        }
+        let (family, name) = bytes.split_at(FAMILY_BYTES);
+        if family != (libc::AF_UNIX as u16).to_ne_bytes() {
+            return Err(error(libc::EINVAL));
+        }
+        Ok(match name {
+            [] => Name::Any,
+            [0, rest @ ..] => Name::Abstract(rest.to_vec()),
+            path => {
+                let end = path.iter().position(|byte| *byte == 0);
+                let path = &path[..end.unwrap_or(path.len())];
+                Name::File(OsStr::from_bytes(path).into())
+            }
+        })
+    }
+}
+
+/// The name of stage number `count` of a socket that the program calls so: a kind, three digits, and the program's name, of which the end
+/// may be missing.
+fn stage_name(kind: u8, count: u32, name: &[u8]) -> Vec<u8> {
+    let digit = |shift: u32| b'0' + (count >> shift & 63) as u8;
+    let mut stage = vec![STAGE, kind, digit(12), digit(6), digit(0)];
+    for byte in name {
+        let coded: &[u8] = match *byte {
+            b'/' => &[SLASH],
+            0 => &[NUL],
+            byte @ (SLASH | NUL | STAGE | ESCAPE) => &[ESCAPE, byte | ESCAPED],
+            byte => &[byte],
+        };
+        if stage.len() + coded.len() >= PATH_BYTES {
+            break;
+        }
+        stage.extend_from_slice(coded);
+    }
+    stage
+}
+
+#[derive(Debug)]
+enum Key {
+    /// Device and inode of the file, which stays there.
+    File((u64, u64), OwnedFd),
+    Abstract(Vec<u8>),
+}
+
+#[derive(Debug)]
+struct Bound {
+    key: Key,
+    stage: Vec<u8>,
+}
+
+/// The sockets of a sandbox that have names. All its calls are made in one thread, whose working folder is the stages'.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    /// Where the folder of the stages is, or will be.
+    path: PathBuf,
+    folder: Option<OwnedFd>,
+    bound: VecDeque<Bound>,
+    count: u32,
+}
+
+/// A call that is to be made: `connect()` may wait until there is room in the listener's queue.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    socket: OwnedFd,
+    to: SocketAddrUnix,
+}
+
+impl Connection {
+    pub(crate) fn waits(&self) -> bool {
+        !fcntl_getfl(&self.socket).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+    }
+
+    /// When this returns, nobody but the caller has its socket: it may close it at once.
+    pub(crate) fn make(self) -> Result<()> {
+        Ok(connect(&self.socket, &self.to)?)
+    }
+}
+
+impl Sockets {
+    pub(crate) fn new(path: PathBuf) -> Sockets {
+        Sockets {
+            path,
+            folder: None,
+            bound: VecDeque::new(),
+            count: 0,
+        }
+    }
+
+    /// In a thread that shares its working folder with no other but those that it starts.
+    pub(crate) fn bind(&mut self, wish: &Wish, reach: &Reach) -> Result<()> {
+        self.prepare(reach)?;
+        self.clear();
+        if self.bound.len() >= BOUND_MAX {
+            return Err(error(libc::ENOBUFS));
+        }
+        self.count = self.count.wrapping_add(1);
+        let (kind, name) = match &wish.place {
+            Place::File { path, .. } => (b'f', path.as_os_str().as_bytes().to_vec()),
+            Place::Abstract(name) => (b'a', name.clone()),
+            Place::Any => (b'a', format!("{:05x}", self.count & 0xf_ffff).into()),
+        };
+        let stage = stage_name(kind, self.count, &name);
+        let key = match &wish.place {
+            Place::File { folder, path, mask } => {
+                let folder = reach.find_folder(folder)?;
+                let last = path.file_name().unwrap_or_default();
+                let mode = Mode::from_bits_truncate(0o777 & !mask);
+                let made = mknodat(&folder, last, FileType::Socket, mode, 0);
+                made.map_err(|why| match why {
+                    Errno::EXIST => error(libc::EADDRINUSE),
+                    why => why.into(),
+                })?;
+                if let Err(why) = bind_to(&wish.socket, &stage) {
+                    let _ = unlinkat(&folder, last, AtFlags::empty());
+                    return Err(why);
+                }
+                // Something else may lie there by now. Then that leads to this socket.
+                let file = openat(&folder, last, PLACE | OFlags::NOFOLLOW, Mode::empty())?;
+                Key::File(id(&file)?, file)
+            }
+            Place::Abstract(_) | Place::Any => {
+                if self.find_abstract(&name).is_some() {
+                    return Err(error(libc::EADDRINUSE));
+                }
+                bind_to(&wish.socket, &stage)?;
+                Key::Abstract(name)
+            }
+        };
+        self.bound.push_back(Bound { key, stage });
+        Ok(())
+    }
+
+    pub(crate) fn connection(&self, wish: Wish) -> Result<Connection> {
+        let bound = match &wish.place {
+            Place::File { folder, .. } => self.find_file(folder)?,
+            Place::Abstract(name) => self.find_abstract(name),
+            Place::Any => return Err(error(libc::EINVAL)),
+        };
+        let bound = bound.ok_or_else(|| error(libc::ECONNREFUSED))?;
+        Ok(Connection {
+            socket: wish.socket,
+            to: SocketAddrUnix::new(bound.stage.as_slice())?,
+        })
+    }
+
+    fn find_file(&self, file: &OwnedFd) -> Result<Option<&Bound>> {
+        let wanted = id(file)?;
+        let is_it = |bound: &&Bound| matches!(&bound.key, Key::File(id, _) if *id == wanted);
+        let found = self.bound.iter().find(is_it);
+        if found.is_some() {
+            accessat(
+                CWD,
+                by_descriptor(file.as_fd()),
+                Access::WRITE_OK,
+                AtFlags::empty(),
+            )?;
+        }
+        Ok(found)
+    }
+
+    fn find_abstract(&self, name: &[u8]) -> Option<&Bound> {
+        let is_it = |bound: &&Bound| matches!(&bound.key, Key::Abstract(it) if it == name);
+        self.bound.iter().find(is_it)
+    }
+
+    /// Makes the folder of the stages, and goes there.
+    fn prepare(&mut self, reach: &Reach) -> Result<()> {
+        if self.folder.is_some() {
+            return Ok(());
+        }
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        let parent = rustix::fs::open(parent, PLACE | OFlags::DIRECTORY, Mode::empty())?;
+        if is_within(&parent, reach)? {
+            return Err(error(libc::EPERM));
+        }
+        let name = self.path.file_name().unwrap_or_default();
+        rustix::fs::mkdirat(&parent, name, Mode::RWXU)?;
+        let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let folder = openat(&parent, name, flags, Mode::empty())?;
+        rustix::process::fchdir(&folder)?;
+        // Modes are those that are asked for.
+        rustix::process::umask(Mode::empty());
+        self.folder = Some(folder);
+        Ok(())
+    }
+
+    /// Forgets sockets that are gone, and files to which no path leads.
+    fn clear(&mut self) {
+        self.bound.retain(|bound| {
+            let has_name = match &bound.key {
+                Key::File(_, file) => fstat(file).is_ok_and(|stat| stat.st_nlink > 0),
+                Key::Abstract(_) => true,
+            };
+            let stays = has_name && lives(&bound.stage);
+            if !stays {
+                let _ = unlinkat(CWD, bound.stage.as_slice(), AtFlags::empty());
+            }
+            stays
+        });
+    }
+}
+
+fn id(file: &OwnedFd) -> Result<(u64, u64)> {
+    let stat = fstat(file)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Socket => Ok((stat.st_dev, stat.st_ino)),
+        _ => Err(error(libc::ECONNREFUSED)),
+    }
+}
+
+fn bind_to(socket: &OwnedFd, stage: &[u8]) -> Result<()> {
+    Ok(bind(socket, &SocketAddrUnix::new(stage)?)?)
+}
+
+/// Whether a socket is bound to this file: then one of another type is told that it is of another.
+fn lives(stage: &[u8]) -> bool {
+    let probe = || -> rustix::io::Result<()> {
+        let socket = socket_with(
+            AddressFamily::UNIX,
+            SocketType::DGRAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        connect(&socket, &SocketAddrUnix::new(stage)?)
+    };
+    probe() == Err(Errno::PROTOTYPE)
+}
+
+#[derive(Debug)]
+enum Place {
+    /// For `bind()` the folder that the file is to be in, for `connect()` the file. The path as the caller has it.
+    File {
+        folder: OwnedFd,
+        path: PathBuf,
+        mask: u32,
+    },
+    Abstract(Vec<u8>),
+    Any,
+}
+
+/// A `bind()` or `connect()` of a thread that waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Wish {
+    socket: OwnedFd,
+    place: Place,
+}
+
+impl Wish {
+    pub(crate) fn read(thread: u32, call: i64, args: &[u64; 6]) -> Result<Wish> {
+        let asker = Asker::new(thread);
+        let socket = asker.copy(args[0] as i32)?;
+        let kinds = [SocketType::STREAM, SocketType::SEQPACKET];
+        let is_unix = socket_domain(&socket)? == AddressFamily::UNIX;
+        if !is_unix || !kinds.contains(&socket_type(&socket)?) {
+            return Err(error(libc::EPERM));
+        }
+        let place = match Name::read(&asker, args[1], args[2])? {
+            Name::Any => Place::Any,
+            Name::Abstract(name) => Place::Abstract(name),
+            Name::File(path) if call == libc::SYS_bind => Place::File {
+                folder: asker.folder_of(&path)?,
+                mask: asker.umask()?,
+                path,
+            },
+            Name::File(path) => Place::File {
+                folder: asker.look_up(libc::AT_FDCWD, &path, 0)?,
+                mask: 0,
+                path,
+            },
+        };
+        Ok(Wish { socket, place })
+    }
+}
+
+impl Asker {
+    /// The folder that a new file of this path would be in.
+    fn folder_of(&self, path: &Path) -> Result<OwnedFd> {
+        if path.as_os_str().as_bytes().ends_with(b"/") {
+            return Err(error(libc::ENOENT));
+        }
+        if path.file_name().is_none() {
+            return Err(error(libc::EADDRINUSE));
+        }
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let parent = match parent.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => parent,
+        };
+        self.look_up(libc::AT_FDCWD, parent, 0)
+    }
+
+    fn umask(&self) -> Result<u32> {
+        let mut text = String::new();
+        File::open(self.own("status"))?.read_to_string(&mut text)?;
+        let mask = text.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
+        mask.ok_or_else(|| error(libc::EPERM))
+    }
+}
+
+/// A watch of a file or folder that the sandbox may write to. The result is the watch's number.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    inotify: OwnedFd,
+    file: OwnedFd,
+    mask: u32,
+}
+
+impl Watched {
+    pub(crate) fn read(thread: u32, args: &[u64; 6]) -> Result<Watched> {
+        let asker = Asker::new(thread);
+        let mask = args[2] as u32;
+        let follow = match mask & libc::IN_DONT_FOLLOW {
+            0 => 0,
+            _ => libc::AT_SYMLINK_NOFOLLOW as u64,
+        };
+        Ok(Watched {
+            inotify: asker.copy(args[0] as i32)?,
+            file: asker.file_at(libc::AT_FDCWD, args[1], follow)?,
+            mask,
+        })
+    }
+
+    pub(crate) fn make(&self, reach: &Reach) -> Result<i32> {
+        let file = reach.find_any(&self.file)?;
+        let mask = self.mask & !libc::IN_DONT_FOLLOW;
+        let flags = rustix::fs::inotify::WatchFlags::from_bits_retain(mask);
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Ok(rustix::fs::inotify::add_watch(&self.inotify, path, flags)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_are_names_of_files() {
+        let stage = stage_name(b'f', 65, b"/tmp/a\x01b");
+        assert_eq!(stage, b"\x03f011\x01tmp\x01a\x04\x41b");
+        let stage = stage_name(b'a', 0, b"r3:\0x");
+        assert_eq!(stage, b"\x03a000r3:\x02x");
+        let stage = stage_name(b'f', 0, &[b'x'; 200]);
+        assert_eq!(stage.len(), PATH_BYTES - 1);
+        // No half of an escape.
+        let stage = stage_name(b'f', 0, &[SLASH; 200]);
+        assert_eq!(stage.last(), Some(&(SLASH | ESCAPED)));
+        assert!(stage.len() < PATH_BYTES);
+    }
+}

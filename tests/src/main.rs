@@ -17,6 +17,7 @@ mod node;
 mod oracle;
 mod page;
 mod paths;
+mod sandboxed;
 mod scratch;
 mod served;
 
@@ -25,6 +26,7 @@ use std::process::ExitCode;
 
 const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
+    --sandbox       The oracle programs, and the programs on two linked nodes, in sandboxes; exceptions are in tests/sandbox.toml
     --host-only     Run the oracle programs on the host alone, print their output
     --repeat N      Run each oracle program N times a side; all must agree
     --page          Write docs/compatibility.md: make compat does it
@@ -36,6 +38,7 @@ Options of ring3's own (before libtest's, see below):
 /// What our own options ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
+    pub sandbox: bool,
     pub host_only: bool,
     pub repeat: u32,
     pub bless: bool,
@@ -45,6 +48,7 @@ pub struct Options {
 
 fn split_options() -> Result<(Options, bool, Vec<String>), String> {
     let mut options = Options {
+        sandbox: false,
         host_only: false,
         repeat: 1,
         bless: false,
@@ -56,6 +60,7 @@ fn split_options() -> Result<(Options, bool, Vec<String>), String> {
     let mut args = std::env::args();
     while let Some(arg) = args.next() {
         match arg.as_str() {
+            "--sandbox" => options.sandbox = true,
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
             "--page" => page = true,
@@ -95,14 +100,21 @@ fn main() -> ExitCode {
     // Each test keeps about one core busy, and timing-sensitive ones suffer first.
     args.test_threads.get_or_insert(2);
 
-    let mut trials = match oracle::trials(options) {
+    if options.sandbox {
+        paths::use_sandboxes();
+    }
+    let trials = match options.sandbox {
+        true => sandboxed::trials(options),
+        false => oracle::trials(options),
+    };
+    let mut trials = match trials {
         Ok(trials) => trials,
         Err(message) => {
             eprintln!("tests: {message}");
             return ExitCode::from(2);
         }
     };
-    if !options.host_only {
+    if !options.host_only && !options.sandbox {
         trials.extend(kunit::trials());
         trials.extend(apps::trials(options));
         let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();

@@ -8,6 +8,7 @@
 //! the oracle, else the test is ignored with the program's reason. `served.rs` shows that the node's run was the node's.
 
 use crate::Options;
+use crate::apps::Verdict;
 use crate::compile::compile;
 use crate::exec::{self, End, Outcome};
 use crate::known::{self, Known, User};
@@ -25,11 +26,9 @@ const LIMIT: Duration = Duration::from_secs(180);
 /// Exit status of a program whose kernel lacks what it tests.
 const LACKING: End = End::Exit(77);
 
-/// One trial for each C program.
-pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
+/// The C programs, by name.
+pub fn programs() -> Result<Vec<(String, PathBuf)>, String> {
     let folder = paths::oracle();
-    let known = known::read(&folder.join("known.toml"))?;
-    let listed = served::listed()?;
     let mut sources: Vec<PathBuf> = std::fs::read_dir(&folder)
         .map_err(|e| format!("{}: {e}", folder.display()))?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -41,22 +40,30 @@ pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
             .map(|s| s.to_string_lossy().into_owned())
             .unwrap_or_default()
     };
+    let named = sources.into_iter().map(|source| (name_of(&source), source));
+    Ok(named.collect())
+}
+
+/// One trial for each C program.
+pub fn trials(options: Options) -> Result<Vec<Trial>, String> {
+    let known = known::read(&paths::oracle().join("known.toml"))?;
+    let listed = served::listed()?;
+    let sources = programs()?;
     if let Some(stray) = known
         .iter()
-        .find(|k| !sources.iter().any(|s| name_of(s) == k.test))
+        .find(|k| !sources.iter().any(|(name, _)| *name == k.test))
     {
         return Err(format!("known.toml: no program '{}'", stray.test));
     }
     if let Some(stray) = listed
         .keys()
-        .find(|test| !sources.iter().any(|s| name_of(s) == **test))
+        .find(|test| !sources.iter().any(|(name, _)| name == *test))
     {
         return Err(format!("hostonly.toml: no program '{stray}'"));
     }
     Ok(sources
         .into_iter()
-        .map(|source| {
-            let name = name_of(&source);
+        .map(|(name, source)| {
             let known = known
                 .iter()
                 .find(|k| k.test == name && k.user.is_none_or(|user| user == User::current()))
@@ -107,6 +114,23 @@ fn check(
         }
     }
     Ok(Completion::Completed)
+}
+
+/// The same in a sandbox. Who serves a program there is shown by its run on an ordinary node.
+pub fn in_sandbox(name: &str, source: &Path, options: Options) -> Result<Verdict, String> {
+    let program = compile(source)?;
+    let known = known::read(&paths::oracle().join("known.toml"))?;
+    let known = known
+        .iter()
+        .find(|k| k.test == name && k.user.is_none_or(|user| user == User::current()));
+    for _ in 0..options.repeat {
+        let Some(host) = expected(name, source, on_host(&program)?)? else {
+            return Ok(Verdict::Ignored("this host lacks it".into()));
+        };
+        let node = on_node(&program, Proof::None)?;
+        compare(&host, &node, known)?;
+    }
+    Ok(Verdict::Passed)
 }
 
 /// What the node has to produce; None where nobody can say.

@@ -8,7 +8,7 @@
 
 use crate::apps::{self, Scenario, Topology};
 use crate::oracle;
-use crate::paths;
+use crate::{paths, sandboxed};
 use libtest_mimic::{Failed, Trial};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -138,6 +138,7 @@ fn page(tests: &[String]) -> Result<String, String> {
     programs(&mut page);
     others(&mut page, tests);
     semantics(&mut page, tests)?;
+    sandboxes(&mut page)?;
     python(&mut page, &results_file("cpython.json"))?;
     selftests(&mut page, &results_file("kselftest.json"))?;
     limitations(&mut page)?;
@@ -275,6 +276,24 @@ fn semantics(page: &mut String, tests: &[String]) -> Result<(), String> {
             "| {} | {result} | {reason} | `{test}` |",
             about(&source)
         );
+    }
+    Ok(())
+}
+
+/// What comes to another result in a sandbox.
+fn sandboxes(page: &mut String) -> Result<(), String> {
+    let (all, exceptions) = (sandboxed::names()?.len(), sandboxed::exceptions()?);
+    let others: usize = exceptions.iter().map(|it| it.tests.len()).sum();
+    let _ = write!(
+        page,
+        "\n## In a sandbox\n\n`tests/run --sandbox` runs the programs of the last table, and those of the first on linked nodes, each in a sandbox: {all} in \
+         all. {} of them ({} %) come to the result that they have elsewhere. The others, from tests/sandbox.toml:\n\n| reason | programs |\n| --- | --- |\n",
+        all - others,
+        (all - others) * 100 / all,
+    );
+    for it in exceptions {
+        let tests: Vec<String> = it.tests.iter().map(|test| format!("`{test}`")).collect();
+        let _ = writeln!(page, "| {} | {} |", line(&it.reason), tests.join(" "));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! Where things are, all derived from the root of the checkout.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The root of the checkout.
 pub fn root() -> PathBuf {
@@ -11,8 +12,22 @@ pub fn root() -> PathBuf {
     }
 }
 
+static IN_SANDBOXES: AtomicBool = AtomicBool::new(false);
+
+/// From now on, nodes are sandboxes.
+pub fn use_sandboxes() {
+    IN_SANDBOXES.store(true, Ordering::Relaxed);
+}
+
+pub fn in_sandboxes() -> bool {
+    IN_SANDBOXES.load(Ordering::Relaxed)
+}
+
 /// The command under test; `RING3` overrides it.
 pub fn ring3() -> PathBuf {
+    if in_sandboxes() {
+        return root().join("tests/ring3-sandbox");
+    }
     match std::env::var_os("RING3") {
         Some(path) => PathBuf::from(path),
         None => root().join("bin/ring3"),

@@ -103,7 +103,7 @@ use crate::paths;
 use libtest_mimic::{Completion, Failed, Trial};
 use std::path::PathBuf;
 
-pub use scenario::Scenario;
+pub use scenario::{Scenario, run as run_scenario};
 pub use topology::Topology;
 
 /// All conversations.
@@ -173,7 +173,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
 }
 
 /// What a test found, other than success or failure.
-enum Verdict {
+pub enum Verdict {
     Passed,
     /// It can't run here, and why.
     Ignored(String),

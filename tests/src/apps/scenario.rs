@@ -46,7 +46,8 @@ impl Scenario {
     }
 }
 
-fn run(scenario: &Scenario, topology: Topology) -> Checked {
+/// One scenario.
+pub fn run(scenario: &Scenario, topology: Topology) -> Checked {
     if let Some(why) = topology.obstacle() {
         return Ok(Verdict::Ignored(why));
     }

@@ -3,7 +3,7 @@
 
 use crate::exec::{self, Group, Outcome};
 use crate::node::{self, Node};
-use crate::scratch;
+use crate::{paths, scratch};
 use std::process::Command;
 use std::time::Duration;
 
@@ -76,6 +76,10 @@ impl Place {
         let Place::Node(node) = self else {
             return load();
         };
+        // The warden does not map the node's memory, where the gate counts.
+        if paths::in_sandboxes() {
+            return load();
+        }
         let counts = || -> Result<[f64; 2], String> {
             let outcome = exec::run(
                 &mut node::ring3(["stat", &node.name, "--json"]),

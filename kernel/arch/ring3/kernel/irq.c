@@ -210,12 +210,33 @@ void ring3_poll_owe(unsigned int port)
 	ring3_poll_later();
 }
 
-/* The host CPU of this thread, plus 1. IA32_TSC_AUX is cpu | node << 12. */
+static bool has_rdpid;
+
+static int __init look_for_rdpid(void)
+{
+	const u32 LEAF = 7, RDPID = 1 << 22;
+	u32 a = 0, b, c = 0, d;
+
+	asm("cpuid" : "+a" (a), "=b" (b), "+c" (c), "=d" (d));
+	if (a < LEAF)
+		return 0;
+	a = LEAF;
+	c = 0;
+	asm("cpuid" : "+a" (a), "=b" (b), "+c" (c), "=d" (d));
+	has_rdpid = c & RDPID;
+	return 0;
+}
+early_initcall(look_for_rdpid);
+
+/* The host CPU of this thread, plus 1. IA32_TSC_AUX is cpu | node << 12. `rdtscp` waits for all loads before it. */
 u32 ring3_host_cpu(void)
 {
-	u32 aux;
+	unsigned long aux;
 
-	asm volatile("rdtscp" : "=c" (aux) : : "rax", "rdx");
+	if (likely(READ_ONCE(has_rdpid)))
+		asm volatile("rdpid %0" : "=r" (aux));
+	else
+		asm volatile("rdtscp" : "=c" (aux) : : "rax", "rdx");
 	return (aux & 0xfff) + 1;
 }
 

@@ -142,7 +142,11 @@ bool ring3_watch(struct ring3_thread *tb, u32 value, u64 limit_ns, long *ret)
 		*ret = 0;
 		return false;
 	}
-	*ret = ring3_clock_wait(wv, 1 + n, limit);
+	/* A wait for one word takes the host 1 us less, and no look at its clock. */
+	if (n)
+		*ret = ring3_clock_wait(wv, 1 + n, limit);
+	else
+		*ret = ring3_host_futex_wait(&tb->word, value, limit);
 	if (*ret == -ETIMEDOUT && ring3_clock() - READ_ONCE(cpu->keep_at) < limit_ns)
 		*ret = 0;
 	if (*ret >= 0 || *ret == -EAGAIN || *ret == -EINTR || *ret == -ETIMEDOUT)

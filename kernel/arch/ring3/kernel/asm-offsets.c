@@ -28,6 +28,7 @@ int main(void)
 	DEFINE(RQ_NR_RUNNING, offsetof(struct rq, nr_running));
 	DEFINE(T_BASE_SP, offsetof(struct ring3_thread, image_private[R3T_BASE_SP]));
 	DEFINE(T_OUTSIDE, offsetof(struct ring3_thread, image_private[R3T_OUTSIDE]));
+	DEFINE(CPU_WAITS, offsetof(struct ring3_cpu, waits));
 	DEFINE(PARK_OUTSIDE, R3_PARK_OUTSIDE);
 	BLANK();
 #define REGS(name, field)	DEFINE(REGS_##name, offsetof(struct ring3_regs, field))

@@ -25,10 +25,9 @@ int ring3_host_leave(struct ring3_thread *tb)
 
 	if ((o & RING3_OWNER_TID) == tb->tid && vcpu->driver == (unsigned long)tb)
 		vcpu_release(vcpu, false);
-	if (host_load(vcpu_pending(vcpu)) & (RING3_IRQ_SLEEPER | RING3_IRQ_WAITER)) {
+	if (host_load(vcpu_pending(vcpu)) & RING3_IRQ_SLEEPER)
 		vcpu_wake_sleeper(tb);
-		vcpu_give_way(vcpu);
-	}
+	vcpu_give_way(vcpu);
 	if (host_load(vcpu_pending(vcpu)) && !ring3_poisoned() && vcpu_try_acquire(tb, 0)) {
 		r3t_call(tb) = R3_CALL_DONE;
 		return 1;

@@ -105,6 +105,19 @@ static inline u32 vcpu_work(struct ring3_vcpu *vcpu)
 	return host_load(vcpu_pending(vcpu)) & ~(RING3_IRQ_SLEEPER | RING3_IRQ_WAITER);
 }
 
+/* A thread waits for the vCPU, awake. */
+static inline bool vcpu_is_asked_for(struct ring3_vcpu *vcpu)
+{
+	return READ_ONCE(vcpu_cpu(vcpu)->waits) || (host_load(vcpu_pending(vcpu)) & RING3_IRQ_WAITER);
+}
+
+static inline void vcpu_ask_no_more(struct ring3_vcpu *vcpu)
+{
+	WRITE_ONCE(vcpu_cpu(vcpu)->waits, 0);
+	if (host_load(vcpu_pending(vcpu)) & RING3_IRQ_WAITER)
+		host_andnot(vcpu_pending(vcpu), RING3_IRQ_WAITER);
+}
+
 /* lock.c */
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 void vcpu_give_way(struct ring3_vcpu *vcpu);

@@ -45,8 +45,9 @@ void vcpu_give_way(struct ring3_vcpu *vcpu)
 {
 	int turns = GIVE_WAY_TURNS;
 
-	if (!(host_andnot(vcpu_pending(vcpu), RING3_IRQ_WAITER) & RING3_IRQ_WAITER))
+	if (!vcpu_is_asked_for(vcpu))
 		return;
+	vcpu_ask_no_more(vcpu);
 	while (turns-- && !host_load(&vcpu->owner))
 		host_pause();
 }

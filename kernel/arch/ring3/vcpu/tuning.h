@@ -15,9 +15,10 @@
  */
 #define ACQUIRE_TURNS		4		/* of pause between two looks, some 0.3 us */
 #define GONE_LOOKS		3		/* looks at a free vCPU, then nobody is making calls. Choice */
-#define ACQUIRE_NEW_NS		1500ULL		/* a new call leaves the owner alone for so long: some dozen of its calls */
+#define ACQUIRE_NEW_NS		400ULL		/* a new call leaves the owner alone for so long: some of its calls */
 #define ACQUIRE_BUSY_NS		8000ULL		/* the same for a thread that has not slept lately: the calls that others make between two sleeps */
 #define BURST_CALLS		8		/* contended calls after a sleep, for which the thread has slept lately: those of a request. Choice */
+#define ACQUIRE_LONG_NS		10000ULL	/* from then on the owner is asked to let go before its call is over: longer than most calls take */
 #define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake: what a sleep and a wake-up would take */
 #define ACQUIRE_YIELD_NS	2000ULL		/* between two yields of the CPU: the owner may have to run on it */
 #define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are contended. Choice: long holds */

@@ -83,6 +83,7 @@ static inline bool ring3_keep_is_late(u64 deadline, u64 until)
 
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
+	u32 waits;		/* a thread waits for the vCPU, awake: a note for the owner as it goes home. A hint, a plain store */
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
 	bool home_wanted;	/* the driver has driven for others long enough, its own call is over. W: the holder */

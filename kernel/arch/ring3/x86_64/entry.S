@@ -23,7 +23,7 @@
  * announces itself in `pending', which is read again after the store, and it does not sleep before a store that was
  * under way must have arrived (vcpu/lock.c). A thread that sets `pending' for another reason looks again (KEEP,
  * DRIVE, a watcher), at the latest at the next tick. The tick runs as long as a program's task is current; without
- * one, no thread is on this path.
+ * one, no thread is on this path. A waiter that is awake leaves a note (CPU_WAITS), which is a hint.
  *
  * If a vCPU can get interrupts from others (smp), it is released by a locked instruction: a thread that sets
  * `pending' and sees the owner word taken relies on the check after the release (smp.c).
@@ -48,6 +48,10 @@
 #define PENDING			VCPU_PENDING(%r13)
 #define CURRENT			VCPU_TASK(%r13)
 #define SLOW			.Lslow_saved
+.macro OR_WAITS
+	movq	VCPU(VCPU_IMAGE), %rcx
+	orl	CPU_WAITS(%rcx), %eax
+.endm
 .macro LOAD_VCPU
 	movq	T_VCPU(%r12), %r13
 .endm
@@ -76,6 +80,14 @@
 #define PENDING			REGION(REGION_PENDING)
 #define CURRENT			ring3_current(%rip)
 #define SLOW			.Lslow
+/* eax, and its flags, say whether a thread that waits awake has left a note. */
+.macro OR_WAITS
+#ifdef CONFIG_RING3_SIM
+	testl	%eax, %eax
+#else
+	orl	ring3_cpus + CPU_WAITS(%rip), %eax
+#endif
+.endm
 .macro LOAD_VCPU
 .endm
 #ifdef CONFIG_RING3_SIM
@@ -214,8 +226,9 @@ SYM_INNER_LABEL(ring3_returned, SYM_L_GLOBAL)
 	movq	THREAD_HOST_SP(%r12), %rsp
 SYM_INNER_LABEL(ring3_left, SYM_L_GLOBAL)
 	RELEASE	.Lrelease_slow
-	cmpl	$0, PENDING
-	jne	.Lrelease_slow
+	movl	PENDING, %eax
+	OR_WAITS
+	jnz	.Lrelease_slow
 	movq	%r14, %rax
 	POP_SAVED
 	ret

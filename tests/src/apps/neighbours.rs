@@ -77,11 +77,12 @@ impl Neighbours {
 
     /// Each gets on, or has at least done so lately, and has seen no wrong byte.
     fn are_served(&mut self) -> Result<(), String> {
-        let watch = &mut self.all[0];
-        let before = watch.ticks();
+        let before = self.all[0].ticks();
         let start = Instant::now();
         let moved = until(PATIENCE, || {
-            watch.ticks() >= before + 2 || watch.ended().is_some()
+            let all_move = self.all[0].ticks() >= before + 2
+                && self.all.iter().all(|it| it.still() < STANDSTILL);
+            all_move || self.all[0].ended().is_some()
         });
         for it in &mut self.all {
             let words = it.words();

@@ -28,6 +28,9 @@
  * before, where it looked it up (restarts[]). C code that has asked who drives need not be right any more: it
  * is about a thread that is gone, whose block stays until its task has ended.
  *
+ * A thread that job control stops while it has a vCPU needs no successor: it is let run on until it has let go of that
+ * (adopt_trace.c).
+ *
  * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (vcpu/dead.c).
  */
 #include <linux/errno.h>
@@ -308,11 +311,17 @@ static void live(struct ring3_thread *me)
 		struct __kernel_timespec ts, *timeout = NULL;
 		u64 until = U64_MAX, now;
 
-		if (proc->threads == RING3_ADOPTS_AFTER)
-			while (ring3_adopt_bpf_next(&death))
-				ring3_adopt(me, &death, FATE_GONE);
-		else
+		if (proc->threads == RING3_ADOPTS_AFTER) {
+			while (ring3_adopt_bpf_next(&death)) {
+				if (death.tid)
+					ring3_adopt(me, &death, FATE_GONE);
+				else
+					ring3_adopt_stop_signal();
+			}
+			until = ring3_adopt_see_holders();
+		} else {
 			until = ring3_adopt_trace(me, host_xchg(&looks, 0));
+		}
 		if (until != U64_MAX) {
 			now = ring3_clock();
 			until = until > now ? until - now : 0;

@@ -27,8 +27,8 @@ struct ring3_death {
 #define LOOK_AGAIN_NS		20000000ULL	/* a thread whose block is made has begun by then. Choice */
 #define GIVE_NAP_NS		50000ULL	/* a thread stops in such a time */
 #define STOPPED_LOOK_NS		3000000ULL	/* between two looks at stopped threads. Choice: others wait for 10 ms at most */
-#define STOP_NAP_NS		20000ULL	/* between two looks at one that is to let go of its vCPU, */
-#define STOP_NAPS		100		/* and how many of them. Choice */
+#define STOPPED_SCAN_NS		500000000ULL	/* between two looks whether any program is stopped. Choice */
+#define STOP_NAP_NS		20000ULL	/* between two stops of one that is to let go of its vCPU. Choice */
 
 static inline unsigned long adopt_memory(void)
 {
@@ -44,13 +44,16 @@ bool ring3_adopt_holds(u32 tid, u32 *pid);
 /* adopt_proc.c: what the host's /proc says of threads */
 char *ring3_put_tasks(char *to, u32 pid);	/* the path of the folder of its threads */
 bool ring3_adopt_goes_on(u32 pid, u32 tid);
+bool ring3_adopt_is_stopped(u32 pid, u32 tid);
 
 /* adopt_trace.c */
 long ring3_adopt_trace_start(void);
+void ring3_adopt_stop_signal(void);
+u64 ring3_adopt_see_holders(void);
 u64 ring3_adopt_trace(struct ring3_thread *me, bool look);
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate);
 
-/* adopt_bpf.c: the descriptor to wait for, or an error; the next death, if there is one. */
+/* adopt_bpf.c: the descriptor to wait for, or an error; the next death, if there is one, or tid 0: a signal that stops. */
 long ring3_adopt_bpf_start(void);
 bool ring3_adopt_bpf_next(struct ring3_death *death);
 

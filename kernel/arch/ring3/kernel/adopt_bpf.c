@@ -7,6 +7,8 @@
  * buffer, on which the adopter sleeps. It takes CAP_BPF and CAP_PERFMON, and costs nothing until a
  * thread ends (0.3 us then). Threads of another pid namespace than the adopter's are not seen.
  *
+ * Another one, at signal_generate, tells of signals that stop: adopt_trace.c sees to the threads that they stop in kernel code.
+ *
  * Two nodes may lie at the same address: who does not hold a vCPU of this one is no business of ours.
  */
 #include <linux/errno.h>
@@ -14,6 +16,7 @@
 #include <linux/kernel.h>
 #include <linux/mman.h>
 #include <uapi/linux/bpf.h>
+#include <linux/signal_types.h>
 #include <asm/ring3.h>
 #include <asm/sections.h>
 #include <asm/unistd.h>
@@ -95,13 +98,49 @@ static long load(int ring, u64 dev, u64 ino)
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-/* The ring buffer's descriptor; that of the attachment stays open. */
+/* Tells of signals that stop: to whom they go is not known here. */
+static long load_stops(int ring)
+{
+	const struct bpf_insn program[] = {
+		BPF_LDX_MEM(BPF_DW, BPF_REG_6, BPF_REG_1, 0),			/* the tracepoint's first argument */
+		BPF_JMP_IMM(BPF_JLT, BPF_REG_6, SIGSTOP, 9),			/* 1: out */
+		BPF_JMP_IMM(BPF_JGT, BPF_REG_6, SIGTTOU, 8),			/* 2: out */
+		BPF_ST_MEM(BPF_DW, BPF_REG_10, -8, 0),
+		BPF_LD_IMM64_RAW(BPF_REG_1, BPF_PSEUDO_MAP_FD, ring),		/* 4, 5 */
+		BPF_MOV64_REG(BPF_REG_2, BPF_REG_10),
+		BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, -8),
+		BPF_MOV64_IMM(BPF_REG_3, 8),
+		BPF_MOV64_IMM(BPF_REG_4, 0),					/* 9 */
+		CALL(ringbuf_output),
+		BPF_MOV64_IMM(BPF_REG_0, 0),					/* 11: out */
+		BPF_EXIT_INSN(),
+	};
+	union bpf_attr attr = {
+		.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT,
+		.insns = (unsigned long)program,
+		.insn_cnt = ARRAY_SIZE(program),
+		.license = (unsigned long)"GPL",
+	};
+
+	return bpf(BPF_PROG_LOAD, &attr);
+}
+
+static long attach(const char *tracepoint, long program)
+{
+	union bpf_attr attr = {
+		.raw_tracepoint = { .name = (unsigned long)tracepoint, .prog_fd = program },
+	};
+
+	return program < 0 ? program : bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
+}
+
+/* The ring buffer's descriptor; those of the attachments stay open. */
 long ring3_adopt_bpf_start(void)
 {
 	union bpf_attr attr = { .map_type = BPF_MAP_TYPE_RINGBUF, .max_entries = RING_BYTES };
 	unsigned long at = ring_consumer();
 	u64 ns[18];			/* struct stat of the host: st_dev, st_ino, ... */
-	long ring, program, ret;
+	long ring, ret;
 
 	ret = ring3_host_syscall(__NR_stat, (long)"/proc/self/ns/pid", (long)ns, 0, 0, 0, 0);
 	if (ret)
@@ -117,14 +156,12 @@ long ring3_adopt_bpf_start(void)
 				 MAP_SHARED | MAP_FIXED_NOREPLACE, ring, PAGE_SIZE);
 	if (ret < 0)
 		return ret;
-	program = load(ring, ns[0], ns[1]);
-	if (program < 0)
-		return program;
-	attr = (union bpf_attr) {
-		.raw_tracepoint = { .name = (unsigned long)"sched_process_exit", .prog_fd = program },
-	};
-	ret = bpf(BPF_RAW_TRACEPOINT_OPEN, &attr);
-	return ret < 0 ? ret : ring;
+	ret = attach("sched_process_exit", load(ring, ns[0], ns[1]));
+	if (ret < 0)
+		return ret;
+	/* Without it a program that is stopped from outside may hold the node up, and no more. */
+	attach("signal_generate", load_stops(ring));
+	return ring;
 }
 
 bool ring3_adopt_bpf_next(struct ring3_death *death)
@@ -142,8 +179,10 @@ bool ring3_adopt_bpf_next(struct ring3_death *death)
 		len = host_load(head);
 		if (len & RING_BUSY)
 			return false;
-		if (!(len & RING_DISCARD))
-			*death = *(struct ring3_death *)((void *)head + RING_HEAD);
+		if (!(len & RING_DISCARD)) {
+			memset(death, 0, sizeof(*death));
+			memcpy(death, (void *)head + RING_HEAD, min_t(u32, len, sizeof(*death)));
+		}
 		__atomic_store_n(taken, at + round_up((len & ~RING_DISCARD) + RING_HEAD, 8), __ATOMIC_SEQ_CST);
 		if (!(len & RING_DISCARD))
 			return true;

@@ -42,27 +42,34 @@ char *ring3_put_tasks(char *to, u32 pid)
 	return put(put_number(put(to, "/proc/"), pid), "/task");
 }
 
-/* The flags that the host has of the thread; false: there is no such thread, or it may not be looked at. */
-static bool host_flags(u32 pid, u32 tid, u32 *flags)
+/* What the host's stat says of the thread, from its state on; NULL: there is no such thread, or it may not be looked at. */
+static char *host_stat(u32 pid, u32 tid, char stat[STAT_BYTES])
 {
-	char path[64], stat[STAT_BYTES], *at, *behind_name = NULL;
-	int field = FIELD_STATE - 1;
+	char path[64], *at, *behind_name = NULL;
 	long fd, n;
 
 	put(put_number(put(ring3_put_tasks(path, pid), "/"), tid), "/stat");
 	fd = ring3_host_syscall(__NR_open, (long)path, O_RDONLY, 0, 0, 0, 0);
 	if (fd < 0)
-		return false;
-	n = ring3_host_syscall(__NR_read, fd, (long)stat, sizeof(stat) - 1, 0, 0, 0);
+		return NULL;
+	n = ring3_host_syscall(__NR_read, fd, (long)stat, STAT_BYTES - 1, 0, 0, 0);
 	ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
 	if (n <= 0)
-		return false;
+		return NULL;
 	stat[n] = 0;
 	/* The name may have anything in it. */
 	for (at = stat; *at; at++)
 		if (*at == ')')
 			behind_name = at + 1;
-	for (at = behind_name; at && *at; at++)
+	return behind_name && behind_name[0] ? behind_name + 1 : NULL;
+}
+
+static bool host_flags(u32 pid, u32 tid, u32 *flags)
+{
+	char stat[STAT_BYTES], *at = host_stat(pid, tid, stat);
+	int field = FIELD_STATE;
+
+	for (; at && *at; at++)
 		if (*at == ' ' && ++field == FIELD_FLAGS)
 			break;
 	if (!at || !*at)
@@ -78,4 +85,12 @@ bool ring3_adopt_goes_on(u32 pid, u32 tid)
 	u32 flags;
 
 	return host_flags(pid, tid, &flags) && !(flags & HOST_PF_EXITING);
+}
+
+/* Job control has stopped the thread. */
+bool ring3_adopt_is_stopped(u32 pid, u32 tid)
+{
+	char stat[STAT_BYTES], *state = host_stat(pid, tid, stat);
+
+	return state && *state == 'T';
 }

@@ -132,16 +132,14 @@ static bool holds_up(u32 tid)
 /* Job control has stopped the thread: so it stays, but not in the middle of kernel code. */
 static void stays(u32 tid)
 {
-	int i;
-
 	if (!holds_up(tid)) {
 		stopped_add(tid);
 		trace(PTRACE_LISTEN, tid, 0, 0);
 		return;
 	}
+	/* A busy one has it most of the time: it is stopped again and again, until it happens to have none. */
 	trace(PTRACE_CONT, tid, 0, 0);
-	for (i = 0; i < STOP_NAPS && holds_up(tid); i++)
-		nap(STOP_NAP_NS);
+	nap(STOP_NAP_NS);
 	trace(PTRACE_INTERRUPT, tid, 0, 0);
 }
 
@@ -371,4 +369,68 @@ long ring3_adopt_trace_start(void)
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
 	return p < 0 ? p : 0;
+}
+
+/* ---- stops, where the programs are not traced ---- */
+
+static u64 stops_until, scan_at;	/* some program may be stopped until then; the next look whether any is */
+
+/* A signal that stops was sent, by whom and to whom ever. */
+void ring3_adopt_stop_signal(void)
+{
+	stops_until = ring3_clock() + 2 * STOPPED_SCAN_NS;
+}
+
+/* The thread is stopped and has a vCPU. It is traced for as long as it takes to have it let go of that: see stays(). */
+static void let_leave(u32 tid)
+{
+	int status, sig;
+
+	if (trace(PTRACE_SEIZE, tid, 0, 0))
+		return;
+	trace(PTRACE_INTERRUPT, tid, 0, 0);
+	/* It stops, or dies. */
+	while (ring3_host_syscall(__NR_wait4, tid, (long)&status, __WALL, 0, 0, 0) == tid && (status & 0xff) == 0x7f) {
+		/* A signal that came meanwhile is its own. */
+		sig = status >> 16 ? 0 : status >> 8 & 0xff;
+		if (!holds_up(tid)) {
+			trace(PTRACE_DETACH, tid, 0, sig);
+			return;
+		}
+		trace(PTRACE_CONT, tid, 0, sig);
+		nap(STOP_NAP_NS);
+		trace(PTRACE_INTERRUPT, tid, 0, 0);
+	}
+}
+
+static bool any_is_stopped(void)
+{
+	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
+
+	for (proc = ring3_region.procs; proc < end; proc++)
+		if (is_program(proc) && ring3_adopt_is_stopped(proc->pid, proc->pid))
+			return true;
+	return false;
+}
+
+/* Is a vCPU in the hands of a stopped thread? Returns when to look again. */
+u64 ring3_adopt_see_holders(void)
+{
+	u64 now = ring3_clock();
+	struct ring3_vcpu *vcpu;
+	u32 tid, pid;
+
+	if (now >= stops_until)
+		return U64_MAX;
+	for_each_vcpu(vcpu) {
+		tid = host_load(&vcpu->owner) & RING3_OWNER_TID;
+		if (tid && holds_up(tid) && ring3_adopt_holds(tid, &pid) && ring3_adopt_is_stopped(pid, tid))
+			let_leave(tid);
+	}
+	if (now >= scan_at) {
+		scan_at = now + STOPPED_SCAN_NS;
+		if (any_is_stopped())
+			stops_until = now + 2 * STOPPED_SCAN_NS;
+	}
+	return now + STOPPED_LOOK_NS;
 }

@@ -10,13 +10,13 @@ use crate::scratch::Scratch;
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
-/// A program is stopped, maybe while it has the vCPU: its node waits, and can be asked and taken
-/// down meanwhile. When the program goes on, so does the node; nothing is poisoned.
+/// A program is stopped, maybe while it has the vCPU: the adopter has it let go of that, and its node serves others. When the
+/// program goes on nothing is poisoned, and the node can be taken down beside it.
 pub fn stopped() -> Checked {
     stopped_beside("best")
 }
 
-/// The same where the adopter traces the program: it runs on until it has let go of the vCPU.
+/// The same where the adopter traces the program all the time.
 pub fn stopped_traced() -> Checked {
     stopped_beside("trace")
 }
@@ -51,8 +51,8 @@ fn stopped_beside(adopter: &str) -> Checked {
         })?;
     }
     println!("stopped {turns} times; {held} times it had the vCPU");
-    ensure(adopter != "trace" || held == 0, || {
-        format!("the node waited {held} times for a program that is traced")
+    ensure(held == 0, || {
+        format!("the node waited {held} times for a stopped program")
     })?;
     signal(Signal::STOP)?;
     let down = node.down()?;

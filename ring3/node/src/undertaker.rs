@@ -43,14 +43,17 @@ impl Undertaker {
             sys::keep_only(&pidfd);
             let mut fds = [PollFd::new(&pidfd, PollFlags::IN)];
             while !matches!(poll(&mut fds, None), Ok(1)) {}
+            // A start that was given up has not let programs in: there was no node.
+            let record = record
+                .as_ref()
+                .filter(|(folder, name)| folder.join_path(name).exists());
             let keeper = keeper.as_raw_nonzero();
             region.set_poisoned(&format!("the node's keeper (process {keeper}) is gone"));
             let mut farewell = Farewell::new(region, whom);
             farewell.ask(grace);
             farewell.kill();
-            if let Some(Err(why)) = record
-                .as_ref()
-                .map(|(folder, name)| ended::record_killed(folder, name, region))
+            if let Some(Err(why)) =
+                record.map(|(folder, name)| ended::record_killed(folder, name, region))
             {
                 log::warn!("{why}");
             }

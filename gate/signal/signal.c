@@ -280,6 +280,8 @@ static void exception(siginfo_t *info, struct ucontext *uc)
 {
 	u64 rip = uc->uc_mcontext.rip;
 
+	if (info->si_signo == SIGTRAP && unlikely(gate.sim) && sim_trap(uc))
+		return;
 	if (info->si_signo != SIGTRAP && in_image(rip))
 		crash(info, uc, "the node's kernel", (u64)gate.region);
 	if (info->si_signo != SIGTRAP && in_gate(rip))

@@ -13,6 +13,8 @@
 #define LOOK_FIRST_NS	1000000UL
 #define LOOK_LAST_NS	100000000000UL
 
+#define SIM_TRAP	(1ull << 63)	/* TURN_TRAP of kernel/arch/ring3/turn/turn.h */
+
 /* As in kernel/arch/ring3/turn/jitter.c. */
 #define JITTER_OFTEN	8
 #define JITTER_SELDOM	256
@@ -62,6 +64,14 @@ void sim_jitter(void)
 	us = (drawn >> 8) % us;
 	ts = (struct timespec){ .tv_sec = us / 1000000, .tv_nsec = us % 1000000 * 1000 };
 	host_syscall2(__NR_nanosleep, (long)&ts, 0);
+}
+
+/* A breakpoint of `ring3 sim --gdb', or a step of it: the image waits until the debugger lets it go on (turn/debug.c). */
+bool sim_trap(struct ucontext *uc)
+{
+	u64 (*trap)(u64 rip, void *regs) = (void *)gate.fixup;
+
+	return trap(uc->uc_mcontext.rip | SIM_TRAP, &uc->uc_mcontext);
 }
 
 /* A new thread, before it does anything that others could see. */

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """Scenarios made by a program, in virtual time. What answers is a simulated host: its address is no other's."""
 
+import json
 import os
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import ring3
+from ring3 import _command
 
 IMAGE = Path(os.environ.get("RING3", "bin/ring3")).parent / "ring3-sim.image"
 needs_image = pytest.mark.skipif(not IMAGE.is_file(), reason=f"no image of virtual time ({IMAGE}): make sim")
@@ -99,3 +102,54 @@ def test_mistakes_are_named(tmp_path):
     scenario.link("a", "b", rate="fast")
     with pytest.raises(ring3.Ring3Error, match="rate"):
         scenario.run(tmp_path / "out")
+
+
+#: In the place of Dask's: two workers, which are threads here. The second one leaves another file, if asked to.
+DISTRIBUTED = """
+import os
+from concurrent.futures import ThreadPoolExecutor
+class Client:
+    def __init__(self, address, timeout):
+        if address == "tcp://nobody:1":
+            raise OSError("timed out")
+        self.pool = ThreadPoolExecutor(2)
+    def scheduler_info(self):
+        return {"workers": {name: {"nthreads": 1} for name in ("tcp://one:2", "tcp://two:2")}}
+    def submit(self, what, *args, workers=None, pure=True):
+        assert not pure
+        if workers == ["tcp://two:2"] and "OTHER" in os.environ:
+            args = ([*args[0][:-1], os.environ["OTHER"]], *args[1:])
+        with open(os.environ["CALLS"], "a") as file:
+            file.write(f"{workers}\\n")
+        return self.pool.submit(what, *args)
+"""
+
+
+@needs_image
+def test_search_on_a_cluster(tmp_path, monkeypatch):
+    """The seeds of a search run on the workers, after each has shown that it leaves the same for the first one."""
+    (tmp_path / "distributed.py").write_text(DISTRIBUTED)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+    monkeypatch.chdir(tmp_path)
+    round_trip(5).write("scenario.yaml")
+
+    def search(folder, address):
+        line = [_command.command(), "sim", "scenario.yaml", "--seeds", "3..6", "--faults", "loss", "--dask", address, "-d", folder]
+        return subprocess.run(line, capture_output=True, text=True)
+
+    done = search("found", "tcp://all:1")
+    assert "2 workers, all with the same results of seed 3" in done.stderr and "of 4 seeds fail" in done.stdout, done
+    runs = json.loads((tmp_path / "found/search.json").read_text())
+    assert [run["seed"] for run in runs] == [3, 4, 5, 6]
+    calls = (tmp_path / "calls").read_text().split("\n")[:-1]
+    assert calls == ["['tcp://one:2']", "['tcp://two:2']"] + 4 * ["None"]
+    # A worker that is given other faults has other results.
+    (tmp_path / "other.json").write_text(
+        json.dumps([{"label": "x", "events": [{"at": {"secs": 1, "nanos": 0}, "what": {"loss": ["client", 1.0]}}]}])
+    )
+    monkeypatch.setenv("OTHER", str(tmp_path / "other.json"))
+    done = search("differs", "tcp://all:1")
+    assert done.returncode != 0 and "have different results for one seed" in done.stderr, done
+    done = search("nobody", "tcp://nobody:1")
+    assert done.returncode != 0 and "no scheduler at tcp://nobody:1: timed out" in done.stderr, done

@@ -708,7 +708,7 @@ pub struct Sim {
     /// Run many seeds, both ends included, and say which of them fail
     #[arg(long, value_name = "FROM..TO", value_parser = crate::sim_search::seeds, conflicts_with_all = ["seed", "check", "faults_file"])]
     pub seeds: Option<std::ops::RangeInclusive<u64>>,
-    /// Faults that depend on the seed: crash, partition, loss, slow, schedule (another order of wake-ups)
+    /// Faults that depend on the seed: crash, partition, loss, slow, clock, schedule (another order of wake-ups)
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = crate::sim_search::kind)]
     pub faults: Vec<ring3_sim::faults::Kind>,
     /// Faults from a file that a search with --minimize has written
@@ -723,12 +723,23 @@ pub struct Sim {
     /// Runs at a time [default: as many as there are CPUs]
     #[arg(short, long, value_name = "N", requires = "seeds")]
     pub jobs: Option<usize>,
+    /// Run the seeds on the workers of a Dask cluster, which see the same folders; ADDRESS is its scheduler's
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        requires = "seeds",
+        conflicts_with = "real_time"
+    )]
+    pub dask: Option<String>,
     /// Run on an ordinary node: time is real, and nothing repeats exactly
     #[arg(long)]
     pub real_time: bool,
     /// Write each call that the node serves to calls.trace in the data directory
     #[arg(long, conflicts_with_all = ["real_time", "seeds"])]
     pub trace: bool,
+    /// Wait for gdb, which sees the kernel of all hosts as one program: breakpoints, and time stands still there
+    #[arg(long, conflicts_with_all = ["real_time", "seeds"])]
+    pub gdb: bool,
     /// Print the result as JSON
     #[arg(long)]
     pub json: bool,

@@ -60,6 +60,7 @@ mod sandbox;
 mod say;
 mod signals;
 mod sim;
+mod sim_dask;
 mod sim_over;
 mod sim_progress;
 mod sim_search;

@@ -9,11 +9,11 @@ use ring3_sim::data::{self, Data};
 use ring3_sim::plan::{self, Cables};
 use ring3_sim::read;
 use ring3_sim::run::{self, Report};
-use ring3_sim::scenario::Scenario;
+use ring3_sim::scenario::{Action, Event, Scenario};
 use ring3_sim::stage::{self, Setup};
 use ring3_sim::words::{Stuck, Waiting};
 use ring3_sim::yaml::Value;
-use ring3_sim::{diff, faults};
+use ring3_sim::{diff, faults, gdb};
 
 use crate::args;
 use crate::error::{Failure, Result};
@@ -66,6 +66,11 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         return Err(ring3_sim::Error::Said(words.into()).into());
     }
     faults::add(&mut scenario, &list);
+    let is_clock = |event: &Event| matches!(event.what, Action::Clock(..));
+    if args.real_time && scenario.events.iter().any(is_clock) {
+        let words = "a host's clock needs virtual time: leave out --real-time, or `clock`";
+        return Err(ring3_sim::Error::Said(words.into()).into());
+    }
     let folder = std::path::absolute(&scenario.general.data_directory)
         .map_err(Failure::host("find the data folder"))?;
     let setup_image = match args.real_time {
@@ -78,6 +83,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     };
     let mut plan = plan::plan(&scenario, folder, cables);
     plan.trace = args.trace;
+    plan.gdb = args.gdb;
     let data = Data::make(&plan, scenario.general.template_directory.as_deref())?;
     data::write(&data.path("processed-config.yaml"), &tree.to_json())?;
     let setup = Setup {
@@ -88,7 +94,7 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
         runtime: Folder::open()?.root().to_owned(),
         host: None,
     };
-    let mut progress = Progress::new(plan.stop);
+    let mut progress = Progress::new(plan.stop, data.path(gdb::SCRIPT));
     let report = run::run(&plan, &setup, &mut progress);
     progress.end();
     let report = report?;

@@ -2,6 +2,7 @@
 //! How far a simulation is: virtual time, how much faster than real time it goes, when it will be over.
 
 use std::io::IsTerminal;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -20,16 +21,19 @@ pub struct Progress {
     bar: Option<ProgressBar>,
     next_line: Duration,
     said_making: bool,
+    /// What gdb is to read.
+    script: PathBuf,
 }
 
 impl Progress {
-    pub fn new(stop: Duration) -> Progress {
+    pub fn new(stop: Duration, script: PathBuf) -> Progress {
         Progress {
             stop,
             begun: Instant::now(),
             bar: None,
             next_line: FIRST_LINE,
             said_making: false,
+            script,
         }
     }
 
@@ -59,6 +63,13 @@ impl Watcher for Progress {
                 "making the network: {done} of {of} namespaces so far"
             ));
         }
+    }
+
+    fn debugger(&mut self) {
+        say::complain(format_args!(
+            "waits for a debugger: gdb -x {}",
+            self.script.display()
+        ));
     }
 
     fn ready(&mut self) {

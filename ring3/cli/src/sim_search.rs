@@ -4,6 +4,7 @@
 //! Each run is a `ring3 sim` of its own with a data folder of its own. It fails if that does, or if the program
 //! given by --judge does. Folders of runs that pass are removed.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,6 +22,7 @@ use serde::Serialize;
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::say;
+use crate::sim_dask::Cluster;
 
 /// How a run went.
 #[derive(Debug, Serialize)]
@@ -63,6 +65,8 @@ struct Search<'a> {
     scenario: &'a Scenario,
     judge: Vec<String>,
     folder: PathBuf,
+    /// Whose workers make the runs; None: this machine.
+    cluster: Option<Cluster>,
 }
 
 pub fn search(
@@ -102,7 +106,12 @@ pub fn search(
         scenario,
         judge,
         folder,
+        cluster: match &args.dask {
+            Some(address) => Some(Cluster::connect(address)?),
+            None => None,
+        },
     };
+    search.compare_workers(*range.start())?;
     let runs = search.all(range)?;
     search.report(runs)
 }
@@ -143,11 +152,8 @@ impl Search<'_> {
             }
             Ok(())
         };
-        let jobs = self
-            .args
-            .jobs
-            .unwrap_or_else(cores)
-            .clamp(1, count as usize);
+        let own = || self.cluster.as_ref().map_or_else(cores, |it| it.threads);
+        let jobs = self.args.jobs.unwrap_or_else(own).clamp(1, count as usize);
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
             threads.into_iter().try_for_each(|thread| {
@@ -198,6 +204,59 @@ impl Search<'_> {
         Ok(path)
     }
 
+    fn command(&self, seed: u64, faults: &Path, data: &Path) -> Result<Vec<OsString>> {
+        let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
+        // Workers have other folders.
+        let file = std::path::absolute(&self.file).map_err(Failure::host("find the scenario"))?;
+        let mut words: Vec<OsString> = vec![exe.into(), "sim".into(), file.into()];
+        words.extend(["--data-directory".into(), data.into()]);
+        words.extend(["--seed".into(), seed.to_string().into()]);
+        words.extend(["--faults-file".into(), faults.into()]);
+        if self.args.real_time {
+            words.push("--real-time".into());
+        }
+        Ok(words)
+    }
+
+    /// Whether the run went well, and what it said.
+    fn run(&self, seed: u64, faults: &Path, data: &Path) -> Result<(bool, String)> {
+        let words = self.command(seed, faults, data)?;
+        if let Some(cluster) = &self.cluster {
+            let ran = cluster.run(&texts(&words)?)?;
+            return Ok((ran.status == Some(0), ran.stderr));
+        }
+        let output = Command::new(&words[0])
+            .args(&words[1..])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .output()
+            .map_err(Failure::host("start a run"))?;
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        Ok((output.status.success(), words))
+    }
+
+    /// Each worker runs the first seed, and all have to leave the same.
+    fn compare_workers(&self, seed: u64) -> Result<()> {
+        let Some(cluster) = &self.cluster else {
+            return Ok(());
+        };
+        let data = self.folder.join("compared");
+        let faults = self.folder.join("compared.json");
+        write_faults(
+            &faults,
+            &faults::faults(self.scenario, &self.args.faults, seed),
+        )?;
+        let words = texts(&self.command(seed, &faults, &data)?)?;
+        let result = cluster.compare(&words, &data);
+        std::fs::remove_file(&faults).map_err(Failure::host("remove a list of faults"))?;
+        result?;
+        say::complain(format_args!(
+            "{} workers, all with the same results of seed {seed}",
+            cluster.workers.len()
+        ));
+        Ok(())
+    }
+
     /// Runs one seed; why it fails, if it does. Its folder stays only then.
     fn fails(&self, seed: u64, list: &[Fault], data: &Path) -> Result<Option<String>> {
         if data.exists() {
@@ -205,29 +264,10 @@ impl Search<'_> {
         }
         let faults = data.with_extension("json.tmp");
         write_faults(&faults, list)?;
-        let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
-        let mut command = Command::new(exe);
-        command
-            .arg("sim")
-            .arg(&self.file)
-            .arg("--data-directory")
-            .arg(data);
-        command
-            .args(["--seed", &seed.to_string()])
-            .arg("--faults-file")
-            .arg(&faults);
-        if self.args.real_time {
-            command.arg("--real-time");
-        }
-        let output = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .output()
-            .map_err(Failure::host("start a run"))?;
+        let (is_good, words) = self.run(seed, &faults, data)?;
         std::fs::remove_file(&faults).map_err(Failure::host("remove a list of faults"))?;
         let mut why = None;
-        if !output.status.success() {
-            let words = String::from_utf8_lossy(&output.stderr);
+        if !is_good {
             let line = words
                 .lines()
                 .find(|line| !line.contains("note: "))
@@ -298,6 +338,19 @@ impl Search<'_> {
 
 fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// For a message to the workers.
+fn texts(words: &[OsString]) -> Result<Vec<String>> {
+    words
+        .iter()
+        .map(|word| {
+            word.clone().into_string().map_err(|word| {
+                let words = format!("--dask: {} is not UTF-8", word.to_string_lossy());
+                ring3_sim::Error::Said(words).into()
+            })
+        })
+        .collect()
 }
 
 fn labels(list: &[Fault]) -> Vec<String> {

@@ -103,11 +103,44 @@ fn install() -> [libc::sigaction; 2] {
         action.sa_sigaction = on_fault as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
         libc::sigfillset(&mut action.sa_mask);
+        let mut trap = action;
+        trap.sa_sigaction = on_trap as *const () as usize;
+        libc::sigaction(libc::SIGTRAP, &trap, std::ptr::null_mut());
         [libc::SIGSEGV, libc::SIGBUS].map(|signal| {
             let mut before: libc::sigaction = zeroed();
             libc::sigaction(signal, &action, &mut before);
             before
         })
+    }
+}
+
+/// A breakpoint in kernel code: TURN_TRAP of kernel/arch/ring3/turn/turn.h.
+const TRAP: u64 = 1 << 63;
+
+/// Breakpoints of `ring3 sim --gdb`; the image waits there for the debugger.
+extern "C" fn on_trap(
+    signal: libc::c_int,
+    _info: *mut libc::siginfo_t,
+    context: *mut libc::c_void,
+) {
+    // SAFETY: the host passes a ucontext_t to a handler with SA_SIGINFO.
+    let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
+    let rip = registers[libc::REG_RIP as usize] as u64;
+    for slot in &SLOTS {
+        if slot.start.load(Ordering::Acquire) <= 1 {
+            continue;
+        }
+        let fixup = slot.fixup.load(Ordering::Relaxed);
+        // SAFETY: as in on_fault(). With TRAP it takes the registers too, which gregs has in the order of struct sigcontext.
+        let fixup = unsafe { transmute::<u64, extern "C" fn(u64, *mut i64) -> u64>(fixup) };
+        if fixup(rip | TRAP, registers.as_mut_ptr()) != 0 {
+            return;
+        }
+    }
+    // SAFETY: what would have happened without this handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::raise(signal);
     }
 }
 

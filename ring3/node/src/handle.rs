@@ -185,6 +185,15 @@ impl NodeHandle {
         &self.join
     }
 
+    /// Where the node's memory lies in each of its processes, and how much further up its text can be written.
+    pub fn memory(&self) -> (std::ops::Range<u64>, u64) {
+        let base = self.region.base();
+        (
+            base..base + self.region.size(),
+            ring3_abi::RING3_ALIAS_OFFSET,
+        )
+    }
+
     /// Why the node is poisoned, if it is.
     pub fn poison(&self) -> Option<String> {
         self.region.poison()

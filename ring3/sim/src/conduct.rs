@@ -8,11 +8,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::data::Data;
 use crate::error::{Error, Result};
+use crate::gdb;
 use crate::leaf;
 use crate::netlink::Asker;
 use crate::plan::{Plan, Step, NET, WIRES};
@@ -244,6 +246,9 @@ impl Conductor {
             }
             self.inside(&space.name, |this| tools::set_up(&this.data, space))?;
         }
+        if self.plan.gdb {
+            self.write_hosts()?;
+        }
         let most = match self.setup.image {
             Some(_) => SETTLING,
             None => SETTLING_REAL,
@@ -268,6 +273,18 @@ impl Conductor {
         }
         self.sampler = Some(sampler);
         Ok(())
+    }
+
+    /// Which network namespace is whose, for a debugger.
+    fn write_hosts(&self) -> Result<()> {
+        let mut text = String::new();
+        for (name, space) in &self.spaces {
+            let meta = space
+                .metadata()
+                .map_err(Error::host(format!("look at the namespace of {name}")))?;
+            text += &format!("{} {name}\n", meta.ino());
+        }
+        crate::data::write(&self.data.network(gdb::HOSTS), &text)
     }
 
     /// Does something within a network namespace.
@@ -315,6 +332,9 @@ impl Conductor {
                 let name = self.plan.hosts[*host].name.clone();
                 self.inside(&name, |_| tools::run("ss", &["-K", "-a"], ""))
             }
+            Step::Clock { space, change } => self.inside(space, |_| {
+                leaf::set_clock(change.step, change.drift).map_err(Error::host("set a clock"))
+            }),
             Step::Restart { host } => {
                 // One that runs needs no start: the host had not crashed, or starts a second time.
                 let is_up = |process: &usize| self.running.values().any(|other| other == process);

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Fault;
-use crate::ours::{names, wires, WIRE};
+use crate::ours::{self, names, wires, WIRE};
 use crate::process::find_program;
 use crate::read::opt;
 use crate::scenario::{Action, Event, General, Host, Link};
@@ -23,9 +23,12 @@ pub const EVENT: &[&str] = &[
     "restart",
     "pause",
     "resume",
+    "clock",
     "run",
     "on",
 ];
+
+pub const CLOCK: &[&str] = &["host", "step", "drift"];
 
 pub fn read(
     node: &Node,
@@ -80,6 +83,7 @@ fn event(node: &Node, path: &str, hosts: &BTreeMap<String, Host>, links: &[Link]
     );
     push(opt(&mut map, "lossy", |n, p| lossy(n, p, hosts))?);
     push(opt(&mut map, "change", |n, p| change(n, p, links))?);
+    push(opt(&mut map, "clock", |n, p| clock(n, p, hosts))?);
     let on = opt(&mut map, "on", host)?;
     let run = opt(&mut map, "run", |n, p| match &n.value {
         Value::Text(text) => shell_words::split(text)
@@ -162,6 +166,16 @@ fn lossy(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Acti
     let share = share_of(map.need("loss")?, &map.at("loss"))?;
     map.finish(&["host", "loss"])?;
     Ok(Action::Loss(host, share))
+}
+
+/// `clock: {host: NAME, step: TIME, drift: PPM}`
+fn clock(node: &Node, path: &str, hosts: &BTreeMap<String, Host>) -> Result<Action> {
+    let mut map = node.map(path)?;
+    let at = map.need("host")?;
+    let host = known(at, &map.at("host"), "host", |name| hosts.contains_key(name))?;
+    let change = ours::clock_change(&mut map)?;
+    map.finish(CLOCK)?;
+    Ok(Action::Clock(host, change))
 }
 
 /// `change: {link: NAME, rate: ...}`: what is not said stays as the file had it at first.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::scenario::{Action, Event, Scenario};
+use crate::scenario::{Action, ClockChange, Event, Scenario};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -17,6 +17,7 @@ pub enum Kind {
     Partition,
     Loss,
     Slow,
+    Clock,
     Schedule,
 }
 
@@ -29,9 +30,10 @@ impl std::str::FromStr for Kind {
             "partition" => Ok(Kind::Partition),
             "loss" => Ok(Kind::Loss),
             "slow" => Ok(Kind::Slow),
+            "clock" => Ok(Kind::Clock),
             "schedule" => Ok(Kind::Schedule),
             _ => Err(format!(
-                "`{word}`: crash, partition, loss, slow and schedule are known"
+                "`{word}`: crash, partition, loss, slow, clock and schedule are known"
             )),
         }
     }
@@ -55,6 +57,9 @@ const LONGEST: f64 = 0.2;
 /// What a call costs more at most, in powers of ten of a microsecond: from that of a cold cache to that of another
 /// program's slice of the processor.
 const EXTRA_POWERS: std::ops::RangeInclusive<u32> = 1..=4;
+
+/// How wrong a clock is.
+const CLOCK_MS: std::ops::RangeInclusive<u32> = 10..=10_000;
 
 /// The faults of a seed; none where a scenario has nobody to befall.
 pub fn faults(scenario: &Scenario, kinds: &[Kind], seed: u64) -> Vec<Fault> {
@@ -129,6 +134,19 @@ fn fault(
             Action::Pause(host.clone()),
             Action::Resume(host),
         ),
+        Kind::Clock => {
+            let ms = rng.u32(CLOCK_MS);
+            let (step, way) = match rng.bool() {
+                true => (i64::from(ms) * 1_000_000, "ahead"),
+                false => (-i64::from(ms) * 1_000_000, "behind"),
+            };
+            let by = |step| {
+                let change = ClockChange { step, drift: None };
+                Action::Clock(host.clone(), change)
+            };
+            let label = format!("{host}'s clock is {} s {way}", f64::from(ms) / 1e3);
+            (label, by(step), by(-step))
+        }
         Kind::Loss => {
             let share = f64::from(rng.u32(1..=50)) / 100.0;
             (
@@ -234,7 +252,13 @@ mod tests {
         scenario
     }
 
-    const ALL: [Kind; 4] = [Kind::Crash, Kind::Partition, Kind::Loss, Kind::Slow];
+    const ALL: [Kind; 5] = [
+        Kind::Crash,
+        Kind::Partition,
+        Kind::Loss,
+        Kind::Slow,
+        Kind::Clock,
+    ];
 
     #[test]
     fn whom_and_when() {
@@ -292,7 +316,7 @@ mod tests {
                 kinds.insert(format!("{:?}", std::mem::discriminant(&begin.what)));
             }
         }
-        assert_eq!(kinds.len(), 4);
+        assert_eq!(kinds.len(), 5);
         assert_ne!(faults(&scenario, &ALL, 1), faults(&scenario, &ALL, 2));
     }
 

@@ -29,6 +29,7 @@ pub mod diff;
 pub mod error;
 mod events;
 pub mod faults;
+pub mod gdb;
 mod gml;
 pub mod graph;
 mod leaf;

@@ -9,9 +9,9 @@ use ipnet::IpNet;
 
 use crate::error::{Fault, Places};
 use crate::read::opt;
-use crate::scenario::{End, FaultPlan, General, Host, Link, Nat, NatKind, Wire};
+use crate::scenario::{ClockChange, End, FaultPlan, General, Host, Link, Nat, NatKind, Wire};
 use crate::topology;
-use crate::units::{bytes_of, rate_of, share_of, time_of};
+use crate::units::{bytes_of, drift_of, rate_of, share_of, step_of, time_of};
 use crate::yaml::{Map, Node, Result, Value};
 
 pub const WIRE: &[&str] = &[
@@ -46,6 +46,7 @@ pub const LINK: &[&str] = &[
 /// IFNAMSIZ of linux/if.h, without its zero.
 const INTERFACE_BYTES: usize = 15;
 
+pub const CLOCK: &[&str] = &["step", "drift"];
 pub const SETTINGS: &[&str] = &["sample", "ipv6", "routes", "faults"];
 pub const FAULTS: &[&str] = &["hosts", "from", "to", "most"];
 
@@ -99,6 +100,12 @@ pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
     if host.nat.is_some() {
         host.router = true;
     }
+    host.clock = opt(map, "clock", |n, p| {
+        let mut map = n.map(p)?;
+        let change = clock_change(&mut map)?;
+        map.finish(CLOCK)?;
+        Ok(change)
+    })?;
     host.qdisc = opt(map, "qdisc", |n, p| n.text(p).map(str::to_owned))?;
     host.sysctls = opt(map, "sysctls", pairs)?.unwrap_or_default();
     let places = map.places();
@@ -113,6 +120,21 @@ pub fn host(map: &mut Map, host: &mut Host) -> Result<()> {
         host.files.push((PathBuf::from(path), text));
     }
     Ok(())
+}
+
+/// `step: -2 s`, `drift: 100 ppm`: one of them, or both.
+pub fn clock_change(map: &mut Map) -> Result<ClockChange> {
+    let places = map.places();
+    let step = opt(map, "step", step_of)?;
+    let drift = opt(map, "drift", drift_of)?;
+    if step.is_none() && drift.is_none() {
+        let words = format!("{}: `step: TIME` or `drift: PPM` is needed", map.path);
+        return Err(Fault::at(places.of("host"), words));
+    }
+    Ok(ClockChange {
+        step: step.unwrap_or(0),
+        drift,
+    })
 }
 
 /// `nat: LINK`, or `{link: LINK, publish: {PORT: HOST:PORT}}`.

@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::{self, Addresses};
 use crate::network;
 use crate::route;
-use crate::scenario::{Action, Expected, Host, Nat, NatKind, Scenario, Wire};
+use crate::scenario::{Action, ClockChange, Expected, Host, Nat, NatKind, Scenario, Wire};
 use crate::steps;
 
 /// The namespace of the network of places; no hostname begins so.
@@ -42,6 +42,8 @@ pub struct Plan {
     pub schedule: Duration,
     /// Each call that the node serves is to be a line of [`crate::stage::TRACE`].
     pub trace: bool,
+    /// A debugger is waited for before the first step.
+    pub gdb: bool,
     pub data: PathBuf,
     /// Lines for `ip -batch` in the node's first network namespace.
     pub links: Vec<String>,
@@ -141,6 +143,11 @@ pub enum Step {
     ForgetSockets {
         host: usize,
     },
+    /// Of the clock of the day: ns forward, and ns that it gains in a second.
+    Clock {
+        space: String,
+        change: ClockChange,
+    },
     /// Starts again what had been started before.
     Restart {
         host: usize,
@@ -171,6 +178,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf, cables: Cables) -> Plan {
         sample: scenario.general.sample,
         schedule: scenario.general.schedule,
         trace: false,
+        gdb: false,
         data,
         links: Vec::new(),
         spaces: Vec::new(),

@@ -13,7 +13,7 @@ use crate::old;
 use crate::ours;
 use crate::places;
 use crate::process;
-use crate::scenario::{General, Host, Scenario};
+use crate::scenario::{Action, Event, General, Host, Scenario};
 use crate::trace;
 use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
@@ -59,6 +59,7 @@ pub const HOST: &[&str] = &[
     "files",
     "router",
     "nat",
+    "clock",
 ];
 pub const OPTIONS: &[&str] = &["log_level", "pcap_enabled", "pcap_capture_size"];
 
@@ -176,6 +177,11 @@ impl Reader {
             Some(node) => events::read(node, &hosts, &links, &general, &self.search)?,
             None => Vec::new(),
         };
+        events.extend(hosts.iter().filter_map(|(name, host)| {
+            let what = Action::Clock(name.clone(), host.clock?);
+            let at = Duration::ZERO;
+            Some(Event { at, what })
+        }));
         let follow = trace::events(&links, general.stop_time).map_err(|(link, why)| {
             let words = format!("link {}: trace: {why}", links[link].name);
             Fault::at(links[link].places.of("trace"), words)

@@ -371,6 +371,8 @@ fn the_schema_has_the_same_keys() {
         ("/$defs/process", process::PROCESS),
         ("/$defs/wire", ours::WIRE),
         ("/$defs/event", events::EVENT),
+        ("/$defs/event/properties/clock", events::CLOCK),
+        ("/$defs/host/properties/clock", ours::CLOCK),
         ("/properties/links/items", ours::LINK),
         ("/properties/sim", ours::SETTINGS),
         ("/properties/sim/properties/faults", ours::FAULTS),
@@ -387,6 +389,51 @@ fn the_schema_has_the_same_keys() {
         known.sort_unstable();
         found.sort_unstable();
         assert_eq!(found, known, "{at}");
+    }
+}
+
+#[test]
+fn clocks_that_are_wrong() {
+    let text = "general: {stop_time: 10}\nnetwork: {graph: {type: 1_gbit_switch}}\nhosts:\n  \
+                a: {network_node_id: 0, clock: {step: -1.5 s, drift: 20 ppm}}\nevents:\n\
+                - {at: 2 s, clock: {host: a, step: 200 ms}}\n- {at: 3 s, clock: {host: a, drift: -0.5}}\n";
+    let made = read(text).unwrap();
+    let changes: Vec<_> = made
+        .events
+        .iter()
+        .map(|event| match &event.what {
+            Action::Clock(host, change) => (host.as_str(), change.step, change.drift),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(
+        changes,
+        [
+            ("a", -1_500_000_000, Some(20_000)),
+            ("a", 200_000_000, None),
+            ("a", 0, Some(-500)),
+        ]
+    );
+    for (from, to, words) in [
+        (
+            "step: 200 ms",
+            "step: soon",
+            "6:36: events[0].clock.step: a time",
+        ),
+        (
+            "-0.5",
+            "501",
+            "7:37: events[1].clock.drift: parts of a million from -500 to 500",
+        ),
+        ("host: a, step", "host: b, step", "there is no host `b`"),
+        (
+            ", step: 200 ms",
+            "",
+            "`step: TIME` or `drift: PPM` is needed",
+        ),
+    ] {
+        let found = fault(&text.replacen(from, to, 1));
+        assert!(found.contains(words), "{to}: {found}");
     }
 }
 

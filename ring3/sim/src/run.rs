@@ -64,6 +64,8 @@ pub struct Report {
 pub trait Watcher {
     /// So many namespaces of the network have been made.
     fn making(&mut self, _done: usize, _of: usize) {}
+    /// A debugger is waited for.
+    fn debugger(&mut self) {}
     /// The network is there, time begins.
     fn ready(&mut self) {}
     /// Virtual time has come to here.
@@ -145,6 +147,7 @@ impl Run<'_> {
     fn hear(&mut self, word: Word, watcher: &mut dyn Watcher) {
         match word {
             Word::Making { done, of } => watcher.making(done, of),
+            Word::Debugger => watcher.debugger(),
             Word::Ready { epoch } => {
                 self.epoch = epoch;
                 self.set_up = self.begun.elapsed();

@@ -95,6 +95,8 @@ pub struct Host {
     pub files: Vec<(PathBuf, String)>,
     pub router: bool,
     pub nat: Option<Nat>,
+    /// What its clock of the day is wrong by from the start.
+    pub clock: Option<ClockChange>,
     pub processes: Vec<Process>,
 }
 
@@ -187,6 +189,15 @@ pub struct Event {
     pub what: Action,
 }
 
+/// What becomes of a host's clock of the day.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockChange {
+    /// ns forward.
+    pub step: i64,
+    /// ns that it gains in a second from now on; None: as before.
+    pub drift: Option<i64>,
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -209,6 +220,8 @@ pub enum Action {
     Resume(String),
     /// A host loses this share of what comes to it; 0 ends that.
     Loss(String, f64),
+    /// A host's clock of the day.
+    Clock(String, ClockChange),
     /// A program on a host, its output beside that of the host's processes.
     Run(String, Vec<String>),
 }

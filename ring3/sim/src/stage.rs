@@ -24,8 +24,11 @@ use nix::unistd::{getegid, geteuid};
 use ring3_config::NodeConfig;
 use ring3_node::{raise_descriptor_limit, Folder, NodeHandle};
 
-use crate::data::read_plan;
+use crate::data::{read_plan, Data};
 use crate::error::{Error, Result};
+use crate::gdb;
+use crate::plan::Plan;
+use crate::words::{say, Word};
 
 /// RING3_ENV_NODE of include/ring3.abi.
 const ENV_NODE: &str = "RING3_NODE";
@@ -176,6 +179,10 @@ fn keep(setup: &Setup) -> Result<u8> {
         let stall = plan.stop.as_secs().saturating_add(STALL_SECONDS);
         config.cmdline += &format!(" ring3_sim_deadlock=1 ring3_sim_stall={stall}");
     }
+    if plan.gdb {
+        // Whoever is at a breakpoint has all the time there is.
+        config.cmdline += " ring3_sim_patience=0";
+    }
     if setup.image.is_some() {
         config.cmdline += &observed(&plan);
     }
@@ -183,6 +190,9 @@ fn keep(setup: &Setup) -> Result<u8> {
     config.check().map_err(Error::host("make the node"))?;
     raise_descriptor_limit();
     let node = NodeHandle::start_in(config, &Folder::at(setup.runtime.clone())?)?;
+    if plan.gdb {
+        debugged(setup, &plan, &node)?;
+    }
     // The gate is asked for a file: /proc/self/exe would be itself.
     let exe = std::env::current_exe().map_err(Error::host("find where ring3 is"))?;
     // Programs see it as their parent. Where this cannot be said, it is the host's next number.
@@ -205,6 +215,31 @@ fn keep(setup: &Setup) -> Result<u8> {
         ))),
         None => down.map(|()| code(status)).map_err(Error::Node),
     }
+}
+
+/// Waits until a debugger has said `continue`, and serves it from then on.
+fn debugged(setup: &Setup, plan: &Plan, node: &NodeHandle) -> Result<()> {
+    let data = Data::of(plan);
+    let (memory, alias) = node.memory();
+    let target = gdb::Target {
+        memory,
+        alias,
+        image: setup.image.clone().unwrap_or_default(),
+    };
+    crate::data::write(&data.path(gdb::SCRIPT), &gdb::script(&target, &data))?;
+    let mut stub = gdb::Stub::new(target, &data.path(gdb::SOCKET))?;
+    say(&Word::Debugger);
+    let (tell, told) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut first = || {
+            let _ = tell.send(());
+        };
+        if let Err(why) = stub.serve(&mut first) {
+            log::error!("the debugger's side has failed: {why}");
+        }
+    });
+    told.recv()
+        .map_err(|_| Error::Said("the debugger's side has failed".into()))
 }
 
 /// The last words of the kernel's command line, which it takes off before it depends on them.

@@ -77,6 +77,10 @@ pub fn of(
             signal: SIGCONT,
         }],
         Action::Loss(name, share) => vec![nft(name, loss(*share))],
+        Action::Clock(name, change) => vec![Step::Clock {
+            space: name.clone(),
+            change: *change,
+        }],
         Action::Run(..) => Vec::new(),
     }
 }
@@ -220,6 +224,17 @@ pub fn label(action: &Action) -> String {
         Action::Resume(host) => format!("{host} goes on"),
         Action::Loss(host, share) if *share == 0.0 => format!("{host} loses nothing"),
         Action::Loss(host, share) => format!("{host} loses {:.2} % of what comes", share * 100.0),
+        Action::Clock(host, change) => {
+            let step = change.step as f64 / 1e9;
+            match (change.step, change.drift) {
+                (_, None) => format!("{host}'s clock steps by {step} s"),
+                (0, Some(drift)) => format!("{host}'s clock gains {} ppm", drift as f64 / 1e3),
+                (_, Some(drift)) => format!(
+                    "{host}'s clock steps by {step} s and gains {} ppm",
+                    drift as f64 / 1e3
+                ),
+            }
+        }
         Action::Run(host, words) => format!("{host} runs {}", words.join(" ")),
     }
 }

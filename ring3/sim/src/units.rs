@@ -85,6 +85,28 @@ pub fn time(text: &str, bare: Bare) -> Option<Duration> {
     scaled(number, scale).map(Duration::from_nanos)
 }
 
+/// Nanoseconds of `1.5 s` or `-2 s`.
+pub fn step(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (sign, rest) = match text.strip_prefix('-') {
+        Some(rest) => (-1, rest),
+        None => (1, text.strip_prefix('+').unwrap_or(text)),
+    };
+    i64::try_from(time(rest, Bare::Seconds)?.as_nanos())
+        .ok()
+        .map(|nanos| sign * nanos)
+}
+
+/// What Linux lets a clock be corrected by, in parts of a million.
+const DRIFT_MAX: f64 = 500.0;
+
+/// Parts of a thousand million of `100 ppm` or `-20.5`.
+pub fn drift(text: &str) -> Option<i64> {
+    let number = text.trim().trim_end_matches("ppm").trim_end();
+    let ppm: f64 = number.parse().ok()?;
+    (ppm.abs() <= DRIFT_MAX).then(|| (ppm * 1e3).round() as i64)
+}
+
 /// The scale of a unit that ends with one of `bases`, which count 1.
 fn prefixed(unit: &str, bases: &[&str]) -> Option<u64> {
     let prefix = bases.iter().find_map(|base| unit.strip_suffix(base))?;
@@ -190,6 +212,8 @@ pub fn signal_name(number: i32) -> String {
 const TIME: &str = "a time, such as `10 ms`, `2 min` or `1.5 s`,";
 const RATE: &str = "a rate, such as `100 Mbit` or `1 Gbit`,";
 const BYTES: &str = "a size, such as `64 KiB` or `1 MB`,";
+const STEP: &str = "a time forward or back, such as `1.5 s` or `-200 ms`,";
+const DRIFT: &str = "parts of a million from -500 to 500, such as `100 ppm`,";
 const SHARE: &str = "a share, such as `1 %` or 0.01,";
 
 fn quantity<T>(
@@ -214,6 +238,14 @@ fn quantity<T>(
 
 pub fn time_of(node: &Node, path: &str) -> Result<Duration> {
     quantity(node, path, TIME, |text| time(text, Bare::Seconds))
+}
+
+pub fn step_of(node: &Node, path: &str) -> Result<i64> {
+    quantity(node, path, STEP, step)
+}
+
+pub fn drift_of(node: &Node, path: &str) -> Result<i64> {
+    quantity(node, path, DRIFT, drift)
 }
 
 pub fn rate_of(node: &Node, path: &str) -> Result<Rate> {

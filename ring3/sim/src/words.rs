@@ -23,6 +23,8 @@ pub enum Word {
         done: usize,
         of: usize,
     },
+    /// A debugger is waited for.
+    Debugger,
     /// The network is there; what the node's clock of the day says then, in nanoseconds.
     Ready {
         epoch: u64,

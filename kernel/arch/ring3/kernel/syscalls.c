@@ -42,6 +42,18 @@ SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, pr
 /* The map of descriptors is unshared together with the file table. */
 #define sys_unshare		ring3_unshare
 
+#ifdef CONFIG_RING3_SIM
+/* Each simulated host has a clock of the day of its own: turn/skew.c. */
+#define sys_clock_gettime	sys_turn_clock_gettime
+#define sys_gettimeofday	sys_turn_gettimeofday
+#define sys_time		sys_turn_time
+#define sys_clock_nanosleep	sys_turn_clock_nanosleep
+#define sys_clock_settime	sys_turn_clock_settime
+#define sys_settimeofday	sys_turn_settimeofday
+#define sys_adjtimex		sys_turn_adjtimex
+#define sys_clock_adjtime	sys_turn_clock_adjtime
+#endif
+
 #define __SYSCALL(nr, sym)	[nr] = (sys_call_ptr_t)sym,
 #define __SYSCALL_NORETURN(nr, sym)	__SYSCALL(nr, sym)
 

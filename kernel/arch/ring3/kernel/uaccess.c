@@ -7,9 +7,10 @@
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/sections.h>
+#include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
-unsigned long ring3_fixup(unsigned long ip);
+unsigned long ring3_fixup(unsigned long ip, u64 *regs);
 void __noreturn ring3_abandon(void);
 
 bool ring3_proc_dead(struct ring3_proc *proc)
@@ -66,14 +67,17 @@ const struct ring3_home *ring3_come_home(void)
 }
 
 /*
+ * With TURN_TRAP: see turn/debug.c. Else:
  * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text: returns the address to continue at.
  * A fault without an exception table entry is a kernel bug: the node is poisoned, and the thread leaves with EIO.
  * The program lives.
  */
-unsigned long ring3_fixup(unsigned long ip)
+unsigned long ring3_fixup(unsigned long ip, u64 *regs)
 {
 	const struct exception_table_entry *e;
 
+	if (unlikely(ip & TURN_TRAP))
+		return turn_trap(ip & ~TURN_TRAP, regs);
 	if (ip < (unsigned long)_stext || ip >= (unsigned long)_etext)
 		return 0;
 	e = search_exception_tables(ip);

@@ -27,6 +27,7 @@
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 #include <linux/time64.h>
+#include <linux/time_namespace.h>
 #include <linux/uaccess.h>
 #include <asm/ring3.h>
 #include "futex.h"
@@ -362,6 +363,8 @@ static long time_of(const struct __kernel_timespec __user *user, bool relative, 
 	*until = timespec64_to_ktime(ts);
 	if (relative)
 		*until = ktime_add_safe(clock == CLOCK_REALTIME ? ktime_get_real() : ktime_get(), *until);
+	else
+		*until = timens_ktime_to_host(clock, *until);
 	return 0;
 }
 

@@ -27,12 +27,23 @@
 #ifndef RING3_TURN_H
 #define RING3_TURN_H
 
+#include <linux/linkage.h>
 #include <linux/types.h>
 
+struct __kernel_old_timeval;
+struct __kernel_timespec;
+struct __kernel_timex;
+struct timezone;
 struct ring3_proc;
 struct ring3_thread;
 
+/* Gate and keeper call ring3_fixup() with this bit in the address, and with the registers, after SIGTRAP: debug.c. */
+#define TURN_TRAP	(1UL << 63)
+
 #ifdef CONFIG_RING3_SIM
+
+/* debug.c */
+unsigned long turn_trap(u64 rip, u64 *regs);
 
 /* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of RING3_IRQ_SLEEPER. */
 #define RING3_IRQ_COMER		(1u << 4)
@@ -82,6 +93,17 @@ void turn_trace_write(void);
 /* order.c */
 u64 turn_cost(unsigned long nr, int pid);
 
+/* skew.c */
+asmlinkage long sys_turn_clock_gettime(clockid_t clock, struct __kernel_timespec __user *time);
+asmlinkage long sys_turn_gettimeofday(struct __kernel_old_timeval __user *time, struct timezone __user *zone);
+asmlinkage long sys_turn_time(__kernel_old_time_t __user *time);
+asmlinkage long sys_turn_clock_nanosleep(clockid_t clock, int flags, const struct __kernel_timespec __user *until,
+					 struct __kernel_timespec __user *rest);
+asmlinkage long sys_turn_clock_settime(clockid_t clock, const struct __kernel_timespec __user *time);
+asmlinkage long sys_turn_settimeofday(struct __kernel_old_timeval __user *time, struct timezone __user *zone);
+asmlinkage long sys_turn_adjtimex(struct __kernel_timex __user *user);
+asmlinkage long sys_turn_clock_adjtime(clockid_t clock, struct __kernel_timex __user *user);
+
 /* shared by host stacks and tasks */
 extern u32 turn_hands;		/* how often the vCPU was handed over */
 extern u32 turn_comers;		/* the keeper has come: admitted where all wait */
@@ -91,6 +113,7 @@ extern u32 *turn_leaving_word;
 
 #else
 
+static inline unsigned long turn_trap(u64 rip, u64 *regs) { return 0; }
 static inline void turn_admit(void) { }
 static inline void turn_idle(void) { }
 static inline bool turn_go_home(struct ring3_thread *tb) { return true; }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Simulated hosts whose clocks of the day are wrong, and a debugger that sees all hosts as one program."""
+
+import json
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+import ring3
+from ring3 import _command
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = Path(os.environ.get("RING3", "bin/ring3")).parent / "ring3-sim.image"
+pytestmark = pytest.mark.skipif(not IMAGE.is_file(), reason=f"no image of virtual time ({IMAGE}): make sim")
+
+#: By how many us the clock of the day is ahead of the monotonic one, four times. Then how long, by the monotonic clock in us, waits took for
+#: a time of the day that was half a second away.
+LOOK = """import ctypes, os, signal, time
+libc = ctypes.CDLL(None)
+class Spec(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+class Both(ctypes.Structure): _fields_ = [("every", Spec), ("first", Spec)]
+def soon():
+    at = time.clock_gettime_ns(time.CLOCK_REALTIME) + 500 * 10**6
+    return Spec(at // 10**9, at % 10**9)
+def sleep():
+    assert libc.clock_nanosleep(0, 1, ctypes.byref(soon()), None) == 0
+def timerfd():
+    fd = libc.timerfd_create(0, 0)
+    assert libc.timerfd_settime(fd, 1, ctypes.byref(Both(Spec(), soon())), None) == 0
+    os.read(fd, 8)
+def timer():
+    name = ctypes.c_void_p()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    assert libc.timer_create(0, None, ctypes.byref(name)) == 0
+    assert libc.timer_settime(name, 1, ctypes.byref(Both(Spec(), soon())), None) == 0
+    signal.sigwait([signal.SIGALRM])
+def futex():
+    word = ctypes.c_int(0)
+    assert libc.syscall(202, ctypes.byref(word), 9 | 128 | 256, 0, ctypes.byref(soon()), None, -1) == -1
+for second in range(4):
+    print(time.clock_gettime_ns(time.CLOCK_REALTIME) // 1000 - time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000)
+    time.sleep(1)
+for wait in (sleep, timerfd, timer, futex):
+    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    wait()
+    print((time.clock_gettime_ns(time.CLOCK_MONOTONIC) - begin) // 1000)
+"""
+
+
+def numbers(results, host):
+    return [int(line) for line in results.output(host, "python3").split()]
+
+
+def test_a_clock_that_is_wrong(tmp_path):
+    """It is behind from the start, steps, and then gains 500 us a second; that of another host is right meanwhile. Waits for a time of
+    the day end when the host's own clock shows it."""
+    scenario = ring3.Scenario("20 s")
+    scenario.link("good", "bad")
+    scenario.host("bad", clock={"step": "-1.5 s"})
+    for host in ("good", "bad"):
+        scenario.process(host, "python3", "-c", LOOK, start="1 s")
+    scenario.event("1.5 s", clock={"host": "bad", "step": "200 ms"})
+    scenario.event("2.5 s", clock={"host": "bad", "drift": "500 ppm"})
+    results = scenario.run(tmp_path / "data")
+    good, bad = numbers(results, "good"), numbers(results, "bad")
+    assert all(ahead == pytest.approx(good[0], abs=2) for ahead in good[:4])
+    assert good[4:] == pytest.approx(4 * [500_000], abs=200)
+    behind = [one - other for one, other in zip(bad[:4], good)]
+    assert behind[:2] == pytest.approx([-1_500_000, -1_300_000], abs=5)
+    assert behind[2] == pytest.approx(-1_300_000 + 250, abs=50) and behind[3] - behind[2] == pytest.approx(500, abs=5)
+    assert bad[4:] == pytest.approx(4 * [499_750], abs=200)
+    assert "bad's clock gains 500 ppm" in [event["what"] for event in results.summary["events"]]
+
+
+def test_a_clock_that_is_set(tmp_path):
+    """By a program: its host's, and neither another host's nor the machine's."""
+    show = "date -u +%Y-%m-%dT%H"
+    scenario = ring3.Scenario("5 s")
+    scenario.link("a", "b")
+    scenario.process("a", "sh", "-c", f"date -u -s 2031-05-06T07:08:09; {show}", start="1 s")
+    scenario.process("b", "sh", "-c", show, start="2 s")
+    before = time.time() - time.monotonic()
+    results = scenario.run(tmp_path / "data")
+    assert results.output("a", "sh").splitlines()[-1] == "2031-05-06T07" and results.output("b", "sh") == "2000-01-01T00\n"
+    assert time.time() - time.monotonic() == pytest.approx(before, abs=10)
+
+
+def test_no_clocks_in_real_time(tmp_path):
+    scenario = ring3.Scenario("1 s")
+    scenario.link("a", "b")
+    scenario.host("a", clock={"drift": 10})
+    with pytest.raises(ring3.Ring3Error, match="needs virtual time"):
+        scenario.run(tmp_path / "data", real_time=True)
+
+
+SYMBOLS = ROOT / "build/kernel-sim/vmlinux"
+
+
+@pytest.mark.skipif(not SYMBOLS.is_file(), reason=f"no {SYMBOLS}: the image came from the cache")
+def test_a_packet_followed_by_gdb(tmp_path):
+    """The walk-through of docs/sim.md: one datagram, three hosts. The run is the same as without a debugger."""
+    file = ROOT / "examples/sim/three-hosts.yaml"
+    line = [_command.command(), "sim", file, "--data-directory"]
+    with subprocess.Popen([*line, "debugged", "--gdb"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as simulation:
+        until = time.monotonic() + 120
+        while not (tmp_path / "debugged/gdb.sock").exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        words = ["gdb", "-nx", "-batch", "-x", "debugged/gdb.init", "-x", ROOT / "examples/sim/follow.gdb"]
+        gdb = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+        said = simulation.communicate(timeout=300)[1]
+    assert simulation.returncode == 0, said + gdb.stdout + gdb.stderr
+    for text in (
+        "client: udp_sendmsg at 0.000000 s",
+        "middle: ip_forward at 0.010000 s",
+        '"eth0" is the interface that it came by',
+        "server: udp_rcv at 0.040000 s",
+        "the same packet: 1",
+    ):
+        assert text in gdb.stdout, gdb.stdout + gdb.stderr
+    subprocess.run([*line, "plain"], cwd=tmp_path, check=True, capture_output=True)
+    result = [json.loads((tmp_path / folder / "result.json").read_text()) for folder in ("debugged", "plain")]
+    # The clock of the day at time 0: the names of hosts are written before that.
+    assert 0 < result[0].pop("epoch") - result[1].pop("epoch") < 100_000
+    assert result[0] == result[1]

@@ -88,6 +88,7 @@ struct host_cmsghdr {
 #define SOCK_SEQPACKET		5
 #define SOL_SOCKET		1
 #define SO_TYPE			3
+#define SO_DOMAIN		39
 #define SOL_SCTP		132
 #define SO_PEERCRED		17
 #define SO_COOKIE		57

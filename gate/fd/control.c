@@ -18,6 +18,20 @@
 #define F_DUPFD_QUERY	1027
 #endif
 
+/*
+ * A sandbox's filter refuses SIGIO and owners of host descriptors, since an owner may be any process. nginx ends its start where its
+ * workers' unix sockets have no owner; it waits for them by epoll anyway. So such a socket's program may name itself, and gets no signal.
+ */
+static long without_sigio(u32 fd, long ret)
+{
+	s32 family, len = sizeof(family);
+
+	if (likely(ret != -ENOSYS) ||
+	    host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, (long)&family, (long)&len))
+		return ret;
+	return family == AF_UNIX ? 0 : ret;
+}
+
 long do_fcntl(struct gate_regs *r)
 {
 	u32 fd = r->a[0], cmd = r->a[1];
@@ -26,7 +40,8 @@ long do_fcntl(struct gate_regs *r)
 	if (!fd_is_node(fd)) {
 		if (unlikely(reserved_fd(fd)))
 			return -EBADF;
-		return gate_host_regs(r);
+		ret = gate_host_regs(r);
+		return cmd == F_SETOWN && (s32)r->a[2] == host_syscall0(__NR_getpid) ? without_sigio(fd, ret) : ret;
 	}
 	switch (cmd) {
 	case F_DUPFD:
@@ -94,7 +109,8 @@ long do_ioctl(struct gate_regs *r)
 	if (!fd_is_node(fd)) {
 		if (unlikely(reserved_fd(fd)))
 			return -EBADF;
-		return ioctl_about_network(fd, cmd) ? ioctl_by_other_socket(r) : gate_host_regs(r);
+		ret = ioctl_about_network(fd, cmd) ? ioctl_by_other_socket(r) : gate_host_regs(r);
+		return cmd == FIOASYNC ? without_sigio(fd, ret) : ret;
 	}
 	switch (cmd) {
 	case FIOCLEX:

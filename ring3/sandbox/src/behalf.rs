@@ -13,6 +13,9 @@
 //!    one that has got its number since.
 //! 5. The change is made to what the second walk has found.
 //!
+//! A file without a name can't be found so. Its mode and times are the caller's to change if the caller has a descriptor to write to it,
+//! but not so that others may read or write it.
+//!
 //! The thread that does so has no capabilities, like the sandbox. So it can't look up or change what the user can't.
 
 use std::fs::{self, File};
@@ -25,13 +28,16 @@ use std::path::{Path, PathBuf};
 use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
 
 use rustix::fs::{
-    fstat, openat2, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec, Timestamps, CWD,
+    fcntl_getfl, fstat, openat2, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat, Timespec,
+    Timestamps, CWD,
 };
 
 use crate::sockets::Sockets;
 
 /// With the NUL (<linux/limits.h>).
 const PATH_MAX: usize = 4096;
+/// Reading and writing by others than the owner.
+const OTHERS: u32 = 0o066;
 /// A file as such.
 pub(crate) const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 const NOFOLLOW: u64 = libc::AT_SYMLINK_NOFOLLOW as u64;
@@ -143,6 +149,12 @@ fn is_folder(stat: &Stat) -> bool {
     FileType::from_raw_mode(stat.st_mode) == FileType::Directory
 }
 
+/// A file that nobody can open by a path any more.
+fn is_unlinked(file: &OwnedFd) -> Result<bool> {
+    let stat = fstat(file)?;
+    Ok(stat.st_nlink == 0 && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+}
+
 pub(crate) fn by_descriptor(fd: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", fd.as_raw_fd()).into()
 }
@@ -160,6 +172,8 @@ pub(crate) fn error(errno: i32) -> Error {
 pub(crate) struct Wish {
     file: OwnedFd,
     change: Change,
+    /// It has no name, and the caller may write to it.
+    is_gone: bool,
 }
 
 #[derive(Debug)]
@@ -210,11 +224,27 @@ impl Wish {
             ),
             _ => return Err(error(libc::ENOSYS)),
         };
-        Ok(Wish { file, change })
+        let by_descriptor = match call {
+            libc::SYS_fchmod => Some(first),
+            libc::SYS_utimensat if second == 0 => Some(first),
+            _ => None,
+        };
+        let is_gone = match by_descriptor {
+            Some(fd) if is_unlinked(&file)? => asker.writes(fd as i32),
+            _ => false,
+        };
+        Ok(Wish {
+            file,
+            change,
+            is_gone,
+        })
     }
 
     pub(crate) fn grant(&self, reach: &Reach) -> Result<()> {
-        let file = reach.find(&self.file)?;
+        let file = match self.is_gone {
+            true => self.file.try_clone()?,
+            false => reach.find(&self.file)?,
+        };
         let stat = fstat(&file)?;
         match self.change {
             Change::Mode(mode) => {
@@ -223,7 +253,9 @@ impl Wish {
                     // Who runs such a file is its owner: root's sandbox could leave one to others.
                     false => libc::S_ISUID | libc::S_ISGID,
                 };
-                if mode & forbidden != 0 {
+                // Its giver may still give it a name.
+                let opens = self.is_gone && mode & OTHERS & !stat.st_mode != 0;
+                if mode & forbidden != 0 || opens {
                     return Err(error(libc::EPERM));
                 }
                 let permissions = fs::Permissions::from_mode(mode & 0o7777);
@@ -265,6 +297,14 @@ impl Asker {
         let thread = Pid::from_raw(self.thread as i32).ok_or_else(|| error(libc::ESRCH))?;
         let thread = pidfd_open(thread, PidfdFlags::from_bits_retain(PIDFD_THREAD))?;
         Ok(pidfd_getfd(thread, fd, PidfdGetfdFlags::empty())?)
+    }
+
+    /// Whether its descriptor is one to write to.
+    fn writes(&self, fd: i32) -> bool {
+        let flags = self.copy(fd).and_then(|fd| Ok(fcntl_getfl(fd)?));
+        flags.is_ok_and(|flags| {
+            !flags.contains(OFlags::PATH) && flags.intersects(OFlags::WRONLY | OFlags::RDWR)
+        })
     }
 
     pub(crate) fn own(&self, what: &str) -> PathBuf {

@@ -277,6 +277,39 @@ fn raw(call: libc::c_long, [a, b, c, d]: [u64; 4]) -> Option<i32> {
     })
 }
 
+/// As gunicorn's workers tell that they live. A descriptor to read is not enough, nor one of a file that has a name elsewhere.
+#[test]
+fn modes_of_files_without_a_name_are_the_programs() {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "x").unwrap();
+    let read_only = fs::File::open(&secret).unwrap();
+    let named = fs::File::options().write(true).open(&secret).unwrap();
+    let mode =
+        |file: &fs::File, mode| errno(file.set_permissions(fs::Permissions::from_mode(mode)));
+    inside(folder.path(), || {
+        let path = folder.path().join("file");
+        fs::write(&path, "x").unwrap();
+        let file = fs::File::options().write(true).open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert_eq!(mode(&file, 0o601), None);
+        assert_eq!(
+            file.metadata().unwrap().permissions().mode() & 0o7777,
+            0o601
+        );
+        let now = fs::FileTimes::new().set_modified(std::time::SystemTime::UNIX_EPOCH);
+        assert_eq!(errno(file.set_times(now)), None);
+        for opens in [0o4601, 0o666, 0o620] {
+            assert_eq!(mode(&file, opens), Some(libc::EPERM));
+        }
+        assert_eq!(mode(&named, 0o601), Some(libc::EPERM));
+    });
+    fs::remove_file(&secret).unwrap();
+    inside(folder.path(), || {
+        assert_eq!(mode(&read_only, 0o601), Some(libc::EPERM));
+    });
+}
+
 /// What a program may write is its own, attributes included.
 #[test]
 fn attributes_of_what_may_be_written_are_the_programs() {

@@ -64,6 +64,15 @@ const SETTINGS: [&str; 33] = [
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 ];
+/// Of each folder in /etc whose name begins so, what Java reads when it starts. What it may hold beside these, such as passwords of
+/// `management`, is left out.
+const JAVA: &str = "java-";
+const JAVA_SETTINGS: [&str; 4] = [
+    "jvm-amd64.cfg",
+    "logging.properties",
+    "net.properties",
+    "security",
+];
 /// Devices without state.
 const DEVICES: [&str; 5] = [
     "/dev/null",
@@ -251,6 +260,7 @@ pub fn system(programs: &[&Program]) -> Files {
     let there = |path: &&str| Path::new(path).exists();
     let system = SYSTEM.iter().chain(&SETTINGS).copied().filter(there);
     files.read.extend(system.map(PathBuf::from));
+    files.read.extend(settings_of_java());
     let devices = DEVICES.iter().copied().filter(there);
     files.write.extend(devices.map(PathBuf::from));
     for program in programs {
@@ -260,6 +270,13 @@ pub fn system(programs: &[&Program]) -> Files {
     // `ring3 wait` and `ring3 connect` start it within.
     files.read.extend(std::env::current_exe());
     files
+}
+
+fn settings_of_java() -> impl Iterator<Item = PathBuf> {
+    let folders = std::fs::read_dir("/etc").into_iter().flatten().flatten();
+    let folders = folders.filter(|it| it.file_name().to_string_lossy().starts_with(JAVA));
+    let files = folders.flat_map(|it| JAVA_SETTINGS.map(|name| it.path().join(name)));
+    files.filter(|path| path.exists())
 }
 
 /// The same, and what `args` let it see.

@@ -66,8 +66,10 @@ command: ## bin/ring3: the command
 	@install -m 755 tools/ring3-test tools/ring3-extcap bin/
 
 PREFIX ?= /usr/local
-package: gate image ## build/package/ring3: the command as one static file, for install and deb
+package: gate image ## build/package/ring3: the command as one static file, and the images smp and sim, for install and deb
 	@tools/setup build package
+	@kernel/build smp
+	@kernel/build sim
 	@tools/package command
 
 install: package ## install below PREFIX=/usr/local (DESTDIR= in front of it); make uninstall removes that

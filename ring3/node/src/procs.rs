@@ -313,8 +313,15 @@ impl Watch {
             return;
         };
         match self.watched.len() {
-            0 => return,
-            1 if !adopts.at_once => return,
+            // A time that has passed would wake this thread again and again.
+            0 => {
+                self.adopt_at = None;
+                return;
+            }
+            1 if !adopts.at_once => {
+                self.adopt_at = None;
+                return;
+            }
             1 => drop(
                 self.adopt_at
                     .get_or_insert_with(|| Instant::now() + ADOPT_AFTER),

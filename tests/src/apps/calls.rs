@@ -22,7 +22,42 @@ pub fn trials() -> Vec<Trial> {
         trial("calls_sites".into(), sites),
         trial("flood_link".into(), flood),
         trial("flood_tap".into(), flood_tap),
+        trial("keeper_rests".into(), keeper_rests),
     ]
+}
+
+/// A node whose first program has lived for less time than an adopter waits for. Its keeper is idle then: it makes few host
+/// calls, where one that looks without a pause made a hundred thousand a second.
+fn keeper_rests() -> Checked {
+    let node = Node::up(&[])?;
+    for time in ["0.05", "0.12"] {
+        node.output(&["sleep", time])?;
+        std::thread::sleep(Duration::from_millis(600));
+        let status = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+        let pid = status.stdout.split("\"pid\": ").nth(1);
+        let pid = pid.and_then(|rest| rest.split(',').next());
+        let pid = pid.ok_or_else(|| status.report())?.to_owned();
+        let ticks = || -> Result<u64, String> {
+            let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+            let stat = stat.map_err(|why| why.to_string())?;
+            let words: Vec<&str> = stat
+                .rsplit(')')
+                .next()
+                .unwrap_or("")
+                .split_whitespace()
+                .collect();
+            // utime and stime of proc(5), behind the name.
+            Ok(words[11].parse::<u64>().unwrap_or(0) + words[12].parse::<u64>().unwrap_or(0))
+        };
+        let before = ticks()?;
+        std::thread::sleep(Duration::from_secs(2));
+        let used = ticks()? - before;
+        // Hundredths of a second.
+        ensure(used <= 4, || {
+            format!("an idle node's keeper used {used} of 200 ticks")
+        })?;
+    }
+    Ok(Verdict::Passed)
 }
 
 /// The lines of the trace between the marks, of all processes, without signals.

@@ -139,6 +139,24 @@ pub fn run(order: &Order, say: fn(String), out: fn(String)) -> Result<()> {
     done
 }
 
+/// Calls a handler so often with a packet of 64 bytes: cycles of the TSC, and the time. For examples/upcall.rs.
+pub fn calls(path: &std::path::Path, count: u64) -> Result<(u64, Duration)> {
+    let mut handler = Handler::open(path, "", 1)?;
+    let (mut bytes, name) = ([0; 64], leaf::Name::none());
+    let (start, cycles) = (std::time::Instant::now(), leaf::cycles());
+    for _ in 0..count {
+        let about = handler::About {
+            stream: 0,
+            is_back: false,
+            from: &name,
+        };
+        std::hint::black_box(handler.call(&mut bytes, 64, about));
+    }
+    let done = (leaf::cycles() - cycles, start.elapsed());
+    handler.close();
+    Ok(done)
+}
+
 enum Sockets {
     Udp(udp::Agent),
     Tcp(tcp::Agent),

@@ -89,7 +89,6 @@ struct gate_tcb {
 	u64 process;		/* number of the process among those that have used this memory; a new thread has its creator's */
 	void *scratch;		/* a vfork child: the environment for execve */
 	size_t scratch_size;
-	u64 scratch_sp;		/* for sigreturn */
 	char *altstack;		/* the gate's own, of ALTSTACK_BYTES */
 	char *stack_top;	/* gate stack */
 	struct ring3_thread *thread;

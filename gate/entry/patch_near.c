@@ -5,13 +5,11 @@
  * See patch.c. All functions but near_area() and patch_slot() are called with gate_patch_lock held.
  */
 #include "entry/patch.h"
-#include "entry/insn.h"
 
 #define NEAR_BYTES	(64UL << 10)
 #define NEAR_LOW	0x7ff20000UL	/* the near area of programs linked low */
 #define NEAR_AREAS	64
 #define REACH		0x7fff0000UL
-#define MOVED_MAX	12U	/* REX, opcode, ModRM, SIB, displacement and immediate of 4 bytes */
 
 static struct {
 	u64 base;
@@ -26,28 +24,48 @@ static bool trap_byte(u8 b)
 	       b == HLT || b == 0xfa || b == 0xfb;	/* cli, sti */
 }
 
+/* Length of ModRM, SIB and displacement; 0: the operand is relative to rip, and would be another one elsewhere. */
+static u32 modrm_len(const u8 *p)
+{
+	u32 mod = p[0] >> 6, rm = p[0] & 7, n = 1;
+
+	if (mod == 3)
+		return 1;
+	if (rm == 4) {				/* SIB */
+		n = 2;
+		if (mod == 0 && (p[1] & 7) == 5)
+			n += 4;
+	} else if (mod == 0 && rm == 5) {
+		return 0;
+	}
+	return n + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
+}
+
 /*
- * Length of the instruction at p if it can run at any other address, else 0: a compare, test or move whose operand is not
- * relative to rip. If it faults in the slot, the fault is reported at the site, see leave_slot().
+ * Length of the instruction at p if it can run at any other address, else 0. If it faults in the slot, the fault is
+ * reported at the site, see leave_slot().
  */
 u32 near_movable(const u8 *p)
 {
-	const u8 *opcode = p + ((p[0] & 0xf0) == 0x40);		/* behind REX */
-	u32 len = gate_insn_length(p, MOVED_MAX), op = opcode[1] >> 3 & 7;
+	u32 n = 0, m;
 
-	if (opcode[0] == 0x3d)			/* cmp $imm32,%eax/%rax */
-		return len;
-	if ((opcode[1] & 0xc7) == 5)		/* ModRM: relative to rip */
+	if ((p[0] & 0xf0) == 0x40)
+		n = 1;				/* REX */
+	if (p[n] == 0x3d)			/* cmp $imm32,%eax/%rax */
+		return n + 5;
+	m = modrm_len(p + n + 1);
+	if (!m)
 		return 0;
-	switch (opcode[0]) {
-	case 0x80:				/* cmp $imm */
-	case 0x81:
+	switch (p[n]) {
+	case 0x80:				/* cmp $imm8 */
 	case 0x83:
-		return op == 7 ? len : 0;
-	case 0x85:				/* test, mov */
-	case 0x89:
+		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 1 : 0;
+	case 0x81:				/* cmp $imm32 */
+		return (p[n + 1] >> 3 & 7) == 7 ? n + 1 + m + 4 : 0;
+	case 0x89:				/* mov, test */
 	case 0x8b:
-		return len;
+	case 0x85:
+		return n + 1 + m;
 	}
 	return 0;
 }

@@ -78,6 +78,8 @@ FORM(form_mov, "mov $0x8000001d, %eax; mov $2, %ecx; cpuid\n");
 FORM(form_cpu, "mov $1, %eax; cpuid\n");
 FORM(form_any, "mov %eax, %eax; nop; nop; nop; cpuid\n");
 FORM(form_decoy, "movabs $0xa20f80000006b8, %r9; xchg %rax, %r9; nop\n");
+unsigned int room;
+FORM(form_store, "lea room - 0xb8(%rip), %r9; movl $0xa20f00, 0xb8(%r9); mov 0xb8(%r9), %eax; nop\n");
 
 static const struct form {
 	const char *name;
@@ -95,6 +97,7 @@ static const struct form {
 	{ "cpu", form_cpu, form_cpu_site, 0, 1, 0 },
 	{ "any", form_any, form_any_site, 0, 1, 0 },
 	{ "decoy", form_decoy, form_decoy_site, 0, 0, 0 },
+	{ "store", form_store, form_store_site, 0, 0, 0 },
 };
 #define FORMS		(sizeof(forms) / sizeof(forms[0]))
 

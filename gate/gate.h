@@ -78,7 +78,7 @@ extern const gate_sim_handler gate_sim_handlers[GATE_STRAIGHT_NR];	/* NULL: as i
 extern const u8 gate_classes[GATE_STRAIGHT_NR];
 
 /*
- * What entry.S may do by itself with call number i, see GATE_STRAIGHT* in asm_defs.h. Such a call goes straight to
+ * gate_straight[i]: may entry.S serve call number i by itself (GATE_STRAIGHT* in asm_defs.h)? Such a call goes straight to
  * the image if its first argument is a descriptor whose bit in fdmap->node is set. All zero once a seccomp filter
  * is set.
  */

@@ -122,8 +122,8 @@ static bool fits(const char *pattern, const struct part *part, u32 count, struct
 enum whose { NOBODY, ANOTHER, OWN };
 
 /*
- * Whose process is this? `who` gets its directory in the node's /proc. The caller itself is named by "self", since its
- * task may not have its pid yet; a process outside of the node by 1, or if `as_given` is set by its number. tid: NULL, or
+ * Says whether the process is the caller's; `who` gets its directory in the node's /proc. The caller itself is named by
+ * "self", since its task may not have its pid yet; a process outside of the node by 1, or if `as_given` is set by its number. tid: NULL, or
  * that of a thread.
  */
 static enum whose whose_process(const struct part *process, const struct part *thread, bool as_given, char *who)

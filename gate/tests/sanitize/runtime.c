@@ -255,7 +255,7 @@ void __wrap_gate_free(void *p)
 	__real_gate_free(f);
 }
 
-/* What is not compiled code's own accesses. */
+/* Accesses that compiled code does not make itself. */
 
 long __wrap_gate_copy_in(void *dst, const void *user, size_t n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What can be typed.
+//! The command line: verbs, options and their help.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -101,7 +101,7 @@ pub enum Verb {
     /// Run the kernel's own unit tests on a node of their own
     #[command(after_help = help::KUNIT)]
     Kunit(Kunit),
-    /// What `connect`, `publish`, `socks`, `forward`, `wait` and `console` do on the node
+    /// The part of `connect`, `publish`, `socks`, `forward`, `wait` and `console` that runs on the node
     #[command(hide = true, subcommand)]
     OnNode(OnNode),
     /// The process of a `host` port; its keeper starts it
@@ -122,7 +122,7 @@ pub enum Verb {
     Man,
 }
 
-/// What a node is made of.
+/// The options that describe a node.
 #[derive(Debug, Default, Args)]
 pub struct NodeArgs {
     /// A port: KIND[:NAME][,key=value]...; may be repeated
@@ -155,7 +155,7 @@ pub struct NodeArgs {
     /// Let the instruction cpuid go to the processor each time, also where a hypervisor makes it slow
     #[arg(long)]
     pub host_cpuid: bool,
-    /// What programs have between SIGTERM and SIGKILL when the node ends, in seconds [default: 5]
+    /// Time between SIGTERM and SIGKILL for programs when the node ends, in seconds [default: 5]
     #[arg(long, value_name = "SECONDS")]
     pub grace: Option<String>,
     /// Add to the kernel's command line
@@ -164,7 +164,7 @@ pub struct NodeArgs {
     /// Use this kernel image instead of the one beside the command: a file, or up, smp or sim (virtual time)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub image: Option<PathBuf>,
-    /// What all that is random depends on, with the image sim [default: 1]
+    /// The seed of all randomness, with the image sim [default: 1]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Read the node from a file; options given beside it come on top
@@ -186,7 +186,7 @@ pub struct Run {
     pub command: Vec<OsString>,
 }
 
-/// What a program that nobody trusts may do.
+/// The options of a sandbox: what its program may do.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SandboxArgs {
     /// Confine the program and its node: no network of the host's, no files but the system's programs and libraries
@@ -523,7 +523,7 @@ pub enum AfterCut {
 pub struct Wait {
     /// Name of the node
     pub name: String,
-    /// What kind of socket to wait for
+    /// The kind of socket to wait for
     #[arg(requires = "port")]
     pub protocol: Option<Protocol>,
     /// Its port
@@ -690,7 +690,7 @@ pub struct Sim {
     /// The scenario: a configuration file of Shadow's, or with keys of ring3's own; `-` is standard input
     #[arg(required_unless_present = "schema", value_name = "FILE.yaml", value_hint = ValueHint::FilePath)]
     pub file: Option<PathBuf>,
-    /// What all that is random depends on; over the file's general.seed
+    /// The seed of all randomness, in place of the file's general.seed
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     pub seed: Option<u64>,
     /// Where output goes; over the file's general.data_directory. It must not exist yet

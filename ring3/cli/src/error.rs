@@ -212,7 +212,7 @@ pub enum Failure {
     Said,
 }
 
-/// What `run` and `exec` end with differs from the rest.
+/// How the command ends: `run` and `exec` have exit codes of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Program,

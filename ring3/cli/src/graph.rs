@@ -33,7 +33,7 @@ pub fn graph(args: &args::Graph) -> Result<()> {
     })
 }
 
-/// What is at the far end of a port, in words; a link's end says the other node.
+/// The far end of a port, in words; for a link the other node.
 fn far(port: &Port) -> String {
     let name = port.name.as_deref().unwrap_or("");
     match port.kind.as_str() {
@@ -271,7 +271,7 @@ mod tests {
         assert_eq!(lines.len(), 2);
         assert_ne!(lines[0], lines[1]);
         assert!(picture.contains("sockets (host)"), "{picture}");
-        // What belongs to one link is written beside the same line.
+        // Labels of one link are written beside the same line.
         let place = |address: &str| {
             let text = picture.lines().find(|it| it.contains(address)).unwrap();
             text.split_once("x='")

@@ -81,7 +81,7 @@ pub fn wait_for_children() {
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
-/// What `command` becomes ignores the signals that we were started with ignored, as without us.
+/// The program that `command` starts ignores the signals that were ignored when this command started, as without it.
 pub fn prepare_exec(command: &mut Command) {
     let hook = || {
         ignore_what_was_ignored();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the node's library has to say, on standard error.
+//! Messages of the node's library, on standard error.
 //!
 //! Warnings and worse by default; `RING3_LOG=debug` (off, error, warn, info, debug, trace).
 

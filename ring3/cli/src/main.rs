@@ -85,7 +85,7 @@ const STACK_SMALL: u64 = 1 << 20;
 /// Bytes of that stack. Chosen: as much as most hosts give.
 const STACK_OWN: usize = 8 << 20;
 
-/// What `ulimit -s` says is for the program, which gets it unchanged.
+/// The limit of `ulimit -s` is meant for the program, which gets it unchanged.
 fn main() -> ExitCode {
     let limit = getrlimit(Resource::RLIMIT_STACK);
     if limit.map_or(true, |(soft, _)| soft >= STACK_SMALL) {
@@ -124,7 +124,7 @@ fn command() -> ExitCode {
     }
 }
 
-/// What starts processes and waits for them. `exec` becomes its program and waits for nobody.
+/// True for verbs that start processes and wait for them. `exec` becomes its program, and waits for none.
 fn has_children(verb: &Verb) -> bool {
     matches!(
         verb,

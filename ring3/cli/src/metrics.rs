@@ -45,7 +45,7 @@ const DEV_TRANSMIT: [&str; 8] = [
     "compressed",
 ];
 
-/// What a scraper may take to ask and to take the answer; Prometheus' own limit is 10 s.
+/// Time in which a scraper has to ask and to take the answer; Prometheus' own limit is 10 s.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A request's head of more bytes is not a scraper's.
 const HEAD_MAX: u64 = 8 << 10;
@@ -132,7 +132,7 @@ pub fn of_node(name: &str) -> String {
     samples.text()
 }
 
-/// What the keeper knows.
+/// Samples from the keeper.
 fn keeper(samples: &mut Samples, status: &Status) {
     let node = ("node", status.name.as_str());
     let mut gauge = |name: &str, value: String| samples.add(name, "gauge", &[node], &value);
@@ -168,7 +168,7 @@ fn keeper(samples: &mut Samples, status: &Status) {
     );
 }
 
-/// What the kernel counts.
+/// Samples from the kernel's counters.
 fn kernel(samples: &mut Samples, node: &str, counters: &Counters) {
     interfaces(samples, node, &counters.dev);
     for text in [&counters.snmp, &counters.netstat] {

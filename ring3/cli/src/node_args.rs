@@ -99,7 +99,7 @@ impl SandboxArgs {
     }
 }
 
-/// What a file of nodes says.
+/// The text of a file of nodes.
 pub fn text(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|why| Failure::NodeFile {
         path: path.to_owned(),

@@ -86,7 +86,7 @@ fn json_entry((name, status): &(String, ring3_node::Result<Status>)) -> serde_js
     }
 }
 
-/// What is known of a node that has no ear yet, or none any more.
+/// The state of a node whose keeper does not listen yet, or no longer.
 fn state_without_answer(error: &Error) -> Option<State> {
     match error {
         Error::Starting { .. } => Some(State::Booting),
@@ -134,7 +134,7 @@ fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
     }
 }
 
-/// What became of a node that is not there any more.
+/// How a node ended that is gone.
 fn end(status: &Status) -> String {
     let ago = duration(status.ended_s.unwrap_or_default() * 1_000_000_000);
     match &status.poison {
@@ -171,7 +171,7 @@ fn memory(status: &Status) -> String {
 
 fn spec(port: &Port) -> String {
     match &port.name {
-        // What joins a node to this switch has no name that anybody gave it.
+        // A link between a node and this switch has a generated name.
         Some(name) if name.contains(':') => "link".into(),
         Some(name) => format!("{}:{name}", port.kind),
         None => port.kind.clone(),

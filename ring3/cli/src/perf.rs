@@ -20,7 +20,7 @@ use crate::error::{Failure, Result};
 use crate::program;
 use crate::symbols;
 
-/// What of perf reads symbols, and takes --symfs.
+/// The subcommands of perf that read symbols, and take --symfs.
 const READERS: [&str; 4] = ["report", "script", "annotate", "diff"];
 const IMAGE: &str = "ring3-up.image";
 /// A node's memory in a process's list of mappings.

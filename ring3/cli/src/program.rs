@@ -111,7 +111,7 @@ impl Program {
         command.spawn().map_err(|why| self.cannot_start(why))
     }
 
-    /// What it is called.
+    /// Its name.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         self.args[0].to_string_lossy()
     }

@@ -38,7 +38,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
         return sandbox::run(&bounds, &program, config);
     }
     let watch = Watch::start()?;
-    // What is raised here is for the keeper; the program has its own again.
+    // The raised limit is for the keeper; the program gets its own back.
     let descriptors = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|why| Failure::host("ask for the limit of descriptors")(why.into()))?;
     raise_descriptor_limit();
@@ -59,7 +59,7 @@ pub fn run(args: &args::Run) -> Result<u8> {
         say_what_is_left(&node, &args.command[0].to_string_lossy());
     }
     match node.down() {
-        // What the program makes of a poisoned node is its own affair; say why it was one.
+        // The program decides how it ends on a poisoned node; the message says why the node was poisoned.
         Err(error) if status != 0 => {
             say::complain(error);
             Ok(status)

@@ -22,7 +22,7 @@ use nix::unistd::{getpgid, getpid, getsid, Pid};
 use crate::error::{Failure, Result};
 use crate::leaf;
 
-/// What is passed on. SIGCHLD tells of the program's end.
+/// Signals that are passed on to the program. SIGCHLD tells of its end.
 const FORWARDED: [Signal; 6] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -35,7 +35,7 @@ const FORWARDED: [Signal; 6] = [
 /// poll(2) counts in these.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What ends the start of a node, before there is a program to pass it on to.
+/// Signals that end the start of a node, before there is a program to pass them on to.
 pub const ENDING: [Signal; 4] = [
     Signal::SIGHUP,
     Signal::SIGINT,
@@ -43,7 +43,7 @@ pub const ENDING: [Signal; 4] = [
     Signal::SIGTERM,
 ];
 
-/// What [`Watch::next`] waits for.
+/// An event that [`Watch::next`] waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
     /// There is something to read, or the far end is gone.
@@ -60,7 +60,7 @@ pub struct Watch {
     fd: SignalFd,
     /// The same for those of [`ENDING`] that we do not ignore.
     ending: SignalFd,
-    /// What was held back before; the program is to start with that.
+    /// The signal mask from before; the program starts with it.
     before: SigSet,
 }
 
@@ -118,7 +118,7 @@ impl Watch {
         self.wait_until(ended, pass_on)
     }
 
-    /// What comes next; a signal is the caller's to pass on: nobody else has it.
+    /// The next event. The caller has to pass a signal on: no other process has got it.
     pub fn next(&self, end: BorrowedFd<'_>, deadline: Option<Instant>) -> Result<Event> {
         loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));

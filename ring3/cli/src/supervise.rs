@@ -31,14 +31,14 @@ use crate::program::Program;
 use crate::up::Caller;
 use crate::{leaf, names, notify, say};
 
-/// What takes a node down.
+/// Signals that take a node down.
 const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
-/// What a keeper ends with whose node failed after it had been up.
+/// Exit code of a keeper whose node failed after it had been up.
 const FAILED_LATER: i32 = 3;
 /// Before something is started again; twice as long each time, until it lasts.
 const PAUSE: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// What has lasted so long was started well.
+/// A node that has been up for so long counts as well started.
 const LASTS: Duration = Duration::from_secs(10);
 /// So many times in a row a node that does not last is started again.
 const TRIES: u32 = 6;
@@ -93,7 +93,7 @@ impl Job {
             let began = Instant::now();
             let is_first = tries == 0 && caller.is_some();
             let Some(keeper) = leaf::fork_child().map_err(fail("start a process"))? else {
-                // What is held back is the keeper's to say.
+                // The keeper sets its own signal mask.
                 let _ = before.thread_set_mask();
                 std::process::exit(self.keep(caller.take()));
             };
@@ -169,7 +169,7 @@ impl Job {
             running.push(Running::new(program, child));
         }
         if let Some(caller) = caller.take() {
-            // Whoever has gone meanwhile was interrupted: nobody wants the node.
+            // A caller that is gone was interrupted, and does not want the node.
             if !caller.ready() {
                 return node.down().map_err(Failure::from);
             }

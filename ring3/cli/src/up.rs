@@ -216,7 +216,7 @@ fn keep(life: impl FnOnce(Option<Caller>) -> i32, writer: PipeWriter, log: &Path
     std::process::exit(status)
 }
 
-/// Who waits for the node to come up.
+/// The process that waits for the node to come up.
 pub struct Caller(PipeWriter);
 
 impl Caller {

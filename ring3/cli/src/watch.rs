@@ -25,7 +25,7 @@ pub struct Reading {
     memory: u64,
 }
 
-/// What is shown: rates are per second, of all interfaces but loopback.
+/// The figures shown: rates are per second, of all interfaces but loopback.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Line {
     received_bytes: f64,

@@ -298,7 +298,7 @@ static void fd_drop_buffers(struct fd_port *fdp)
 	fdp->batch = FD_RX_BATCH_MIN;
 }
 
-/* What came while the interface was down is not received, however old; the descriptor has kept it. */
+/* Frames that came while the interface was down are dropped: the descriptor has kept them, however old they are. */
 static void fd_drain(struct ring3_port *port)
 {
 	u8 byte[64];

@@ -30,7 +30,7 @@ struct fd_page {
 	u32 size;		/* of the page */
 };
 
-/* What one frame is read into. */
+/* The memory into which one frame is read. */
 struct fd_slot {
 	struct sk_buff *skb;
 	struct fd_page page[MAX_SKB_FRAGS];

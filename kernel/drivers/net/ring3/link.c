@@ -239,7 +239,7 @@ static int link_poll(struct ring3_port *port, int budget)
 	return done;
 }
 
-/* What is there already is looked at like what comes while the link is unarmed. */
+/* Packets that are in the ring already are found like those that come while the link is unarmed. */
 static void link_later(struct ring3_port *port)
 {
 	link_store(&to_link(port)->self->armed, 0);

@@ -4,17 +4,14 @@
  *
  * Theory of operation
  * -------------------
- * Whoever drives the node's vCPU runs this. A packet goes out as a call: the
- * kind's xmit copies it into the far side's memory or hands it to the host, and
- * it is done when xmit returns, so there is no completion. A packet comes in through
- * NAPI: the idle loop (links) or the keeper's epoll (descriptors) raises the port's
- * interrupt, which only schedules the poll.
+ * Sending is a call: the kind's xmit copies the packet into the far side's memory or hands it to the host, and is done
+ * when it returns, so there is no completion. Receiving goes through NAPI: the idle loop (links) or the keeper's epoll
+ * (descriptors) raises the port's interrupt, which only schedules the poll.
  *
- * The same interrupt says that there is room again. A kind that runs short stops
- * the queue; each poll of a port whose queue is stopped asks the kind whether it
- * may go on. Hence whatever makes room must raise the interrupt, and does: the idle loop looks for a link's room too, and its far
- * side rings our doorbell when it finds `waiting`, the host reports the
- * descriptor writable. The watchdog's time-out is a last look, not a repair.
+ * The same interrupt says that there is room again. A kind without room stops the queue, and each poll of a port with a
+ * stopped queue asks the kind whether it may continue (tx_resume). So each event that makes room has to raise the
+ * interrupt: the idle loop checks a link for room, the link's far side rings the doorbell if it finds `waiting', and the
+ * host reports the descriptor writable. The watchdog's time-out is a last check, not a repair.
  *
  * There is one queue pair. More need no other structure: a port's rings and
  * NAPI context would become an array.
@@ -26,13 +23,10 @@
 #include <asm/ring3_poll.h>
 #include "port.h"
 
-/*
- * A queue may be stopped for as long as the far side does not run, e.g. in
- * a debugger; that is no fault of ours, so be slow to complain.
- */
+/* A queue is stopped while the far side does not run, for example in a debugger. That is no fault: the watchdog is slow. */
 #define RING3_TX_TIMEOUT	(30 * HZ)
 
-/* For that long what comes to a port of the host's waits for those who read; or till they wait. */
+/* For so long, packets at a port of the host wait while programs read what they have, or until these wait. */
 #define RING3_REST_NS		(50ULL * NSEC_PER_USEC)
 
 /*
@@ -287,7 +281,7 @@ static void ring3_set_rx_mode(struct net_device *dev)
 {
 }
 
-/* What the host dropped for a port is what a NIC's full queue drops. */
+/* Packets that the host dropped for a port count as those that a NIC drops when its queue is full. */
 static void ring3_get_stats64(struct net_device *dev, struct rtnl_link_stats64 *stats)
 {
 	struct ring3_port *port = netdev_priv(dev);

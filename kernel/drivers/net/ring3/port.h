@@ -75,7 +75,7 @@ struct ring3_port_ops {
 	void (*xmit)(struct ring3_port *port, struct sk_buff *skb, bool more);
 	/* Optional: the same for a frame that is no skb; the bytes are the caller's again. False: it can't be sent. */
 	bool (*xmit_bytes)(struct ring3_port *port, const void *data, u32 len, bool more);
-	/* What these have put off. */
+	/* Sends packets that xmit and xmit_bytes have put off. */
 	void (*flush)(struct ring3_port *port);
 	/* The queue is stopped: is there room again? Retries what was held back. */
 	bool (*tx_resume)(struct ring3_port *port);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What is looked at. Each is tried, not guessed from a version or a file's existence,
+//! The checks. Each is tried, not guessed from a version or a file's existence,
 //! wherever trying is harmless.
 
 use std::fs;
@@ -16,7 +16,7 @@ use crate::{leaf, program};
 const SPACE: (u64, u64) = (ring3_abi::RING3_SPACE_BASE, ring3_abi::RING3_SLOT_SIZE);
 /// Where the gate puts its table of jumps: the lowest place that the usual limit allows.
 const TABLE_AT: u64 = 65536;
-/// What a server with a thousand connections wants, twice over.
+/// Twice the descriptors of a server with a thousand connections.
 const NOFILE_WANTED: u64 = 4096;
 
 pub fn all() -> Vec<Check> {

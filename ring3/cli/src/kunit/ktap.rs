@@ -51,7 +51,7 @@ impl Outcome {
     }
 }
 
-/// What a line of a kernel's log is to KTAP.
+/// The meaning of a line of a kernel's log in KTAP.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
     Version,

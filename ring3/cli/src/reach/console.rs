@@ -16,7 +16,7 @@ use rustyline::{Context, Editor, Helper, Highlighter, Hinter, Validator};
 use crate::error::{Failure, Result};
 use crate::say;
 
-/// What of the file system is the node's (gate/path/path.c), from each of which on all is.
+/// Directories below which everything is the node's (gate/path/path.c).
 const ROOTS: [&str; 4] = [
     "/proc/net",
     "/proc/sys/net",
@@ -102,7 +102,7 @@ fn parse(line: &str) -> Result<Command, String> {
     }
 }
 
-/// What a path is to this console.
+/// A path, as this console takes it.
 #[derive(Debug, PartialEq, Eq)]
 enum Whose {
     Node,
@@ -180,7 +180,7 @@ fn only_of_node(path: &Path) -> Said<()> {
 }
 
 impl Console {
-    /// What a line does: what it says, or `None` at the end.
+    /// Carries out one line; its output, or `None` at the end.
     fn act(&mut self, line: &str) -> Said<Option<Vec<u8>>> {
         let there = |path: &Option<String>, at: &Path| resolve(at, path.as_deref().unwrap_or("."));
         let said = match parse(line)? {

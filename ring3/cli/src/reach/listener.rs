@@ -9,10 +9,10 @@ use crate::say;
 
 /// Connections at the same time; more wait in the listener's queue.
 const CLIENTS_MAX: usize = 512;
-/// What to wait before another try to accept, out of descriptors most likely.
+/// Pause before the next accept after an error, most likely for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// What a connection's thread does.
+/// The function of a connection's thread.
 pub trait Attend: Fn(TcpStream) -> std::io::Result<()> + Clone + Send + 'static {}
 impl<F: Fn(TcpStream) -> std::io::Result<()> + Clone + Send + 'static> Attend for F {}
 

@@ -39,7 +39,7 @@ pub fn attend(client: TcpStream) -> std::io::Result<()> {
     let Some(mut server) = server else {
         return Ok(());
     };
-    // What the client has said already, without waiting for an answer.
+    // Data that the client has sent already, without waiting for an answer.
     server.write_all(reader.buffer())?;
     client.set_read_timeout(None)?;
     copy::both_ways(&client, &server);

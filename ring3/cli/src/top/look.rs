@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What there is to show of each node: rates since the look before.
+//! The figures of each node: rates since the last look.
 
 use std::collections::HashMap;
 use std::time::Instant;

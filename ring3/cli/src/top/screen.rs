@@ -24,7 +24,7 @@ const TURN: Duration = Duration::from_millis(50);
 const ABOUT: u16 = 9;
 const KEYS: &str = "q quit  up/down choose  s sort  p pause";
 
-/// What is seen.
+/// The state of the screen.
 #[derive(Debug)]
 pub struct View {
     rows: Vec<Row>,
@@ -34,14 +34,14 @@ pub struct View {
     trouble: Option<String>,
 }
 
-/// What a key asks for.
+/// The action that a key asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Act {
     Stay,
     Quit,
 }
 
-/// What ends the screen from outside: the terminal is given back first.
+/// Signals that end the screen; the terminal is restored first.
 const ENDING: [Signal; 3] = [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP];
 
 fn signals() -> nix::Result<SignalFd> {

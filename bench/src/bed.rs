@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a measurement runs on: namespaces or nodes, joined by something.
+//! The bed of a measurement: namespaces or nodes, and the way between them.
 //!
 //! Everything made here carries this process's id in its name and goes when the bed is
 //! dropped. All ends have the same TCP settings, so that a host that was tuned is not
@@ -24,7 +24,7 @@ const SETTINGS: [(&str, &str); 5] = [
 
 const NEAR: &str = "10.83.0.1";
 const FAR: &str = "10.83.0.2";
-/// What asks, where NEAR is the host's.
+/// The asking end's address, where NEAR is the host's.
 const SECOND: &str = "10.83.0.3";
 /// Beyond a middle that forwards: 10.83.0.0/24 - 10.83.1.0/24.
 const MIDDLE: [&str; 2] = ["10.83.0.254", "10.83.1.254"];
@@ -32,7 +32,7 @@ const BEYOND: &str = "10.83.1.2";
 /// The host, as slirp4netns and the port passt show it to the inside.
 const SLIRP: &str = "10.0.2.2";
 
-/// What a `setup` line knows as $dev: the end's interface.
+/// The end's interface, $dev in a `setup` line.
 const DEVICE: &str = "dev=$(ip -o link show up | awk -F'[ :@]+' '$2 != \"lo\" { print $2; exit }')";
 
 /// Where a program runs.
@@ -343,7 +343,7 @@ impl Bed {
 impl Drop for Bed {
     fn drop(&mut self) {
         self.running.clear();
-        // What fails here is said by the next bed, if it matters.
+        // The next bed reports a failure of this, if it matters.
         if !self.nodes.is_empty() {
             let mut words = vec!["down"];
             words.extend(self.nodes.iter().map(String::as_str));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a node costs that does nothing: its boot, its idle time, its memory.
+//! The costs of a node that does nothing: its boot, its idle time, its memory.
 
 use crate::report::Promise;
 use crate::spread::{Spread, round};
@@ -38,7 +38,7 @@ struct Figures {
     stamp: Stamp,
 }
 
-/// What an idle node takes.
+/// CPU time and memory of an idle node.
 struct Idle {
     percent: f64,
     memory: Memory,
@@ -50,7 +50,7 @@ struct Memory {
     note: &'static str,
     /// The node's and the keeper's.
     total_mib: f64,
-    /// What the host has given to the node's memory file, whoever maps it.
+    /// Memory of the node's memory file that the host has allocated.
     node_mib: f64,
     /// Of that the image's text: a copy in each node.
     node_text_mib: f64,
@@ -170,7 +170,7 @@ fn memory(pid: &str, image: &str) -> Result<Memory, String> {
     })
 }
 
-/// What a mapping's line in smaps says of a node's memory.
+/// The name of a node's memory in smaps.
 const MEMORY_FILE: &str = "/memfd:ring3:";
 
 /// Bytes that the host has given to the memory of the node whose keeper this is.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What one figure is: its file in bench/figures.
+//! One figure: its file in bench/figures.
 //!
 //! A figure compares series (the first is the host's kernel, the baseline) over the
 //! values of x. The words of a command may hold {addr}, {port}, {x}, {seconds},
@@ -17,7 +17,7 @@ pub struct Figure {
     /// Which figure or table of which paper; empty for our own.
     #[serde(default)]
     pub paper: String,
-    /// What to know when reading it.
+    /// Notes for its reader.
     #[serde(default)]
     pub note: String,
     #[serde(default)]
@@ -70,7 +70,7 @@ pub struct Load {
     #[serde(default)]
     pub serve: Vec<String>,
     pub ask: Vec<String>,
-    /// What the asking end's command becomes the last words of; it runs on the host.
+    /// A command on the host whose last words are the asking end's command.
     #[serde(default)]
     pub around: Vec<String>,
     #[serde(default)]
@@ -103,7 +103,7 @@ pub enum Output {
     Lines,
     /// A number, called "value".
     Number,
-    /// What wrk --latency prints.
+    /// The output of wrk --latency.
     Wrk,
 }
 
@@ -207,7 +207,7 @@ pub enum Better {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bar {
-    /// What it promises, in words.
+    /// Its promise, in words.
     pub what: String,
     pub measure: String,
     pub series: String,

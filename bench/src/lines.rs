@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub const NAMES: [&str; 2] = ["company", "servers"];
 
-/// What is measured may need a moment until busy loops run everywhere.
+/// Time until busy loops run on all CPUs.
 const SETTLE: Duration = Duration::from_millis(100);
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +44,7 @@ struct Place {
     ring3: BedKind,
 }
 
-/// What else goes on.
+/// The load beside the measurement.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
@@ -67,7 +67,7 @@ struct State {
 #[serde(deny_unknown_fields)]
 struct Work {
     name: String,
-    /// What it is, in a sentence.
+    /// Its description, one sentence.
     what: String,
     places: Vec<String>,
     states: Vec<String>,
@@ -97,7 +97,7 @@ struct Work {
     seconds: f64,
     quick_seconds: f64,
     measure: Vec<Measure>,
-    /// What the ratio has to be at least.
+    /// The least ratio that meets the bar.
     #[serde(default = "one")]
     bar: f64,
 }
@@ -122,7 +122,7 @@ fn nothing() -> Vec<String> {
     vec![String::new()]
 }
 
-/// What is kept of a table.
+/// The stored form of a table.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     name: String,
@@ -145,14 +145,14 @@ struct Line {
     rounds: usize,
     /// Makes this line again.
     command: String,
-    /// What ran, and where.
+    /// The code that ran, and the machine.
     ran: String,
     /// Measurements of ring3's or the host's that failed, with the reason.
     failures: Vec<String>,
     stamp: Stamp,
 }
 
-/// What `bench/run NAME` was asked for beside the name.
+/// The options of `bench/run NAME`.
 #[derive(Default)]
 struct Asked {
     words: Vec<String>,
@@ -664,7 +664,7 @@ impl Cgroup {
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        // What was in it may take a moment to be gone.
+        // Its processes may need a moment to end.
         for _ in 0..40 {
             if std::fs::remove_dir(&self.0).is_ok() {
                 return;

@@ -136,7 +136,7 @@ fn kept() -> Result<bool, String> {
     Ok(run.met())
 }
 
-/// What a report is made of.
+/// The results of which a report is made.
 struct Run {
     stamp: Stamp,
     outcomes: Vec<Outcome>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What came out of a figure: the JSON that is kept and the table that is shown.
+//! The outcome of a figure: the JSON that is kept and the table that is shown.
 
 use crate::figure::{Bar, Better, Figure};
 use crate::process::Values;
@@ -91,7 +91,7 @@ impl Verdict {
         sign(self.less_is_better)
     }
 
-    /// What was found in so many rounds, and whether that is enough.
+    /// The result of so many rounds, and whether it meets the bar.
     pub fn found(&self, rounds: usize) -> (String, &'static str) {
         match (&self.ratio, self.met) {
             (Some(ratio), Some(true)) => (shown(ratio, rounds), "met"),
@@ -373,7 +373,7 @@ impl Outcome {
         out
     }
 
-    /// What was not measured is not met; a quick run leaves out values of x, and their bars.
+    /// A bar that was not measured is not met; a quick run leaves out values of x, and their bars.
     pub fn met(&self) -> bool {
         let met = |bar: &Verdict| bar.met.unwrap_or(self.stamp.quick);
         self.failures.is_empty() && self.bars.iter().all(met)
@@ -506,7 +506,7 @@ mod tests {
         .unwrap()
     }
 
-    /// What comes of five rounds, of which the host's are 10.
+    /// The outcome of five rounds in which the host has 10.
     fn outcome(ring3: &[Result<f64, String>], quick: bool) -> Outcome {
         let mut cells = [Cell::default(), Cell::default()];
         for value in ring3 {

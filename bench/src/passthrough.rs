@@ -19,8 +19,8 @@ struct Call {
     node_ns: Spread,
     /// Of each round's figures, measured one after the other.
     added_ns: Spread,
-    /// What the host's kernel adds where a process does no more than arm Syscall User Dispatch with everything
-    /// exempt: the backstop's price, whoever arms it. The rest of `added_ns` is ring3's own.
+    /// Time that the host's kernel adds in a process that only arms Syscall User Dispatch with everything
+    /// exempt: the price of the backstop in any program. The rest of `added_ns` is ring3's own.
     dispatch_added_ns: Spread,
     own_ns: Spread,
 }

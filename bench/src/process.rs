@@ -90,7 +90,7 @@ impl Drop for Ended {
     }
 }
 
-/// What the asking end said, by key.
+/// The output of the asking end, by key.
 pub type Values = BTreeMap<String, f64>;
 
 pub fn measure(

@@ -29,14 +29,14 @@ impl Promise {
     }
 }
 
-/// What a built-in benchmark said.
+/// The output of a built-in benchmark.
 pub struct Other {
     name: String,
     json: String,
     held: Held,
 }
 
-/// What the report reads of that.
+/// The part of it that the report reads.
 #[derive(Deserialize)]
 struct Held {
     promises: Vec<Promise>,
@@ -257,7 +257,7 @@ fn peers(text: &mut String, outcomes: &[Outcome]) {
     }
 }
 
-/// What a result is of, if not of the run that the report is of.
+/// The run of a result, where that is another one than the report's.
 fn of_another(text: &mut String, stamp: &Stamp, run: &Stamp) {
     let differs = stamp.differs(run);
     if !differs.is_empty() {

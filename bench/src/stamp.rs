@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a result is of, kept with it: one report may have results of several runs.
+//! Code and machine of a result, kept with it: one report may have results of several runs.
 
 use crate::tool;
 use serde::{Deserialize, Serialize};
@@ -53,7 +53,7 @@ impl Stamp {
     }
 }
 
-/// What a program prints, or why it does not.
+/// The output of a program, or the reason why there is none.
 fn said(program: &str, args: &[&str]) -> String {
     tool::output(Command::new(program).args(args)).map_or_else(
         |why| format!("unknown ({})", why.lines().next().unwrap_or("")),

@@ -33,7 +33,7 @@ pub fn within(cgroup: &str, command: Command) -> Command {
     shell
 }
 
-/// What `ring3 stat` knows of a node.
+/// The output of `ring3 stat` for a node.
 pub fn stat(node: &str) -> Result<serde_json::Value, String> {
     let text = output(&mut ring3(&["stat", node, "--json"]))?;
     serde_json::from_str(&text).map_err(|e| format!("ring3 stat --json: {e}"))

@@ -17,7 +17,7 @@
 
 static char b[60000];
 
-/* What its limits leave without memory is no error of its. */
+/* A call that fails for lack of memory below its limits is no error. */
 static void traffic(double length)
 {
 	double end = seconds() + length;

@@ -33,7 +33,7 @@ static int receive(int port, double duration)
 	signal(SIGIO, on_sigio);
 	must(fcntl(fd, F_SETOWN, getpid()));
 	must(fcntl(fd, F_SETFL, O_ASYNC | O_NONBLOCK));
-	/* What came before O_ASYNC has no signal. */
+	/* Data that came before O_ASYNC has no signal. */
 	while (recv(fd, buf, sizeof(buf), 0) >= 0)
 		;
 	while (seconds() < end) {

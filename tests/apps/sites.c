@@ -2,7 +2,7 @@
 /*
  * sites - calls the host from SITES places in turn, ROUNDS times each
  *
- * What a gate remembers of sites that trap must not get lost in those of others: they take turns.
+ * Sites that take turns to trap: the gate must not forget one because of the others.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ static pthread_t accepting(void *arg)
 	t = spawn(accepts, arg);
 	while (!tid)
 		sleep_ms(1);
-	/* What says whether it sleeps has no number that accept() could get. */
+	/* The descriptor that tells whether it sleeps has no number that accept() could get. */
 	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
 	low = must(open(path, O_RDONLY));
 	fd = must(fcntl(low, F_DUPFD, 100));
@@ -37,7 +37,7 @@ static pthread_t accepting(void *arg)
 	return t;
 }
 
-/* What is open, and what is opened next. */
+/* Prints the open descriptors, and the number that the next one gets. */
 static void look(const char *who)
 {
 	int open_ones = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What bind() refuses. */
+/* Addresses that bind() refuses. */
 #include "oracle.h"
 
 static void family(int f)

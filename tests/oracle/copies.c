@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What is sent and received at every place of a page, relative to wherever the kernel has it, and
+ * Data sent and received at every place of a page, relative to wherever the kernel has it, and
  * cut off by memory that is not there after any byte: copies may take another way for some of these
  * places, and have to say in all of them how far they came.
  */
@@ -124,7 +124,7 @@ static void cut_receives(int fd[2])
 			sum = sum * 31 + (got < 0 ? -errno : got);
 			for (int i = 0; i < got && i < n; i++)
 				bad += p[i] != pattern(i, n);
-			/* What a stream still has. */
+			/* Drains a stream. */
 			while (recv(fd[1], from + PAGE, LEN, MSG_DONTWAIT) > 0)
 				;
 		}

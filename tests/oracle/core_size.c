@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What a core file of a small program would hold of memory that is shared. */
+/* The shared memory that a core file of a small program would hold. */
 #include "oracle.h"
 
 int main(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What others are told of a program's user: SO_PEERCRED, SCM_CREDENTIALS, by unix sockets and netlink. */
+/* A program's user as others learn it: SO_PEERCRED, SCM_CREDENTIALS, by unix sockets and netlink. */
 #include "cred.h"
 
 static void told(const char *what, int fd)

@@ -84,7 +84,7 @@ static void over_exec(bool mapped)
 	exit(1);
 }
 
-/* Who has many ids in it can become another user there. */
+/* A process with many ids in its user namespace can become another user there. */
 static void mapped_by_root(void)
 {
 	pid_t pid;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the epoll calls refuse. */
+/* Arguments that the epoll calls refuse. */
 #include "waiting.h"
 
 int main(void)

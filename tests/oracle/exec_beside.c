@@ -49,7 +49,7 @@ static void child(int n)
 		pause();
 }
 
-/* What was executed: makes calls of the node. */
+/* The executed program: makes calls of the node. */
 static int executed(int n, int pid)
 {
 	int s = must(socket(AF_INET, SOCK_DGRAM, 0));

@@ -39,7 +39,7 @@ static void capabilities(unsigned permitted, unsigned inheritable, bool effectiv
 		skip(ename(errno));
 }
 
-/* What this process can do on its network. */
+/* Prints which privileged operations this process can do on its network. */
 static void probe(void)
 {
 	int fd = socket(AF_INET, SOCK_RAW, IPPROTO_ICMP);

@@ -29,7 +29,7 @@ int main(int argc, char **argv)
 
 	if (argc == 2) {
 		look();
-		/* What is ignored does nothing. */
+		/* An ignored signal does nothing. */
 		must(kill(getpid(), SIGTRAP));
 		say("goes on");
 		return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What fstat, /proc/self/fd and their like say of sockets. */
+/* Sockets as fstat, /proc/self/fd and their like show them. */
 #include "oracle.h"
 
 int main(void)

@@ -58,7 +58,7 @@ static void wrong(void)
 	T(futex(words, 99, 0, NULL, NULL, 0));
 }
 
-/* What FUTEX_WAKE_OP does to its second word, and whether it looks for waiters there is seen by wake_op_wakes(). */
+/* FUTEX_WAKE_OP's effect on its second word; wake_op_wakes() tests whether it looks for waiters there. */
 static void wake_op_words(void)
 {
 	static const uint32_t codes[] = {

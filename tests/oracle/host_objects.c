@@ -339,7 +339,7 @@ static void queued(int sig, siginfo_t *info, void *context)
 	came = sig;
 }
 
-/* Who has sent a signal, how, and with what. */
+/* Prints the sender of a signal, the way it was sent, and its value. */
 static void senders(void)
 {
 	struct sigaction act = { .sa_sigaction = queued, .sa_flags = SA_SIGINFO };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What libc builds on sockets: getifaddrs, if_nameindex, getaddrinfo, getnameinfo. */
+/* Functions that libc builds on sockets: getifaddrs, if_nameindex, getaddrinfo, getnameinfo. */
 #include "oracle.h"
 #include <ifaddrs.h>
 #include <netdb.h>

@@ -75,7 +75,7 @@ static int once(bool with_setter)
 	size_t size;
 	long i;
 
-	/* What pthread_create() takes of the heap is there. */
+	/* The heap has the memory that pthread_create() takes. */
 	mallopt(M_ARENA_MAX, 1);
 	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	mallopt(M_MMAP_THRESHOLD, 16 << 20);

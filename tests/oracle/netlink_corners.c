@@ -66,7 +66,7 @@ int main(void)
 	    ((struct ifinfomsg *)NLMSG_DATA(buf))->ifi_index,
 	    !!(((struct ifinfomsg *)NLMSG_DATA(buf))->ifi_flags & IFF_UP));
 
-	/* What ss asks. */
+	/* The request of ss. */
 	d = must(socket(AF_NETLINK, SOCK_RAW, NETLINK_SOCK_DIAG));
 	{
 		struct {

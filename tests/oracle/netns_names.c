@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What ip-netns(8) does: names in /run/netns, and a /sys for the network inside. */
+/* The steps of ip-netns(8): names in /run/netns, and a /sys for the network inside. */
 #include "rtnl.h"
 #include <dirent.h>
 #include <sys/mount.h>

@@ -92,7 +92,7 @@ int main(void)
 		T(setns(self, CLONE_NEWNET | CLONE_NEWUTS));
 	}
 
-	/* What is refused. */
+	/* Refused calls. */
 	T(setns(0, CLONE_NEWNET));
 	T(setns(-1, CLONE_NEWNET));
 	T(setns(old, CLONE_NEWUTS));

@@ -37,7 +37,7 @@ static void send_one(char letter)
 	close(fd);
 }
 
-/* What came into this frame of the ring within a second. */
+/* Prints the packet that came into this frame of the ring within a second. */
 static int came(char *ring, int i)
 {
 	struct tpacket2_hdr *h = (struct tpacket2_hdr *)(ring + i * FRAME);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What /proc/self/exe says of a program that was started by one name or another, and whose file moves then. */
+/* /proc/self/exe of a program that was started by one name or another, and whose file moves then. */
 #include "oracle.h"
 #include <sys/wait.h>
 

@@ -178,7 +178,7 @@ int main(int argc, char **argv)
 	if (!must(fork())) {
 		if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL))
 			skip("no mount namespace");
-		/* What runs is of the new namespace after an exec only. */
+		/* The running program is of the new namespace only after an exec. */
 		execl(name, "x", "mount", there, NULL);
 		_exit(1);
 	}

@@ -76,7 +76,7 @@ static void cold(int p[2], int f)
 	say("lukewarm %d", comes(p[1], 290000, 200000));
 }
 
-/* What is in the file afterwards does not reach what was sent, as it would be with write(). */
+/* A later change of the file does not reach data that was sent before, as with write(). */
 static void rewritten(int p[2], int f)
 {
 	off_t offset = 0;

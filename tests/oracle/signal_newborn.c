@@ -65,7 +65,7 @@ static int lost_by_children(int sig)
 	return lost;
 }
 
-/* What has no handler ends it. */
+/* A signal without a handler ends it. */
 static int outlived(int sig)
 {
 	int alive = 0, status, i;

@@ -37,7 +37,7 @@ static void show(int fd, size_t i)
 		return;
 	}
 	memcpy(&value, raw, 4);
-	/* What these two return has to do with the machine, not with us. */
+	/* The values of these two depend on the machine. */
 	if (options[i].name == SO_INCOMING_CPU || options[i].name == SO_NETNS_COOKIE)
 		printf(" (len %d)", len);
 	else if (options[i].name == SO_RCVLOWAT && value > 1000)

@@ -20,7 +20,7 @@ int main(void)
 	T(send(a, "home", 4, 0));
 	T(recv(b, buf, 16, MSG_DONTWAIT));
 	T(send(b, "unconnected", 11, 0));
-	/* What arrived before connect() stays. */
+	/* A datagram that arrived before connect() stays. */
 	must(sendto(b, "early", 5, 0, &to_c.sa, 16));
 	must(connect_port(c, AF_INET, local_port(a)));
 	T(recv(c, buf, 16, MSG_DONTWAIT));

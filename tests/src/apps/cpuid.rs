@@ -12,7 +12,7 @@ use std::process::Command;
 
 /// From here on gates answer from memory (SLOW_NS of gate/entry/cpuid.c), if not for the clock's grain.
 const SLOW_NS: std::ops::RangeInclusive<u64> = 700..=1500;
-/// What `cpuid sites` says of seven forms that are rewritten and three that are not.
+/// The output of `cpuid sites` for seven forms that are rewritten and four that are not.
 const LEFT: &str = "0 rewritten, 4 left";
 const REWRITTEN: &str = "7 rewritten, 4 left";
 

@@ -46,7 +46,7 @@ pub fn trials() -> Vec<Trial> {
 
 /// The grace that these nodes have.
 const GRACE: Duration = Duration::from_secs(1);
-/// What a machine with other things to do may take beyond it.
+/// Additional time on a busy machine.
 const SLACK: Duration = Duration::from_secs(4);
 
 fn node() -> Result<Node, String> {
@@ -87,7 +87,7 @@ impl Lasting {
         Ok(Lasting { how, pid, group })
     }
 
-    /// What it said before it ended.
+    /// Its output before it ended.
     fn said(&mut self) -> Result<String, String> {
         let mut said = String::new();
         let err = self.group.child().stderr.take().ok_or("no pipe")?;
@@ -306,7 +306,7 @@ fn by_itself() -> Checked {
     for pid in [undertaker, keeper] {
         kill_process(pid, Signal::KILL).map_err(|e| e.to_string())?;
     }
-    // Who sleeps in the kernel looks for its keeper once a second.
+    // A thread that sleeps in the kernel checks for its keeper once a second.
     end(
         &mut programs,
         Instant::now(),

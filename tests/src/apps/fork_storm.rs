@@ -41,7 +41,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     vec![trial("fork_storm".into(), move || run(options))]
 }
 
-/// What became of the server's node.
+/// How the server's node ended.
 enum After {
     Serving,
     Poisoned(String),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Corrupt frames on a TAP: counted and dropped, and the node works on. Checksums are looked at.
-//! What forked children send gets out.
+//! Packets of forked children leave the node.
 
 use super::topology::{Pair, Place, Topology};
 use super::{Checked, Verdict, ensure, helper, trial};

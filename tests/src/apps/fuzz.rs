@@ -15,7 +15,7 @@ use std::time::Duration;
 
 const SECONDS: u64 = 30;
 const SECONDS_LONG: u64 = 1800;
-/// What the kernel says when it finds itself in a state that must not be.
+/// Messages of a kernel that has found itself in a wrong state.
 const BAD: [&str; 6] = [
     "BUG:",
     "WARNING:",

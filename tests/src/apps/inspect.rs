@@ -395,7 +395,7 @@ fn sysctl(_: &Pair, node: &Node) -> Result<(), String> {
     })
 }
 
-/// What is not the network's is the whole machine's: read, and written (with what it has, should that succeed) in vain.
+/// Settings that are not the network's are the whole machine's: they can be read, and a write (of the old value) fails.
 fn machine(_: &Pair, node: &Node) -> Result<(), String> {
     let script = "
         refused() { sh -c \"$1\" 2>&1 | grep -q 'a setting of the whole machine' && echo refused || echo \"written: $1\"; }

@@ -132,7 +132,7 @@ fn interface(kind: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// What crosses the port is in the capture, both directions.
+/// The capture has the packets of the port, in both directions.
 fn pcap(kind: &str) -> Checked {
     if let Some(why) = obstacle()?.or(missing(&["tcpdump"])?) {
         return Ok(Verdict::Ignored(why));

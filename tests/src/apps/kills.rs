@@ -136,7 +136,7 @@ fn holding(mode: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// What its adopter says: how it works, how many calls it went on with, and how often it freed the vCPU. Of none, "".
+/// The adopter's state: how it works, how many calls it has continued, and how often it has freed the vCPU; "" without one.
 fn adopter(node: &Node) -> Result<(String, u64, u64), String> {
     let stat = exec::run(
         &mut crate::node::ring3(["stat", "--json", &node.name]),

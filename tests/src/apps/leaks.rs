@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What nodes leave behind when they are gone: nothing.
+//! Nodes that are gone leave nothing behind.
 //!
 //! Other nodes may come and go beside this test, so it marks its own by a variable
 //! in their environment, and by their names.

@@ -172,7 +172,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all
 }
 
-/// What a test found, other than success or failure.
+/// The result of a test other than success or failure.
 pub enum Verdict {
     Passed,
     /// It can't run here, and why.

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 const KILLS: u32 = 30;
 const KILLS_LONG: u32 = 1000;
-/// Who is served says so every 20 ms; on a busy machine it may be kept from running.
+/// A client that is served says so every 20 ms; on a busy machine it may not run for a while.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// A round trip beside a program that is stopped takes no longer.
 const LATE_MS: f64 = 10.0;
@@ -99,7 +99,7 @@ impl Neighbours {
         })
     }
 
-    /// Who holds the node up, and the connections of its programs, for who has to find out.
+    /// The vCPU's owner and the connections of the programs, for the report of a failure.
     fn state(&self, far: &Node) -> String {
         let mut said = String::new();
         for node in [&self.node, far] {
@@ -148,7 +148,7 @@ struct Load {
     programs: &'static [&'static str],
     /// Its servers' commands, in `folder`, and what asks them; on the neighbours' node.
     argv: fn(&Path) -> Result<Vec<Vec<String>>, String>,
-    /// What looks at its bytes, as check.py has it; none: the neighbours do.
+    /// The check of its bytes, as check.py has it; none: the neighbours check.
     check: &'static [&'static str],
     /// Which of the programs may be killed; none: the first one's children.
     victims: &'static [usize],

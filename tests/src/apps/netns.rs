@@ -216,7 +216,7 @@ fn pids_refused() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// What Linux ignores for the first process of a pid namespace: signals that it has no handler for, whoever sends them.
+/// Linux ignores signals without a handler for the first process of a pid namespace, whichever process sends them.
 const FIRST: &str = "
     echo $$; kill -TERM $$; kill -TSTP $$; kill -SEGV $$; kill -ALRM $$; echo lives
     (sleep 0.2; kill -TERM 1; kill -HUP 1) & wait; echo waited

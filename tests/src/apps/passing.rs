@@ -146,7 +146,7 @@ fn cluster(pair: &Pair, policy: &str) -> Result<(), String> {
         .server
         .start(&["node", &script, policy, &pair.server4, &port])?;
     pair.wait_for_port(pair.port(0))?;
-    // Who accepts is for the host's scheduler to say where all of them may.
+    // Where all of them may accept, the host's scheduler decides which one does.
     let wanted = if policy == "rr" { 3 } else { 1 };
     ask_until(pair, wanted)?;
     let url = format!("http://{}:{port}/end", pair.server4);
@@ -179,7 +179,7 @@ fn python() -> Result<(), String> {
     })
 }
 
-/// What a process outside the node gets, and what the one inside is told.
+/// A process outside of the node gets a plain socket, and the sender an error.
 fn outside() -> Result<(), String> {
     let (node, other) = (Node::up(&[])?, Node::up(&[])?);
     let mut command = Command::new("python3");

@@ -211,7 +211,7 @@ serve('127.0.0.53')
     Ok(Verdict::Passed)
 }
 
-/// What tcpdump reads of a capture.
+/// The output of tcpdump for a capture.
 fn captured(file: &Path, filter: &str) -> Result<Outcome, String> {
     let mut command = Command::new("tcpdump");
     command.args(["-nn", "-r"]).arg(file).arg(filter);

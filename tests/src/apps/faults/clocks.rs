@@ -149,7 +149,7 @@ pub fn link_suspended() -> Checked {
         signal_all(&pids, Signal::CONT)?;
         drop(fills);
         ensure(filled, || "the ring does not fill".into())?;
-        // What others send comes after these.
+        // Packets of other senders come after these.
         ensure(queued <= QUEUED, || {
             format!("{queued} packets wait in the ring, {QUEUED} may")
         })?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What a node has of the host goes: a device, passt, its folder, descriptors.
+//! Things of the host that a node uses go: a device, passt, its folder, descriptors.
 
 use super::{process, signal_all, stat};
 use crate::apps::topology::{Pair, Place, Topology};

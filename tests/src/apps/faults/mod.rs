@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-//! What the host may do to a node: the outcomes that docs/security.md promises.
+//! Faults that the host may cause in a node: the outcomes that docs/security.md promises.
 
 mod clocks;
 mod keeper;
@@ -55,7 +55,7 @@ fn prints(script: &str, seconds: u64, expected: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// What `ring3 stat --json` says of a node.
+/// The output of `ring3 stat --json` for a node.
 fn stat(node: &Node) -> Result<Value, String> {
     let outcome = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
     serde_json::from_str(&outcome.stdout).map_err(|e| format!("{e}: {}", outcome.report()))

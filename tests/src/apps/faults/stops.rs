@@ -249,7 +249,7 @@ print(worst, held / 12, 20 * sorted(usual)[len(usual) // 2])
     Ok(Verdict::Passed)
 }
 
-/// Who is asleep on a node sleeps while another program is busy with it.
+/// A program that sleeps on a node is not woken while another program is busy there.
 pub fn bystanders() -> Checked {
     let node = Node::up(&[])?;
     let script = "

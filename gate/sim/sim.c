@@ -25,7 +25,7 @@ bool sim_on(void)
 	return gate.sim;
 }
 
-/* Waits in the node for somebody's change; the next time for longer. For what may tell of nothing there. */
+/* Sleeps in the node between two checks of something that raises no event there; longer each time. */
 void sim_nap(u64 *ns)
 {
 	*ns = *ns ? *ns * 2 : NAP_FIRST_NS;
@@ -34,7 +34,7 @@ void sim_nap(u64 *ns)
 	image_call1(RING3_NR_HOST_WAIT, *ns);
 }
 
-/* Until something may have changed; `most': ns, no longer than that. */
+/* Waits until another thread may have changed something, at most `most' ns. */
 void sim_wait(u64 *ns, u64 most)
 {
 	*ns = !*ns ? LOOK_FIRST_NS : *ns * 2 < LOOK_LAST_NS ? *ns * 2 : LOOK_LAST_NS;
@@ -47,7 +47,7 @@ void sim_changed(void)
 		image_call0(RING3_NR_HOST_CHANGED);
 }
 
-/* Real time passes, which must not matter: kernel/arch/ring3/turn/jitter.c. */
+/* Lets real time pass, which must not change a run: kernel/arch/ring3/turn/jitter.c. */
 void sim_jitter(void)
 {
 	u64 us = gate.region->jitter_us, drawn;
@@ -101,14 +101,14 @@ u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid)
 	return flags & ~(u64)(CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID);
 }
 
-/* The word that is cleared at the thread's end: by the node, which wakes the threads that wait there. */
+/* set_tid_address(): at the end of the thread the node clears the word, and wakes the threads that wait there. */
 long sim_set_tid_address(struct gate_regs *r, gate_handler otherwise)
 {
 	gate_tcb()->clear_tid = r->a[0];
 	return host_syscall0(__NR_gettid);
 }
 
-/* Its number, so that two runs have the same: the host's next one depends on what else has begun there. */
+/* Chooses the child's number, so that two runs have the same: the host's next one depends on its other processes. */
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number)
 {
 	gate_tcb()->clone_number = 0;
@@ -122,7 +122,7 @@ void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_
 		*size = CLONE_ARGS_SIZE_VER1;
 }
 
-/* The host has refused with `error': once more without, where it was for the number (no namespace of our own, or in use)? */
+/* The host has refused the clone. If the number was the reason (no PID namespace of our own, or in use): again without it? */
 bool sim_clone_again(struct clone_args *args, long error)
 {
 	if (!gate.sim || !args->set_tid_size || args->set_tid != gate_tcb()->clone_number || (error != -EPERM && error != -EEXIST))
@@ -131,7 +131,7 @@ bool sim_clone_again(struct clone_args *args, long error)
 	return true;
 }
 
-/* The thread's task ends; a thread that joins it goes on when the host has ended it: see sim_exit(). */
+/* Ends the thread's task. A thread that joins this one continues when the host has ended it: sim_exit(). */
 void sim_exit_task(int code)
 {
 	struct ring3_thread *t = gate_thread();
@@ -141,7 +141,7 @@ void sim_exit_task(int code)
 	image_call3(RING3_NR_EXIT, code, gate_tcb()->clear_tid, &t->gate[WORD_LEFT]);
 }
 
-/* The last but one call of a thread: what it has of memory of the program's, or the gate's, is others' from here on. */
+/* The last call but one of a thread. From here on others may reuse its memory, the program's and the gate's. */
 void sim_exit(void)
 {
 	if (unlikely(gate.sim)) {
@@ -150,17 +150,17 @@ void sim_exit(void)
 	}
 }
 
-/* The host has made thread `tid', whose task is in t. */
+/* The host has made the thread `tid', whose block is t. */
 void sim_begin(struct ring3_thread *t, s32 tid)
 {
 	WRITE_ONCE(t->tid, tid);
-	WRITE_ONCE(t->nr, RING3_NR_TURN);	/* which it is about to make, or has made */
+	WRITE_ONCE(t->nr, RING3_NR_TURN);	/* the call that it is about to make, or has made */
 	sim_jitter();
 	image_call1(RING3_NR_NUMBER, t);
 	image_call2(RING3_NR_BEGIN, t, tid);
 }
 
-/* Until the child executes a program or ends; it takes our number out of its block then. */
+/* Waits until the child executes a program or ends: then it removes this thread's number from its block. */
 void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own)
 {
 	u64 nap = 0;
@@ -169,7 +169,7 @@ void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own)
 		sim_wait(&nap, ~0ull);
 }
 
-/* By SIGKILL of a program of the node: the process ends in the node first. */
+/* A program of the node has sent SIGKILL: the process ends in the node first. */
 void sim_killed(void)
 {
 	WRITE_ONCE(gate_thread()->nsig, 0);
@@ -180,8 +180,8 @@ void sim_killed(void)
 }
 
 /*
- * A thread that has executed a program has the turn. It has the process's number now, and before the exec may have had its own, which
- * vcpu->owner has still (unless the keeper's thread has taken that for a dead thread's).
+ * A thread that has executed a program has the turn. Its number is now that of the process. Before the exec it may have
+ * been another one, which vcpu->owner still has (unless the keeper's thread took its owner for dead).
  */
 void sim_exec_number(const struct ring3_thread *t)
 {
@@ -189,16 +189,16 @@ void sim_exec_number(const struct ring3_thread *t)
 }
 
 /*
- * Its first call, as soon as faults in the image are caught. Each call may have to wait at its end, and a task whose thread the host
- * has ended must not get the turn then: it would never give it back. EXEC ends these tasks before that. gate_start() calls it once
- * more when the node knows the credentials; the rest of it changes nothing then.
+ * The first call after exec, made as soon as faults in the image are caught. Each call may have to wait at its end. A task
+ * whose thread the host has ended must not get the turn meanwhile, since it would never give it back: EXEC ends these tasks
+ * first. gate_start() makes the call once more when the node knows the credentials; its other parts change nothing then.
  */
 void sim_exec_alone(void)
 {
 	image_call0(RING3_NR_EXEC);
 }
 
-/* The node tells of children's ends, so it has to know what is to become of them. A new program has no handlers. */
+/* The node announces the ends of children, so it has to know the disposition of SIGCHLD. A new program has no handlers. */
 void sim_start(void)
 {
 	struct host_sigaction act = { .handler = gate_tcb()->sighand->action[SIGCHLD].handler };

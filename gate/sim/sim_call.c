@@ -6,7 +6,7 @@
  * -------------------
  * Time, sleeps, futexes, randomness, signals between programs and ends of children are the node's kernel's: such calls are
  * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Unix sockets, FIFOs, file locks and terminals
- * are the host's still: sim_wait.c has how they are waited for, sim_futex.c what is to be said of futexes. Column VIRTUAL of
+ * are still the host's: sim_wait.c has the waits for them, sim_futex.c the details of futexes. Column VIRTUAL of
  * gate/entry/calls.tbl says which function serves which call.
  */
 #include "internal.h"
@@ -41,7 +41,7 @@ static long sets(const struct gate_regs *r, u64 kept[3][SET_WORDS], bool back)
 	return 0;
 }
 
-/* The same call with no time to wait, again and again. */
+/* Repeats the call without waiting in it, and sleeps in the node in between. */
 static long again(struct gate_regs *r, gate_handler handler, u32 arg, u64 zero, u64 deadline)
 {
 	struct gate_regs look = *r;
@@ -87,7 +87,7 @@ static long waits(struct gate_regs *r, gate_handler handler)
 	return again(r, handler, arg, ms ? 0 : (u64)&zero, deadline);
 }
 
-/* Are all descriptors of the set the node's? Then it waits there, exactly. */
+/* Are all descriptors of the set the node's? Then the node waits, and no look is late. */
 static bool set_of_node(const struct gate_regs *r)
 {
 	u64 bits[3][SET_WORDS] = { 0 }, all;
@@ -127,7 +127,7 @@ long sim_child(struct gate_regs *r, gate_handler otherwise)
 	s32 pid, status = 0;
 	long ret;
 
-	/* The node knows when; then the host lets go of one that has ended. One that has stopped is there. */
+	/* The node tells when. Then the host reaps a child that has ended; one that has stopped stays. */
 	if (r->nr == __NR_wait4) {
 		own.a[1] = (u64)&status;
 		ret = image_pass(&own);
@@ -201,7 +201,7 @@ static long poll_nothing(struct gate_regs *r)
 	return ret;
 }
 
-/* One CPU, the first: how many the host has decides nothing here. */
+/* Programs see one CPU, the first: the number of the host's must not change a run. */
 long sim_getcpu(struct gate_regs *r, gate_handler otherwise)
 {
 	u32 zero = 0;

@@ -3,9 +3,9 @@
  * sim_cpu.c - the processor that programs see in virtual time
  *
  * Libraries choose code by the processor's features: two machines would run different code, with other roundings and
- * other addresses. So all programs see an x86-64-v2: no AVX, no FMA, no rdrand. The auxiliary vector says so everywhere. The
- * instruction `cpuid' does where the host lets it fault (ARCH_SET_CPUID), and at the sites that cpuid.c has rewritten. What
- * is not hidden: an instruction that a program executes without asking.
+ * other addresses. So all programs see an x86-64-v2: no AVX, no FMA, no rdrand. The auxiliary vector always says so. The
+ * instruction `cpuid' says so if the host lets it fault (ARCH_SET_CPUID), and at the sites that cpuid.c has rewritten. An
+ * instruction that a program executes without asking is not hidden.
  */
 #include "internal.h"
 #include <linux/auxvec.h>
@@ -62,7 +62,7 @@ static bool has_subleaf(u32 leaf)
 	return leaf == 4 || leaf == 7 || leaf == 0xb || leaf == 0xd;
 }
 
-/* What `cpuid' says. */
+/* The answer to a `cpuid'. */
 void sim_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 {
 	u32 i;
@@ -73,14 +73,14 @@ void sim_cpuid(u32 leaf, u32 subleaf, u32 regs[4])
 			memcpy(regs, leaves[i].regs, sizeof(leaves[i].regs));
 }
 
-/* Before the program's first instruction; its threads and children inherit it, an exec ends it. */
+/* Called before the program's first instruction. Threads and children inherit the faulting, and an exec ends it. */
 void sim_cpu_start(void)
 {
 	if (sim_cpu_hidden())
 		faults = !host_syscall2(__NR_arch_prctl, ARCH_SET_CPUID, 0);
 }
 
-/* The instruction has faulted, in the program or in the gate: false, it is another, or the host's. */
+/* An instruction has faulted, in the program or in the gate. True: it was a `cpuid', and is answered. */
 bool sim_cpu_fault(struct sigcontext *sc, const u8 insn[2])
 {
 	u32 regs[4];

@@ -4,18 +4,18 @@
  *
  * Theory of operation
  * -------------------
- * Files are the host's, which notes its own time in them. So the gate gives a regular file the node's time as its time of
- * modification when a program has made it, written to it or cut it (sim_file_changed()).
+ * Files are the host's, which stores its own time in them. So when a program has made, written or truncated a regular
+ * file, the gate sets its time of modification to the node's time (sim_file_changed()).
  *
- * What stat() says is looked at (sim_stat()). A time between the node's start and the host's present is the host's: of a directory, of a file
- * that was written through a mapping, or by somebody outside. The program gets the time at which it has seen that change
- * first. The times of access, of the last change of the inode and of birth become the time of modification, where they
- * are the host's.
+ * sim_stat() examines the result of stat(). A time between the node's start and the host's present comes from the host: the
+ * time of a directory, or of a file that was written through a mapping or from outside. The program gets instead the time
+ * at which it first saw that change. Times of access, of the inode's change and of birth become the time of modification,
+ * if they come from the host.
  *
- * To ask for the time costs virtual time. So each of these calls asks, whatever the host's times are: what else has changed
- * files of the host, and when, must not move the programs' calls.
+ * Reading the node's clock costs virtual time. So each of these calls reads it, whatever times the host has: a change of
+ * files from outside must not move the programs' calls.
  *
- * Numbers of inodes and of devices are the host's. What a process has seen first, another one sees anew, and so does the program
+ * Numbers of inodes and devices are the host's. Each process has its own record of what it saw first, and so has the program
  * that it executes.
  */
 #include "internal.h"
@@ -27,7 +27,7 @@
 #define NSEC		1000000000ull
 #define BEFORE_S	10		/* `ring3 sim' makes the data folder so long before the node, at most */
 #define TICK_MS		10		/* the longest one, with HZ=100 */
-#define AHEAD_S		86400		/* by so much the clock of a file server may be ahead of the host's */
+#define AHEAD_S		86400		/* the clock of a file server may be ahead of the host's by this */
 #define SEEN		256		/* files whose last change a process remembers; the oldest gives way */
 #define UTIME_NOW_	((1l << 30) - 1)
 #define UTIME_OMIT_	((1l << 30) - 2)
@@ -61,15 +61,16 @@ static struct timespec host_now(void)
 	return ts;
 }
 
-/* One that is still to come for the host, too, was asked for by a program. */
+/* A time in the host's future was set by a program. */
 static bool is_of_host(s64 sec)
 {
 	return sec + BEFORE_S >= (s64)(gate.region->host_start_ns / NSEC) && sec <= host_now().tv_sec + AHEAD_S;
 }
 
 /*
- * Linux before 6.13 notes the time of its last tick, 1 to 10 ms ago, and two changes in one tick have one time. So a change is not told
- * before its tick is over: the next one has another time, however fast the machine is. No virtual time passes.
+ * Linux before 6.13 stores the time of its last tick, 1 to 10 ms ago, so two changes in one tick have the same time. This
+ * function waits for the end of the tick before a change is shown: the next change then has another time, however fast the
+ * machine is. No virtual time passes.
  */
 static void tick_passes(u64 host_ns)
 {
@@ -85,7 +86,7 @@ static void tick_passes(u64 host_ns)
 	}
 }
 
-/* When this process, for which it is `ts' now, has seen first that the file was changed at host_ns. */
+/* The time at which this process first saw that the file was changed at host_ns; `ts' is the present. */
 static struct timespec seen_at(struct timespec ts, u64 dev, u64 ino, u64 host_ns)
 {
 	u32 i;
@@ -109,7 +110,7 @@ static bool is_regular(s32 fd, struct stat *st)
 	return !fd_is_node(fd) && !host_syscall2(__NR_fstat, fd, (long)st) && (st->st_mode & S_IFMT) == S_IFREG;
 }
 
-/* A regular file of the host's was written to, by its descriptor. While the node tells the time, others may have the turn. */
+/* A regular file of the host was written. now() may give the turn to others, so the file is checked again after it. */
 static void written(s32 fd)
 {
 	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ } };
@@ -140,7 +141,7 @@ static u64 open_flags(const struct gate_regs *r, u32 *path)
 	return 0;
 }
 
-/* Is the call about to make or to cut a file? A file that is there, and stays as it is, keeps its time. */
+/* Is the call about to make or truncate a file? A file that exists and is not truncated keeps its time. */
 bool sim_file_opens(const struct gate_regs *r)
 {
 	u32 path;
@@ -152,7 +153,7 @@ bool sim_file_opens(const struct gate_regs *r)
 	       host_syscall3(__NR_faccessat, path ? (s32)r->a[0] : AT_FDCWD, r->a[path], 0) == -ENOENT;
 }
 
-/* A call of a program has gone well: what it means for a file's time. */
+/* A call of a program has succeeded: sets the time of a file that it has changed. */
 void sim_file_changed(const struct gate_regs *r, long ret, bool opens)
 {
 	if (unlikely(opens)) {
@@ -269,6 +270,6 @@ long sim_utimensat(struct gate_regs *r, gate_handler otherwise)
 	}
 	own.a[2] = (u64)times;
 	ret = otherwise(&own);
-	/* A time takes the owner; to say that it was changed now, whoever may write. */
+	/* Only the owner may set a time, but each process that may write can set the present. */
 	return ret == -EPERM && presents == 2 ? otherwise(r) : ret;
 }

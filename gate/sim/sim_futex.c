@@ -2,11 +2,11 @@
 /*
  * sim_futex.c - futexes in virtual time
  *
- * The node's kernel serves them. It can't see which pages a program shares with others, so the gate finds that in
- * the host's list of mappings, in processes that have ever shared memory, and says it once for each mapping. When the process
- * maps or unmaps something, all is looked up anew.
+ * The node's kernel serves them. It can't see which pages a program shares with others. So in a process that has ever
+ * shared memory, the gate looks an address up in the host's list of mappings, and tells the node once for each mapping.
+ * When the process maps or unmaps something, the gate forgets what it has looked up.
  *
- * One thread of the node runs at a time, and none of this waits: no lock.
+ * One thread of the node runs at a time, and nothing here waits: there is no lock.
  */
 #include "internal.h"
 #include "policy.h"
@@ -33,7 +33,7 @@ struct range {
 static bool shares_memory;	/* kept by fork; a new program shares nothing yet */
 static struct range ranges[RANGES];
 static u32 ranges_used;
-static u64 ranges_of;		/* the ring3_proc whose they are; 0: nobody's, look up anew */
+static u64 ranges_of;		/* the ring3_proc that they describe; 0: look up anew */
 
 /* A call that changes the process's mappings is about to be made. */
 long sim_maps(struct gate_regs *r, gate_handler otherwise)
@@ -84,7 +84,7 @@ static bool line_has(const char *line, u64 address, struct range *r)
 	return true;
 }
 
-/* What is mapped at the address. False: nothing that can be known. */
+/* Finds the mapping at the address. False: there is none that the gate can know. */
 static bool look_up(u64 address, struct range *r)
 {
 	static char buf[LINES_BYTES + 1] GATE_TABLE;
@@ -113,7 +113,7 @@ static bool look_up(u64 address, struct range *r)
 	return found;
 }
 
-/* The node is about to look at a futex at that address, which others may share. */
+/* Called before the node reads a futex at this address, which others may share. */
 static void say(u64 address)
 {
 	struct range *r;
@@ -144,7 +144,7 @@ static bool has_two(u32 op)
 	       op == FUTEX_WAIT_REQUEUE_PI || op == FUTEX_CMP_REQUEUE_PI;
 }
 
-/* A shared futex has to be in memory that is there; of a private one Linux looks at the address alone. */
+/* A shared futex has to be in mapped memory; for a private one Linux uses the address alone. */
 static long shared(u64 address)
 {
 	u32 value;
@@ -217,7 +217,7 @@ long sim_robust_list(struct gate_regs *r, gate_handler otherwise)
 	return gate_host_regs(r);
 }
 
-/* What the node goes through when a thread ends: struct robust_list_head. */
+/* Tells the node the list that it walks when the thread ends: struct robust_list_head. */
 static void say_robust(u64 head)
 {
 	u64 words[3], at;
@@ -235,7 +235,7 @@ static void say_robust(u64 head)
 	}
 }
 
-/* The thread is about to end, or with `all' the whole process. */
+/* Called before the thread ends, or with `all' the whole process. */
 void sim_futex_ends(bool all)
 {
 	struct gate_tcb *tcb;

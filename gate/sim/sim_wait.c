@@ -5,13 +5,13 @@
  * Theory of operation
  * -------------------
  * Unix sockets, FIFOs and file locks are the host's. A thread that waited for one there would keep the turn, and no other
- * program could make it ready. So the gate makes the call so that it does not wait. Where it would have to, the thread waits
- * in the node (HOST_WAIT) until another thread of the simulated host has made a call that may have changed something
- * (HOST_CHANGED), and looks again. So it goes on at the very time at which the other made its call.
+ * program could make it ready. So the gate makes each such call in a form that does not wait. If the call would have to,
+ * the thread sleeps in the node (HOST_WAIT) until another thread of the simulated host has made a call that may have changed
+ * something (HOST_CHANGED), and repeats its call. So it continues at the virtual time of that other call.
  *
- * Of some changes nothing tells: those by programs of another network namespace, and by calls that sim_changes() does not
- * know. So the thread also looks by itself, after 1 ms and then ever later (sim_wait()). What comes from outside of the
- * simulation, a terminal or a pipe, is looked at each ms (sim_nap()).
+ * Some changes are not announced: those of programs in another network namespace, and of calls that sim_changes() does not
+ * know. So the thread also repeats its call after 1 ms, and then at growing intervals (sim_wait()). For descriptors from
+ * outside of the simulation, a terminal or a pipe, it does so each ms (sim_nap()).
  */
 #include "internal.h"
 #include "policy.h"
@@ -30,7 +30,7 @@
 
 enum kind {
 	KIND_FILE,		/* never waits, but for locks */
-	KIND_INSIDE,		/* programs of the simulation alone change it */
+	KIND_INSIDE,		/* only programs of the simulation change it */
 	KIND_OUTSIDE,
 };
 
@@ -59,7 +59,7 @@ static bool interrupted(void)
 	return READ_ONCE(gate_thread()->sigpending);
 }
 
-/* May the call change what others wait for? Asked before it, since it may close the descriptor. */
+/* May the call change something that others wait for? Asked before the call, since it may close the descriptor. */
 bool sim_changes(const struct gate_regs *r)
 {
 	if (likely(!READ_ONCE(gate.region->host_waiters)))
@@ -103,8 +103,8 @@ bool sim_changes(const struct gate_regs *r)
 }
 
 /*
- * Would the call wait for somebody outside? Of one who reads what the program writes no program of the simulation sees
- * when: the thread waits for that in real time, with the turn, unless it takes very long.
+ * Would the call wait for a process outside of the simulation? When such a process reads the program's output no program of
+ * the simulation can see. So for writing the thread waits in real time, with the turn, unless it takes very long.
  */
 static bool would_wait(const struct gate_regs *r, u16 events)
 {
@@ -141,10 +141,10 @@ static bool dont_wait(const struct gate_regs *r)
 }
 
 /*
- * A call on a descriptor of the host's, so that it does not wait. O_NONBLOCK is that of all who share the description, and others
- * run where a handler calls the node: it is for calls that have no flag of their own. Their handlers do not call the node.
- * A large write to a stream may be cut short, as by a signal. The flags are asked for each time: while this thread waited, another
- * may have changed them.
+ * Makes a call on a descriptor of the host in a form that does not wait. O_NONBLOCK applies to all processes that share the
+ * open file, and others run when a handler calls the node. So it is used only for calls without a flag of their own, whose
+ * handlers do not call the node. A large write to a stream may be cut short, as by a signal. The flags are read each time,
+ * since another thread may have changed them meanwhile.
  */
 static long at_once(const struct gate_regs *r, gate_handler handler)
 {
@@ -172,7 +172,7 @@ static bool is_stream(s32 fd)
 	return !host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, SO_TYPE, (long)&type, (long)&len) && type == SOCK_STREAM;
 }
 
-/* What is left of a write() or send() to a stream, or of a recv() of all that was asked for. */
+/* Does the call continue with the rest: a write() or send() to a stream, or a recv() with MSG_WAITALL? */
 static bool goes_on(struct gate_regs *left, long ret)
 {
 	bool all = left->nr == __NR_write || left->nr == __NR_sendto ||
@@ -215,7 +215,7 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 	deadline = kind == KIND_INSIDE ? deadline_of(r->a[0], events == POLLOUT) : WAIT_FOREVER;
 	for (;;) {
 		if (kind == KIND_OUTSIDE) {
-			/* A terminal, or somebody else has the other end: O_NONBLOCK would be theirs, too. */
+			/* O_NONBLOCK would apply to the processes outside, too. */
 			ret = would_wait(&left, events) ? -EAGAIN : handler(&left);
 		} else {
 			ret = at_once(&left, handler);
@@ -240,7 +240,7 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 	}
 }
 
-/* flock() and fcntl(F_SETLKW): who waits asks again when another has done something. A cycle of waits is not found (EDEADLK). */
+/* flock() and fcntl(F_SETLKW): repeats the request when others have changed something. Does not detect cycles (EDEADLK). */
 long sim_lock(struct gate_regs *r, gate_handler handler)
 {
 	struct gate_regs now = *r;
@@ -270,7 +270,7 @@ long sim_lock(struct gate_regs *r, gate_handler handler)
 	}
 }
 
-/* The path leads to a FIFO of the host's? */
+/* Does the path lead to a FIFO of the host? */
 static bool is_fifo(s32 dirfd, u64 path, u64 flags)
 {
 	struct stat st;
@@ -281,8 +281,8 @@ static bool is_fifo(s32 dirfd, u64 path, u64 flags)
 }
 
 /*
- * Until it has a writer. poll() tells of one that has written, or has gone again since we opened it; read() fails where one has
- * done neither, and finds nothing to take.
+ * Waits until the FIFO has a writer. poll() reports a writer that has written, or has closed the FIFO again since it was
+ * opened here. read() fails with EAGAIN if there is a writer that has done neither.
  */
 static long wait_for_writer(long fd)
 {
@@ -298,7 +298,7 @@ static long wait_for_writer(long fd)
 	return 0;
 }
 
-/* open() and its relatives: their flags; as *call the same that does not wait. False: they are not known. */
+/* open() and its relatives: returns the flags, and in *call a form that does not wait. False: the flags are not known. */
 static bool open_flags(struct gate_regs *call, struct open_how *how, u64 *flags)
 {
 	switch (call->nr) {
@@ -316,7 +316,7 @@ static bool open_flags(struct gate_regs *call, struct open_how *how, u64 *flags)
 		call->a[2] |= O_NONBLOCK;
 		return true;
 	}
-	/* Larger ones say what is not known here. */
+	/* A larger structure has fields that are not known here. */
 	if (call->a[3] != sizeof(*how) || gate_copy_in(how, user_ptr(call->a[2]), sizeof(*how)))
 		return false;
 	*flags = how->flags;

@@ -245,6 +245,12 @@ void fd_slot_idle(int slot);
 /* The process number *i of the node, or the next one; *i becomes the number after it. NULL: there is no more. */
 struct ring3_proc *proc_next(u32 *i);
 struct ring3_proc *proc_find(s32 pid);	/* NULL: not a process of the node */
+/* The parts of a path below /proc/PID or /proc/PID/task/TID; self and thread-self are translated. False: it is none. */
+struct proc_path {
+	s32 pid, tid;		/* tid 0: the path names no thread */
+	const char *rest;
+};
+bool proc_path(const char *path, struct proc_path *at);
 /* Reads the beginning of a file and appends a NUL; returns the length or an error. */
 long read_proc(const char *path, char *text, size_t size);
 long read_and_close(long fd, char *text, size_t size);	/* fd is open, or is the error */

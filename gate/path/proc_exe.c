@@ -57,15 +57,9 @@ static bool name_of(s32 fd, char name[LINK_BYTES])
 /* PID of /proc/PID/exe and /proc/PID/task/TID/exe, or 0. */
 static s32 pid_of(const char *name)
 {
-	const char *end;
-	u64 pid;
+	struct proc_path at;
 
-	if (strncmp(name, "/proc/", 6) || name[6] < '1' || name[6] > '9')
-		return 0;
-	pid = gate_strtou(name + 6, 10, &end);
-	if (!strncmp(end, "/task/", 6))
-		gate_strtou(end + 6, 10, &end);
-	return !strcmp(end, "/exe") && pid < 0x80000000u ? pid : 0;
+	return proc_path(name, &at) && !strcmp(at.rest, "exe") ? at.pid : 0;
 }
 
 /*

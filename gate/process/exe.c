@@ -76,21 +76,8 @@ void gate_exe_note(int fd)
 
 bool gate_path_is_self_exe(const char *path)
 {
-	const char *p = path, *end;
-	u64 pid;
+	struct proc_path at;
 
-	if (strncmp(p, "/proc/", 6))
-		return false;
-	p += 6;
-	if (!strncmp(p, "self/", 5)) {
-		p += 5;
-	} else if (!strncmp(p, "thread-self/", 12)) {
-		p += 12;
-	} else {
-		pid = gate_strtou(p, 10, &end);
-		if (end == p || *end != '/' || (long)pid != host_syscall0(__NR_getpid))
-			return false;
-		p = end + 1;
-	}
-	return !strcmp(p, "exe");
+	return proc_path(path, &at) && !strcmp(at.rest, "exe") && at.pid == host_syscall0(__NR_getpid) &&
+	       (!at.tid || at.tid == host_syscall0(__NR_gettid));
 }

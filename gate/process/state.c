@@ -46,6 +46,49 @@ long fd_link_of(s32 pid, u32 fd, char *text, size_t size)
 	return proc_link(path, text, size);
 }
 
+/* Removes `name' and a slash from the beginning. */
+static bool take_name(const char **p, const char *name)
+{
+	size_t len = strlen(name);
+
+	if (strncmp(*p, name, len) || (*p)[len] != '/')
+		return false;
+	*p += len + 1;
+	return true;
+}
+
+/* The same for a pid or tid; 0: there is none. */
+static s32 take_number(const char **p)
+{
+	const char *end;
+	u64 n = **p >= '1' && **p <= '9' ? gate_strtou(*p, 10, &end) : 0;
+
+	if (!n || n >> 31 || *end != '/')
+		return 0;
+	*p = end + 1;
+	return n;
+}
+
+bool proc_path(const char *path, struct proc_path *at)
+{
+	*at = (struct proc_path){ 0 };
+	if (!take_name(&path, "/proc"))
+		return false;
+	if (take_name(&path, "thread-self"))
+		at->tid = host_syscall0(__NR_gettid);
+	if (at->tid || take_name(&path, "self"))
+		at->pid = host_syscall0(__NR_getpid);
+	else
+		at->pid = take_number(&path);
+	if (!at->tid && take_name(&path, "task")) {
+		at->tid = take_number(&path);
+		if (!at->tid)
+			return false;
+	}
+	at->rest = path;
+	return at->pid;
+}
+
 const char *proc_line(const char *text, const char *key)
 {
 	size_t n = strlen(key);

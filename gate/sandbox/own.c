@@ -34,59 +34,26 @@ long own_open(enum own_file file)
 	return asked == -ENOSYS ? fd : asked;
 }
 
-/* The name at p, and what is behind its slash. */
-static bool skip_name(const char **p, const char *name)
+/* Is it this file, or with a slash behind it this folder? */
+static bool is_named(const char *rest, const char *file)
 {
-	size_t len = strlen(name);
+	size_t len = strlen(file);
 
-	if (strncmp(*p, name, len) || ((*p)[len] && (*p)[len] != '/'))
-		return false;
-	*p += len;
-	while (**p == '/')
-		++*p;
-	return true;
+	return !strncmp(rest, file, len) && (!rest[len] || !strcmp(rest + len, "/"));
 }
 
-static s32 skip_number(const char **p)
+/* The index of the file of this process that a path names, and the thread's number or 0; or -1. */
+static s32 own_file(const char *path, s32 *tid)
 {
-	u64 n = *(*p) >= '0' && **p <= '9' ? gate_strtou(*p, 10, p) : 0;
-
-	if (!n || n >> 31 || (**p && **p != '/'))
-		return 0;
-	while (**p == '/')
-		++*p;
-	return n;
-}
-
-/* The index of the file of this process that a path names, and the thread's number; or -1. */
-static s32 own_file(const char *p, s32 *tid)
-{
-	bool thread;
+	struct proc_path at;
 	u32 i;
 
-	*tid = 0;
-	if (!strcmp(p, "/dev/fd"))
-		p = "/proc/self/fd";
-	if (strncmp(p, "/proc/", 6))
+	if (!proc_path(strcmp(path, "/dev/fd") ? path : "/proc/self/fd", &at) || at.pid != host_syscall0(__NR_getpid))
 		return -1;
-	p += 6;
-	thread = skip_name(&p, "thread-self");
-	if (thread)
-		*tid = host_syscall0(__NR_gettid);
-	else if (!skip_name(&p, "self") && skip_number(&p) != host_syscall0(__NR_getpid))
-		return -1;
-	if (!thread && !strncmp(p, "task/", 5)) {
-		p += 5;
-		*tid = skip_number(&p);
-		if (!*tid || !*p)
-			return -1;
-	}
-	for (i = 0; i < ARRAY_SIZE(files); i++) {
-		const char *rest = p;
-
-		if (skip_name(&rest, files[i]) && !*rest)
+	*tid = at.tid;
+	for (i = 0; i < ARRAY_SIZE(files); i++)
+		if (is_named(at.rest, files[i]))
 			return i;
-	}
 	return -1;
 }
 

@@ -2,6 +2,7 @@
 /*
  * null_tables.c - the tables of the node-less test build: all goes to the host
  */
+#include "process/trace.h"
 #include "../internal.h"
 
 bool cred_prctl_is(u64 option)
@@ -154,6 +155,16 @@ static long host_unshare_files(void)
 static u32 other_threads(void)
 {
 	return READ_ONCE(gate.threads) - 1;
+}
+
+/* Without a node there is no adopter that could be the tracer. */
+struct ring3_proc *trace_place_take(s32 tid)
+{
+	return NULL;
+}
+
+void trace_place_give(struct ring3_proc *proc)
+{
 }
 
 const struct gate_life gate_life = {

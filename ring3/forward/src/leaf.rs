@@ -147,7 +147,7 @@ pub fn hold_back_ends() -> Result<()> {
 pub fn wait_for_end(time: Duration) -> Result<bool> {
     let set = ends();
     let time = libc::timespec {
-        tv_sec: time.as_secs() as libc::time_t,
+        tv_sec: time.as_secs() as _,
         tv_nsec: time.subsec_nanos().into(),
     };
     // SAFETY: a set and a time; nothing is written.
@@ -177,10 +177,9 @@ pub fn run_in_real_time(priority: Option<u8>, cpu: Option<usize>) -> Result<()> 
         }
     }
     if let Some(priority) = priority {
-        let param = libc::sched_param {
-            sched_priority: priority.into(),
-        };
-        // SAFETY: one structure, which is read. The system call, since musl's function refuses.
+        // The kernel's struct sched_param; C libraries have longer ones.
+        let param = libc::c_int::from(priority);
+        // SAFETY: one integer, which is read. The system call, since musl's function refuses.
         let done = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,

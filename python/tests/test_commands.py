@@ -25,6 +25,7 @@ ELSEWHERE = {
     "tests/python pages": ("tools/test", "tests/python"),
     "ring3": ("python/tests/test_shell_pages.py", 'subprocess.run([f"{ROOT}/bin/ring3"]'),
     "ring3 capture": ("python/tests/test_extcap.py", '"capture", node.name'),
+    "ring3 debug PID -- gdb -p PID": ("tests/src/apps/debug.rs", '["debug", &program.pid, "--"]'),
     "ring3 forward": ("docs/forward.md", "ring3 forward --on b --listen tcp:80"),
     "ring3 man": ("ring3/cli/tests/words.rs", 'ring3(&["man"])'),
     "ring3 perf": ("python/tests/test_perf.py", '"perf", "report"'),
@@ -44,6 +45,8 @@ FILES = {
     "sandbox/service.nft": ("examples/sandbox/service.sh", "service.nft"),
     "sandbox/agent.py": ("examples/sandbox/agent.sh", "agent.py"),
     "sim/bufferbloat-*.yaml": ("tests/src/apps/sim_cmd.rs", '"bufferbloat-{queue}"'),
+    "sim/three-hosts.yaml": ("python/tests/test_sim_clock.py", "examples/sim/three-hosts.yaml"),
+    "sim/follow.gdb": ("docs/sim.md", "examples/sim/follow.gdb"),
     "sim/*.yaml": ("tests/src/apps/sim_*.rs", '"{stem}"'),
 }
 

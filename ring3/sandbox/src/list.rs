@@ -71,6 +71,10 @@ const UNIX_SOCKETS: &[&[Check]] = &[
 const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
 /// Flags that make a new file, whose mode is looked at: O_CREAT, and the bit of O_TMPFILE beside O_DIRECTORY.
 const NEW: u32 = (libc::O_CREAT | libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
+/// Flags 3, both of these, open a file for neither reading nor writing. Landlock lets that pass for any file, and attributes, devices
+/// that act when they are opened, and comparisons (FIDEDUPERANGE) come with the descriptor. So one of them is clear.
+const WRITES: u32 = libc::O_WRONLY as u32;
+const READS_AND_WRITES: u32 = libc::O_RDWR as u32;
 /// What kind of file a mode is for.
 const KIND: u32 = libc::S_IFMT;
 const FIFO: u32 = libc::S_IFIFO;
@@ -104,8 +108,8 @@ pub const CHECKED: &[Checked] = &[
     Checked { call: call!("prlimit64", SYS_prlimit64), why: "of the caller only: Landlock does not keep it from other processes of the user; that of core files stays", when: &[&[Is(0, 0), IsNot(1, RLIMIT_CORE)], &[Is(0, 0), Null(2)]] },
     Checked { call: call!("setrlimit", SYS_setrlimit), why: "that of core files stays", when: &[&[IsNot(0, RLIMIT_CORE)]] },
     Checked { call: call!("sched_setaffinity", SYS_sched_setaffinity), why: "of the caller only: Landlock does not keep it from other processes of the user", when: &[&[Is(0, 0)]] },
-    Checked { call: call!("open", SYS_open), why: "no new file with set-user-ID or set-group-ID, which would stay when root, outside, fills it", when: &[&[Clear(1, NEW)], &[Clear(2, SET_ID)]] },
-    Checked { call: call!("openat", SYS_openat), why: "see open", when: &[&[Clear(2, NEW)], &[Clear(3, SET_ID)]] },
+    Checked { call: call!("open", SYS_open), why: "no new file with set-user-ID or set-group-ID, which would stay when root, outside, fills it; not flags 3, by which Landlock lets any file be opened, for neither reading nor writing", when: &[&[Clear(1, NEW | WRITES)], &[Clear(1, NEW | READS_AND_WRITES)], &[Clear(1, WRITES), Clear(2, SET_ID)], &[Clear(1, READS_AND_WRITES), Clear(2, SET_ID)]] },
+    Checked { call: call!("openat", SYS_openat), why: "see open", when: &[&[Clear(2, NEW | WRITES)], &[Clear(2, NEW | READS_AND_WRITES)], &[Clear(2, WRITES), Clear(3, SET_ID)], &[Clear(2, READS_AND_WRITES), Clear(3, SET_ID)]] },
     Checked { call: call!("creat", SYS_creat), why: "see open", when: &[&[Clear(1, SET_ID)]] },
     Checked { call: call!("mknod", SYS_mknod), why: "FIFOs only, which Landlock judges", when: &[&[Bits(1, KIND, FIFO), Clear(1, SET_ID)]] },
     Checked { call: call!("mknodat", SYS_mknodat), why: "see mknod", when: &[&[Bits(2, KIND, FIFO), Clear(2, SET_ID)]] },

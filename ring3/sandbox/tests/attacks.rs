@@ -265,6 +265,27 @@ fn no_file_is_made_set_user_id() {
     });
 }
 
+/// Flags 3 of `open()`: for neither reading nor writing, of which Landlock has nothing to say.
+#[test]
+fn no_file_is_opened_for_neither() {
+    let folder = tempfile::tempdir().unwrap();
+    let secret = tempfile::NamedTempFile::new().unwrap();
+    let path = std::ffi::CString::new(secret.path().to_str().unwrap()).unwrap();
+    let (path, here) = (path.as_ptr() as u64, libc::AT_FDCWD as u64);
+    let neither = (libc::O_WRONLY | libc::O_RDWR) as u64;
+    let made = neither | libc::O_CREAT as u64;
+    for way in [
+        (libc::SYS_open, [path, neither, 0, 0]),
+        (libc::SYS_open, [path, made, 0o600, 0]),
+        (libc::SYS_openat, [here, path, neither, 0]),
+        (libc::SYS_openat, [here, path, made, 0o600]),
+    ] {
+        assert_eq!(raw(way.0, way.1), None, "{way:?} outside");
+        let got = inside(folder.path(), || raw(way.0, way.1));
+        assert_eq!(got, Some(libc::ENOSYS), "{way:?} inside");
+    }
+}
+
 /// The error, if there is one.
 #[allow(unsafe_code)]
 fn raw(call: libc::c_long, [a, b, c, d]: [u64; 4]) -> Option<i32> {

@@ -20,7 +20,7 @@
 use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Read, Result};
+use std::io::{Error, Read, Result};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -187,8 +187,15 @@ impl Sockets {
                     return Err(why);
                 }
                 // Something else may lie there by now. Then that leads to this socket.
-                let file = openat(&folder, last, PLACE | OFlags::NOFOLLOW, Mode::empty())?;
-                Key::File(id(&file)?, file)
+                let file = openat(&folder, last, PLACE | OFlags::NOFOLLOW, Mode::empty());
+                let key = file
+                    .map_err(Error::from)
+                    .and_then(|file| Ok(Key::File(id(&file)?, file)));
+                if key.is_err() {
+                    // No path leads to this socket, and clear() would not know of it.
+                    let _ = unlinkat(CWD, stage.as_slice(), AtFlags::empty());
+                }
+                key?
             }
             Place::Abstract(_) | Place::Any => {
                 if self.find_abstract(&name).is_some() {

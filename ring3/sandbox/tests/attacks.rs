@@ -20,13 +20,18 @@ use rustix::thread::sched_setaffinity;
 
 /// Does it in a thread that is confined, with this folder to write to and a warden for it.
 fn inside<T: Send>(write: &Path, attack: impl FnOnce() -> T + Send) -> T {
+    let wardens = tempfile::tempdir().unwrap();
+    inside_with(write, &wardens.path().join("unix"), attack)
+}
+
+/// The same. `stages`: where the warden binds sockets.
+fn inside_with<T: Send>(write: &Path, stages: &Path, attack: impl FnOnce() -> T + Send) -> T {
     let files = Files {
         read: vec!["/usr".into()],
         write: vec![write.to_owned()],
     };
     let place = fs::File::open(write).unwrap().into();
-    let wardens = tempfile::tempdir().unwrap();
-    let reach = Reach::new(vec![place]).with_sockets(wardens.path().join("unix"));
+    let reach = Reach::new(vec![place]).with_sockets(stages.to_owned());
     std::thread::scope(|scope| {
         let (hand, take) = std::sync::mpsc::channel();
         let body = move || {
@@ -563,6 +568,31 @@ fn names_are_given_back() {
         drop(many);
         UnixListener::bind(&path).unwrap();
     });
+}
+
+/// The file of a socket goes while the socket is bound: what the warden has bound goes as well, or it would fill the runtime folder's disk.
+#[test]
+fn a_name_that_goes_at_once_leaves_nothing() {
+    let (folder, wardens) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (path, stages) = (folder.path().join("own"), wardens.path().join("unix"));
+    let lost = inside_with(folder.path(), &stages, || {
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(relaxed) {
+                    let _ = fs::remove_file(&path);
+                }
+            });
+            let is_lost = |_: &i32| errno(UnixListener::bind(&path)) == Some(libc::ENOENT);
+            let lost = (0..3000).filter(is_lost).count();
+            over.store(true, relaxed);
+            lost
+        })
+    });
+    assert!(lost > 2, "the race did not take place");
+    // The last one may still be known.
+    assert!(fs::read_dir(&stages).unwrap().count() <= 1, "{lost} lost");
 }
 
 /// A call that waits for its listener keeps no other waiting.

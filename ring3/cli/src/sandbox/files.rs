@@ -184,6 +184,9 @@ impl Drop for Tmp {
     }
 }
 
+/// Names that are looked at at once: a hostile program can make more than there is memory for.
+const NAMES_MAX: usize = if cfg!(test) { 3 } else { 1 << 14 };
+
 /// A folder as such, which may be closed to us.
 const FOLDER: OFlags = OFlags::PATH
     .union(OFlags::DIRECTORY)
@@ -204,17 +207,23 @@ fn clear(top: &OwnedFd) -> io::Result<()> {
             let Some(folder) = remove_or_open(top, &name)? else {
                 continue;
             };
-            for below in names_in(&folder)? {
-                // To move a folder is to write to it: its parent is another.
-                if remove_or_open(&folder, &below)?.is_none() {
-                    continue;
+            loop {
+                let names = names_in(&folder)?;
+                if names.is_empty() {
+                    break;
                 }
-                loop {
-                    count += 1;
-                    let stays = RenameFlags::NOREPLACE;
-                    match renameat_with(&folder, &below, top, count.to_string(), stays) {
-                        Err(Errno::EXIST) => {}
-                        moved => break moved?,
+                for below in names {
+                    // To move a folder is to write to it: its parent is another.
+                    if remove_or_open(&folder, &below)?.is_none() {
+                        continue;
+                    }
+                    loop {
+                        count += 1;
+                        let stays = RenameFlags::NOREPLACE;
+                        match renameat_with(&folder, &below, top, count.to_string(), stays) {
+                            Err(Errno::EXIST) => {}
+                            moved => break moved?,
+                        }
                     }
                 }
             }
@@ -238,6 +247,7 @@ fn remove_or_open(at: &OwnedFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
     Ok(Some(folder))
 }
 
+/// The first names in a folder, [`NAMES_MAX`] at most; none: it is empty.
 fn names_in(folder: &OwnedFd) -> io::Result<Vec<CString>> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let mut names = Vec::new();
@@ -245,6 +255,9 @@ fn names_in(folder: &OwnedFd) -> io::Result<Vec<CString>> {
         let entry = entry?;
         if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
             names.push(entry.file_name().to_owned());
+        }
+        if names.len() >= NAMES_MAX {
+            break;
         }
     }
     Ok(names)
@@ -338,6 +351,11 @@ mod tests {
             std::fs::create_dir(name.join("b")).unwrap();
             std::os::unix::fs::symlink(outside.path(), name.join("b/link")).unwrap();
             std::fs::write(name.join("b/file"), "x").unwrap();
+            // More than are looked at at once.
+            for n in 0..8 {
+                std::fs::create_dir(name.join(format!("b/folder{n}"))).unwrap();
+                std::fs::write(name.join(format!("b/file{n}")), "x").unwrap();
+            }
         }
         // Deeper than there are descriptors, and than a path is long.
         let mut deep = std::process::Command::new("/usr/bin/python3");

@@ -230,7 +230,7 @@ impl Wish {
             _ => None,
         };
         let is_gone = match by_descriptor {
-            Some(fd) if is_unlinked(&file)? => asker.writes(fd as i32),
+            Some(fd) if is_unlinked(&file)? => asker.writes(fd as i32, &file),
             _ => false,
         };
         Ok(Wish {
@@ -299,12 +299,18 @@ impl Asker {
         Ok(pidfd_getfd(thread, fd, PidfdGetfdFlags::empty())?)
     }
 
-    /// Whether its descriptor is one to write to.
-    fn writes(&self, fd: i32) -> bool {
-        let flags = self.copy(fd).and_then(|fd| Ok(fcntl_getfl(fd)?));
-        flags.is_ok_and(|flags| {
-            !flags.contains(OFlags::PATH) && flags.intersects(OFlags::WRONLY | OFlags::RDWR)
-        })
+    /// Whether its descriptor is one to write to this file. Another of its threads may have put another file in its place.
+    fn writes(&self, fd: i32, file: &OwnedFd) -> bool {
+        let writes = || -> Result<bool> {
+            let copy = self.copy(fd)?;
+            let flags = fcntl_getfl(&copy)?;
+            let (is, wanted) = (fstat(&copy)?, fstat(file)?);
+            let is_it = (is.st_dev, is.st_ino) == (wanted.st_dev, wanted.st_ino);
+            // Both bits together are for neither reading nor writing.
+            let writes = flags.contains(OFlags::WRONLY) != flags.contains(OFlags::RDWR);
+            Ok(is_it && writes && !flags.contains(OFlags::PATH))
+        };
+        writes().unwrap_or(false)
     }
 
     pub(crate) fn own(&self, what: &str) -> PathBuf {

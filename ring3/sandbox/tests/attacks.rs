@@ -336,6 +336,44 @@ fn modes_of_files_without_a_name_are_the_programs() {
     });
 }
 
+/// One descriptor is now a file without a name that may only be read, now one to write to.
+#[test]
+fn a_race_for_a_file_without_a_name_is_lost_by_whoever_swaps() {
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let secret = outside.path().join("secret");
+    fs::write(&secret, "x").unwrap();
+    set_mode(&secret, 0o640).unwrap();
+    let read_only = fs::File::open(&secret).unwrap();
+    fs::remove_file(&secret).unwrap();
+    let done = inside(folder.path(), || {
+        let path = folder.path().join("file");
+        let own = fs::File::create(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let mut swapped = std::os::fd::OwnedFd::from(own.try_clone().unwrap());
+        let fd = swapped.as_raw_fd();
+        let over = std::sync::atomic::AtomicBool::new(false);
+        let relaxed = std::sync::atomic::Ordering::Relaxed;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(relaxed) {
+                    rustix::io::dup2(&read_only, &mut swapped).unwrap();
+                    rustix::io::dup2(&own, &mut swapped).unwrap();
+                }
+            });
+            let change = |_: &i32| raw(libc::SYS_fchmod, [fd as u64, 0o600, 0, 0]).is_none();
+            let done = (0..5000).filter(change).count();
+            over.store(true, relaxed);
+            done
+        })
+    });
+    assert!(
+        done > 0 && done < 5000,
+        "{done}: the race did not take place"
+    );
+    let mode = read_only.metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o7777, 0o640);
+}
+
 /// What a program may write is its own, attributes included.
 #[test]
 fn attributes_of_what_may_be_written_are_the_programs() {

@@ -68,7 +68,7 @@ def test_file_of_the_proxy():
 
 def test_the_list_has_them_all():
     listed = re.findall(r"^\| \[([^\]]*)\]\(", (ROOT / "examples/README.md").read_text(), re.M)
-    there = {it.name for it in tasks()} | {"compose/", "proxy.toml", "sandbox/run.sh", "sandbox/agent.sh", "sandbox/service.sh", "sim/"}
+    there = {it.name for it in tasks()} | {"compose/", "forward/", "proxy.toml", "sandbox/run.sh", "sandbox/agent.sh", "sandbox/service.sh", "sim/"}
     assert set(listed) == there
     assert len(tasks()) >= 12
 

@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::process::Command;
 
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{Flock, FlockArg, OFlag};
 use nix::poll::{poll, PollFd, PollFlags, PollTimeout};
 use ring3_config::names::WaitFor;
 use ring3_config::{NodeConfig, Restart, Switch};
@@ -250,6 +250,7 @@ fn open_log(path: &Path) -> std::io::Result<Flock<File>> {
             .create(true)
             .append(true)
             .mode(0o600)
+            .custom_flags(OFlag::O_NOFOLLOW.bits())
             .open(path)?;
         let file = Flock::lock(file, FlockArg::LockShared).map_err(|(_, why)| why)?;
         // Its last holder may have removed it just before we locked it.

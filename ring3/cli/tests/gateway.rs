@@ -288,6 +288,10 @@ fn a_policy_is_out_of_reach() {
     place::expect_failure(&runs(&["--policy", &path("second.nft")]), 2, "second name");
     place::expect_failure(&runs(&["--record", &path("work/record")]), 2, "in reach");
     assert!(!place.dir.path().join("work/record").exists());
+    // The runtime folder is there, with the locks and logs of other nodes.
+    let above = place.dir.path().display().to_string();
+    let output = place.run(&["run", "--sandbox", "--rw", &above, "--", "true"]);
+    place::expect_failure(&output, 2, "in reach");
     fs::copy(&world.policy, path("apart.nft")).unwrap();
     let output = runs(&["--policy", &path("apart.nft"), "--record", &path("record")]);
     assert!(output.status.success(), "{output:?}");

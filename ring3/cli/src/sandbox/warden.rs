@@ -138,12 +138,15 @@ impl Bounds {
     fn of(args: &SandboxArgs, programs: &[&Program], mut config: NodeConfig) -> Result<Bounds> {
         let view = files::view(args, programs)?;
         view.writable.keep_apart(&mut config)?;
+        // What lies there is trusted: the locks, links and logs of the user's nodes, and sandboxes' sockets.
+        let folder = Folder::open()?;
+        view.writable.folder(folder.root())?;
         Ok(Bounds {
             plan: gateway::plan(args, &view.writable, &mut config)?,
             limits: limits::of(args)?,
             room: Room::of(args)?,
             view,
-            folder: Folder::open()?,
+            folder,
             config,
         })
     }

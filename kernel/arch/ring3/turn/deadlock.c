@@ -78,7 +78,11 @@ void turn_name_call(u64 nr, char *name, size_t size)
 		sprint_symbol_no_offset(symbol, (unsigned long)sys_call_table[nr]);
 		at = strstr(symbol, "sys_");
 		if (at) {
-			strscpy(name, at + 4, size);
+			at += strlen("sys_");
+			/* Some are the simulator's own (kernel/syscalls.c). */
+			if (str_has_prefix(at, "turn_"))
+				at += strlen("turn_");
+			strscpy(name, at, size);
 			return;
 		}
 	}

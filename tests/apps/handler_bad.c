@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A handler of `ring3 forward` that does what the packet says: `loop`, `call` (loops in the C library), `sleep`, `fault`,
- * `long` (claims more bytes than there is room for); anything else passes.
+ * `deep` (overflows its stack), `long` (claims more bytes than there is room for); anything else passes.
  */
 #include "../../include/ring3_forward.h"
 #include <string.h>
@@ -10,6 +10,17 @@
 static int is(const struct ring3_packet *packet, const char *word)
 {
 	return packet->len == strlen(word) && !memcmp(packet->data, word, packet->len);
+}
+
+static volatile int depth;
+
+static __attribute__((noinline)) int deep(int level)
+{
+	volatile char frame[4096];
+
+	frame[0] = (char)level;
+	depth = level;
+	return frame[0] + (depth >= 0 ? deep(level + 1) : 0) + frame[0];
 }
 
 static uint64_t packet(void *state, struct ring3_packet *packet)
@@ -31,6 +42,8 @@ static uint64_t packet(void *state, struct ring3_packet *packet)
 		nanosleep(&hour, NULL);
 	if (is(packet, "fault"))
 		*nowhere = 0;
+	if (is(packet, "deep"))
+		deep(0);
 	if (is(packet, "long"))
 		packet->len = packet->room + 1;
 	return RING3_TO_ALL;

@@ -173,7 +173,8 @@ pub fn install() -> Result<()> {
         let done = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
-            action.sa_flags = libc::SA_SIGINFO;
+            // A handler that has used up its stack leaves no room there. Rust gives each thread an alternate one.
+            action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
             libc::sigaction(*signal, &action, std::ptr::null_mut())
         };
         if done != 0 {

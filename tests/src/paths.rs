@@ -34,6 +34,18 @@ pub fn ring3() -> PathBuf {
     }
 }
 
+/// The runtime folder, where the command finds it.
+pub fn runtime() -> PathBuf {
+    match std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from) {
+        Some(folder) if folder.is_absolute() => folder.join("ring3"),
+        _ if rustix::process::geteuid().is_root() => PathBuf::from("/run/ring3"),
+        _ => PathBuf::from(format!(
+            "/tmp/ring3-{}",
+            rustix::process::geteuid().as_raw()
+        )),
+    }
+}
+
 /// The folder of the oracle programs' sources.
 pub fn oracle() -> PathBuf {
     root().join("tests/oracle")

@@ -48,6 +48,8 @@ const GRIP_TURN: Duration = Duration::from_millis(25);
 const LOOK_TURN: Duration = Duration::from_secs(1);
 /// When the adopter has looked at new processes, for sure.
 const SAY_AFTER: Duration = Duration::from_millis(200);
+/// It has looked at none before it has started, which may take long on a busy machine: how often to see if it has.
+const SAYS_AFTER_START: u32 = 50;
 /// After so many changes of procs[] it pays to make the start of processes cheaper.
 const MANY: u32 = 16;
 
@@ -225,6 +227,8 @@ struct Watch {
     refused: HashSet<(usize, i32)>,
     /// When to look for others.
     say_at: Option<Instant>,
+    /// How often to look for an adopter that has just been started.
+    says_left: u32,
     tell: mpsc::Sender<Dead>,
     bell: Arc<OwnedFd>,
 }
@@ -245,6 +249,7 @@ impl Watch {
             adopt_at: None,
             refused: HashSet::new(),
             say_at: None,
+            says_left: 0,
             tell,
             bell,
         })
@@ -339,6 +344,8 @@ impl Watch {
                     log::warn!("{error}");
                 }
                 self.adopter = Some((adopter, ended));
+                self.says_left = SAYS_AFTER_START;
+                self.say_at = Some(Instant::now() + SAY_AFTER);
             }
             Ok(None) => self.adopts = None,
             Err(error) => {
@@ -352,6 +359,14 @@ impl Watch {
     fn say_refused(&mut self) {
         self.say_at = None;
         let region = &self.region;
+        if self.says_left > 0 {
+            let has_started = region.adopter().is_some();
+            self.says_left = if has_started { 0 } else { self.says_left - 1 };
+            // One more, for what it has looked at meanwhile.
+            if !has_started || region.tracer_pid().is_some() {
+                self.say_at = Some(Instant::now() + SAY_AFTER);
+            }
+        }
         let now: HashSet<_> = region
             .procs()
             .filter(|it| it.state == RING3_PROC_LIVE && region.is_refused(it.index))
@@ -430,7 +445,9 @@ impl Watch {
         self.is_to_look_again = result.is_err();
         if let Some((adopter, _)) = &self.adopter {
             adopter.look();
-            self.say_at = region.tracer_pid().map(|_| Instant::now() + SAY_AFTER);
+            if self.says_left == 0 && region.tracer_pid().is_some() {
+                self.say_at = Some(Instant::now() + SAY_AFTER);
+            }
         }
         result
     }

@@ -160,15 +160,11 @@ fn refused() -> Checked {
     // The adopter may have the first thread already.
     let hide = "import ctypes, os, threading, time\n\
         ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n\
-        threading.Thread(target=time.sleep, args=(1,)).start()\n\
-        print(os.getpid(), flush=True); time.sleep(1)";
+        threading.Thread(target=time.sleep, args=(2,)).start()\n\
+        print(os.getpid(), flush=True); time.sleep(2)";
     let pid = node.output(&["python3", "-c", hide])?;
-    let log = format!(
-        "{}/ring3/{}.log",
-        std::env::var("XDG_RUNTIME_DIR").map_err(|e| e.to_string())?,
-        node.name
-    );
-    let said = std::fs::read_to_string(&log).map_err(|e| format!("{log}: {e}"))?;
+    let log = paths::runtime().join(format!("{}.log", node.name));
+    let said = std::fs::read_to_string(&log).map_err(|e| format!("{}: {e}", log.display()))?;
     let wanted = format!(
         "process {} is killed in kernel code, the node fails: the host refuses",
         pid.trim()

@@ -8,7 +8,6 @@ use crate::paths;
 use libtest_mimic::Trial;
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::io::{BufRead, BufReader, Read};
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -213,8 +212,7 @@ fn without_down(why: &str, cause: impl FnOnce(&Node) -> Result<(), String>) -> C
 /// A poisoned node goes by itself, keeper and all. What became of it is told until its name is used again or forgotten.
 fn remembered(why: &str, end: impl Fn(&Node) -> Result<(), String>) -> Checked {
     let node = node()?;
-    let runtime = std::env::var("XDG_RUNTIME_DIR").unwrap_or_default();
-    let log = PathBuf::from(runtime).join(format!("ring3/{}.log", node.name));
+    let log = paths::runtime().join(format!("{}.log", node.name));
     let fail = || -> Result<(), String> {
         let keeper = keeper(&node)?;
         end(&node)?;

@@ -7,7 +7,6 @@ use crate::node::{self, Node};
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -122,9 +121,7 @@ impl Bed {
     }
 
     fn log(&self) -> Result<String, String> {
-        let folder = std::env::var_os("XDG_RUNTIME_DIR").unwrap_or_else(|| "/run".into());
-        let folder = PathBuf::from(folder);
-        let path = folder.join(format!("ring3/{}.log", self.node.name));
+        let path = paths::runtime().join(format!("{}.log", self.node.name));
         std::fs::read_to_string(&path).map_err(|why| format!("{}: {why}", path.display()))
     }
 }

@@ -8,6 +8,7 @@ use super::topology::Topology;
 use super::{Verdict, ensure, trial};
 use crate::exec::{self, End};
 use crate::node::{SHORT, ring3};
+use crate::paths;
 use crate::scratch;
 use libtest_mimic::Trial;
 use std::collections::BTreeSet;
@@ -76,12 +77,7 @@ fn files(folder: &Path, text: &str, found: &mut Vec<String>) {
 /// Whatever there is that has to do with the mark or the name.
 fn left(mark: &str, name: &str) -> Vec<String> {
     let mut found = marked(mark);
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").unwrap_or_else(|| "/run/ring3".into());
-    for folder in [
-        Path::new("/run/ring3"),
-        Path::new(&runtime),
-        Path::new("/dev/shm"),
-    ] {
+    for folder in [paths::runtime().as_path(), Path::new("/dev/shm")] {
         files(folder, name, &mut found);
     }
     for (what, file) in [("mount", "/proc/mounts"), ("interface", "/proc/net/dev")] {

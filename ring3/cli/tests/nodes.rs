@@ -193,8 +193,8 @@ fn a_killed_node_frees_its_name() {
     place.ok(&["up", "a"]);
     let pid = place.stat("a")["pid"].as_i64().expect("its pid");
     kill(Pid::from_raw(pid as i32), Signal::SIGKILL).expect("kill");
-    eventually("the name is free", || {
-        place.ok(&["ls", "--json"]).trim() == "[]"
+    eventually("its end is told", || {
+        place.ok(&["ls", "--json"]).contains("\"ended_s\"")
     });
     place.ok(&["up", "a"]);
     place.ok(&["down", "a"]);

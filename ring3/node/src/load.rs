@@ -17,6 +17,7 @@
 use std::ffi::c_void;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::time::Duration;
 
 use ring3_abi::{RING3_ALIAS_OFFSET, RING3_SLOTS, RING3_SLOT_SIZE, RING3_SPACE_BASE};
 use rustix::fs::{MemfdFlags, SealFlags};
@@ -229,7 +230,7 @@ pub(crate) const HUGE: u64 = 2 << 20;
 /// process that maps it has one page fault instead of many. The host may refuse (before Linux 6.1;
 /// if huge pages in shared memory are disabled; if nothing is allocated there yet): then nothing
 /// changes.
-pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Result<()> {
+fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Result<()> {
     let len = HUGE as usize;
     // SAFETY: new mappings at addresses that the kernel chooses; the second replaces a part of the
     // first, and all of it is unmapped below. What the memory holds stays the same.
@@ -261,9 +262,41 @@ pub(crate) fn make_huge(memory: BorrowedFd<'_>, offset: u64) -> rustix::io::Resu
     }
 }
 
+/// The same for the parts of HUGE bytes of these numbers; returns how many were made. A page that is in use at this moment
+/// can't be moved: of a busy node that is one part in two. It is tried again at once, and then ever later, for seconds.
+pub(crate) fn make_parts_huge(memory: BorrowedFd<'_>, mut parts: Vec<u64>) -> usize {
+    const TRIES: usize = 8;
+    const ROUNDS: u32 = 8;
+    const FIRST_PAUSE: Duration = Duration::from_millis(20);
+    let mut made = 0;
+    for round in 0..ROUNDS {
+        parts.retain(|part| {
+            let busy = Err(rustix::io::Errno::AGAIN);
+            let result = (0..TRIES).fold(busy, |result, _| match result {
+                Err(rustix::io::Errno::AGAIN) => make_huge(memory, part * HUGE),
+                settled => settled,
+            });
+            match result {
+                Ok(()) => made += 1,
+                // Some parts have no memory yet.
+                Err(why) => log::debug!("no huge page for part {part} of the memory: {why}"),
+            }
+            result == busy
+        });
+        if parts.is_empty() {
+            break;
+        }
+        std::thread::sleep(FIRST_PAUSE * 2u32.pow(round));
+    }
+    made
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{make_memory, write_at, PAGE};
+    use std::os::fd::{AsFd, AsRawFd};
+    use std::time::Duration;
+
+    use super::{make_huge, make_memory, make_parts_huge, write_at, HUGE, PAGE};
     use rustix::fs::fstat;
 
     #[test]
@@ -283,5 +316,40 @@ mod tests {
         );
         assert!(found == bytes);
         assert_eq!(fstat(&memory).unwrap().st_blocks * 512 / PAGE as i64, 3);
+    }
+
+    /// Where the host makes huge pages of shared memory at all: a part with a page that a pipe holds is made huge once the
+    /// pipe lets it go.
+    #[test]
+    fn a_busy_part_is_made_huge_later() {
+        const HELD: Duration = Duration::from_millis(100);
+        let memory = make_memory("test", 2 * HUGE).unwrap();
+        write_at(&memory, &[1; PAGE], 0).unwrap();
+        write_at(&memory, &[1; PAGE], HUGE).unwrap();
+        if make_huge(memory.as_fd(), 0).is_err() {
+            return;
+        }
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut at = HUGE as i64;
+        // SAFETY: descriptors that are open, and a number that outlives the call.
+        let held = unsafe {
+            libc::splice(
+                memory.as_raw_fd(),
+                &mut at,
+                writer.as_raw_fd(),
+                std::ptr::null_mut(),
+                PAGE,
+                0,
+            )
+        };
+        assert_eq!(held, PAGE as isize);
+        let busy = make_huge(memory.as_fd(), HUGE);
+        assert_eq!(busy, Err(rustix::io::Errno::AGAIN));
+        let letting_go = std::thread::spawn(move || {
+            std::thread::sleep(HELD);
+            drop((reader, writer));
+        });
+        assert_eq!(make_parts_huge(memory.as_fd(), vec![1]), 1);
+        letting_go.join().unwrap();
     }
 }

@@ -252,9 +252,8 @@ impl Region {
         late.load(Ordering::Relaxed)
     }
 
-    /// For nodes on which many programs start: see `load::make_huge`. Takes 10 ms and up to 10 MiB.
+    /// For nodes on which many programs start: see `load::make_parts_huge`. Takes 10 ms of the processor and up to 10 MiB.
     pub fn make_huge(&self) {
-        const HUGE_TRIES: usize = 8;
         /// Behind the image lies the memory map, of which this is a part of 64, and whose beginning
         /// is of what the kernel set up at boot: ...
         const MAP_SHARE: u64 = 64;
@@ -267,20 +266,7 @@ impl Region {
         let slabs = image + (self.size / MAP_SHARE).saturating_sub(BEFORE);
         let first = 0..image.div_ceil(load::HUGE) + 1;
         let slabs = (slabs / load::HUGE).max(first.end)..((slabs + SLABS) / load::HUGE).min(all);
-        let mut made = 0;
-        for part in first.chain(slabs) {
-            // A page in use at this moment can't be moved.
-            let busy = Err(rustix::io::Errno::AGAIN);
-            let made_one = (0..HUGE_TRIES).fold(busy, |result, _| match result {
-                Err(rustix::io::Errno::AGAIN) => load::make_huge(self.memory(), part * load::HUGE),
-                settled => settled,
-            });
-            match made_one {
-                Ok(()) => made += 1,
-                // Some parts have no memory yet.
-                Err(why) => log::debug!("no huge page for part {part} of the memory: {why}"),
-            }
-        }
+        let made = load::make_parts_huge(self.memory(), first.chain(slabs).collect());
         log::info!("{made} huge pages for the node's memory");
     }
 

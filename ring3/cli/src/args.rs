@@ -385,6 +385,7 @@ pub struct Connect {
     /// Name or address, looked up on the node
     pub host: String,
     /// TCP port
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
 }
 
@@ -407,6 +408,7 @@ pub struct Publish {
     /// Name of the node
     pub name: String,
     /// TCP port of the node
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: u16,
     /// Where to listen on the host's loopback; port 0: one that is free. It is printed [default: 127.0.0.1, the same port]
     #[arg(short, long, value_name = "ADDRESS:PORT")]
@@ -527,6 +529,7 @@ pub struct Wait {
     #[arg(requires = "port")]
     pub protocol: Option<Protocol>,
     /// Its port
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
     pub port: Option<u16>,
     /// Give up after so many seconds
     #[arg(short, long, value_name = "SECONDS", default_value_t = 30.0, value_parser = help::seconds)]
@@ -610,6 +613,9 @@ pub struct Top {
     /// Print so many tables instead, and end; without a terminal there are tables until a signal comes
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub count: Option<u64>,
+    /// Print JSON: a line for each look, with all nodes
+    #[arg(long)]
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]

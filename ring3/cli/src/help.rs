@@ -318,7 +318,8 @@ interfaces but loopback. Keys: q ends, up and down choose a node, s sorts by nam
 
 Examples:
   ring3 top
-  ring3 top -n 1 | sort -k4nr";
+  ring3 top -n 1 | sort -k4nr
+  ring3 top -n 1 --json | jq -r '.[] | select(.cpu_percent > 50) | .name'";
 
 pub const CONSOLE: &str = "\
 Commands: ls, cat, echo WORDS > PATH, cd, pwd, help, exit. On a terminal there are history and completion; else commands are

@@ -165,6 +165,9 @@ fn calls(calls: Calls) -> String {
 }
 
 fn memory(status: &Status) -> String {
+    if is_sandboxed(status) {
+        return format!("at most {}", size::format(status.mem.size));
+    }
     let mib = status.mem.resident.div_ceil(1 << 20);
     format!("{mib}M of {}", size::format(status.mem.size))
 }
@@ -257,6 +260,11 @@ pub fn stat(args: &args::Stat) -> Result<()> {
     say::print(describe(&status))
 }
 
+/// Its keeper tells nothing that its programs could forge: no version, and no address.
+fn is_sandboxed(status: &Status) -> bool {
+    status.ended_s.is_none() && status.version.is_empty()
+}
+
 fn describe(status: &Status) -> String {
     let mut out = String::new();
     let mut line = |key: &str, value: String| out += &format!("{key:<10} {value}\n");
@@ -270,11 +278,18 @@ fn describe(status: &Status) -> String {
         line("calls", calls(status.calls));
         return out;
     }
-    line("kernel", status.version.clone());
-    line("image", status.image.display().to_string());
+    if is_sandboxed(status) {
+        let why = "not asked: it is sandboxed, and its programs could answer in its place";
+        line("kernel", why.to_owned());
+    } else {
+        line("kernel", status.version.clone());
+        line("image", status.image.display().to_string());
+    }
     line("up for", duration(status.uptime_ns));
     line("memory", memory(status));
-    line("calls", calls(status.calls));
+    if !is_sandboxed(status) {
+        line("calls", calls(status.calls));
+    }
     if status.late > 0 {
         line(
             "late",
@@ -282,8 +297,10 @@ fn describe(status: &Status) -> String {
         );
     }
     line("keeper", format!("process {}", status.pid));
-    line("join", status.join.display().to_string());
-    line("base", format!("{:#x}", status.base));
+    if !is_sandboxed(status) {
+        line("join", status.join.display().to_string());
+        line("base", format!("{:#x}", status.base));
+    }
     for port in &status.ports {
         let mut words = vec![format!("{} {}", port.ifname, spec(port))];
         words.extend(port.addrs.iter().cloned());
@@ -322,14 +339,16 @@ fn describe(status: &Status) -> String {
             ),
         );
     }
-    line(
-        "debug",
-        format!(
-            "ring3 debug PID -- gdb -p PID -ex 'add-symbol-file {} -o {:#x}'",
-            status.image.display(),
-            status.base
-        ),
-    );
+    if !is_sandboxed(status) {
+        line(
+            "debug",
+            format!(
+                "ring3 debug PID -- gdb -p PID -ex 'add-symbol-file {} -o {:#x}'",
+                status.image.display(),
+                status.base
+            ),
+        );
+    }
     out
 }
 

@@ -38,6 +38,32 @@ fn top_without_a_terminal() {
         assert!(row[12].parse::<u64>().is_ok_and(|mib| mib > 0), "{text}");
     }
     assert_eq!(place.run(&["top", "-n", "0"]).status.code(), Some(2));
+
+    let text = place.ok(&["top", "--json", "-n", "2", "--every", "0.3"]);
+    let looks: Vec<serde_json::Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(looks.len(), 2, "{text}");
+    for look in looks {
+        let nodes = look.as_array().expect("all nodes");
+        assert_eq!(nodes.len(), 2, "{text}");
+        for (node, name) in nodes.iter().zip(["a", "b"]) {
+            assert_eq!(
+                (&node["name"], &node["state"]),
+                (&name.into(), &"up".into())
+            );
+            assert!(node["memory"].as_u64() > Some(0), "{text}");
+            for rate in [
+                "cpu_percent",
+                "received_bytes",
+                "tcp_retransmitted",
+                "calls",
+            ] {
+                assert!(node[rate].is_number(), "{rate} in {text}");
+            }
+        }
+    }
 }
 
 /// A script of commands: the node's files are read and written, the host's are not there.

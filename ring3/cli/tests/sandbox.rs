@@ -569,6 +569,20 @@ fn it_is_listed_and_taken_down() {
         status["procs"][0]["command"] == "sleep" && status["procs"].as_array().unwrap().len() == 1
     });
     place.fails(&["log", "a"], 1, "sandboxed");
+    // The remedy is one that a sandbox takes.
+    let capture = ["capture", "a", "lo", "-w", "/dev/null"];
+    place.fails(&capture, 1, "start it with `--record FOLDER`");
+    // A line says why something is not known; none is empty.
+    let text = place.ok(&["stat", "a"]);
+    assert!(
+        text.contains("kernel     not asked: it is sandboxed"),
+        "{text}"
+    );
+    assert!(
+        !text.contains("0x0") && text.lines().all(|line| line.split_whitespace().count() > 1),
+        "{text}"
+    );
+    assert!(!text.contains("0M of"), "{text}");
     place.ok(&["down", "a"]);
     assert_eq!(finish(child).status.code(), Some(143));
     place.is_empty();

@@ -76,6 +76,9 @@ fn options_that_are_none() {
             "a similar subcommand exists: 'exec'; `ring3 --help`",
         ),
         (&["wait", "a", "sctp", "80"], "[possible values: tcp, udp]"),
+        (&["wait", "a", "tcp", "0"], "0 is not in 1..=65535"),
+        (&["publish", "a", "0"], "0 is not in 1..=65535"),
+        (&["connect", "a", "b", "0"], "0 is not in 1..=65535"),
         (
             &["up", "a", "--spin-ns"],
             "a value is required for '--spin-ns <NS>'",

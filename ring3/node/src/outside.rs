@@ -70,7 +70,7 @@ impl Outside {
                 (PortKind::Packet { .. }, _) => {
                     "a packet port would lead to all interfaces: use tap, host, passt or link"
                 }
-                (_, Some(_)) if trust == Trust::Strangers => "a capture would be the program's to forge: capture at the other end of the port",
+                (_, Some(_)) if trust == Trust::Strangers => "a capture would be the program's to forge: use --record FOLDER, or capture at the other end of the port",
                 _ => continue,
             };
             return Err(Error::NotConfined { why });

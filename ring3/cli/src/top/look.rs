@@ -151,6 +151,23 @@ impl Row {
         }
     }
 
+    /// The keys of `ring3 stat --watch --json`, and the node's. Rates are left out where there are none.
+    pub fn json(&self) -> serde_json::Value {
+        let mut all = serde_json::json!({ "name": self.name, "state": self.state });
+        if let Some(status) = &self.status {
+            all["uptime_ns"] = status.uptime_ns.into();
+        }
+        if let Some(line) = &self.line {
+            all["cpu_percent"] = self.cpu.into();
+            if let (Some(all), serde_json::Value::Object(line)) =
+                (all.as_object_mut(), serde_json::json!(line))
+            {
+                all.extend(line);
+            }
+        }
+        all
+    }
+
     pub fn cells(&self) -> [String; 13] {
         let up = self.status.as_ref().map(|it| duration(it.uptime_ns));
         let mut cells: [String; 13] = Default::default();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! `ring3 top`: what all nodes do, as top(1) shows processes.
 //!
-//! On a terminal it is a screen that renews itself; else it is a table for each interval, as `top -b` prints.
+//! On a terminal it is a screen that renews itself; else it is a table for each interval, as `top -b` prints, or a line of JSON.
 
 mod look;
 mod screen;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::args;
 use crate::error::Result;
+use crate::say;
 use crate::table::{self, Cell};
 
 use look::{Row, Sort, Watch};
@@ -20,7 +21,7 @@ const EVERY_MIN: Duration = Duration::from_millis(100);
 
 pub fn top(args: &args::Top) -> Result<()> {
     let every = Duration::from_secs_f64(args.every).max(EVERY_MIN);
-    if args.count.is_none() && std::io::stdout().is_terminal() {
+    if args.count.is_none() && !args.json && std::io::stdout().is_terminal() {
         return screen::show(every);
     }
     let mut watch = Watch::start()?;
@@ -29,14 +30,19 @@ pub fn top(args: &args::Top) -> Result<()> {
         std::thread::sleep(every);
         let mut rows = watch.look()?;
         Sort::Name.apply(&mut rows);
+        left = left.map(|count| count - 1);
+        if args.json {
+            let all: Vec<_> = rows.iter().map(Row::json).collect();
+            say::print(serde_json::json!(all).to_string() + "\n")?;
+            continue;
+        }
         let cells: Vec<Vec<Cell>> = rows
             .iter()
             .map(|row| row.cells().map(Cell::from).to_vec())
             .collect();
         table::print(&Row::HEAD, &cells)?;
-        left = left.map(|count| count - 1);
         if left != Some(0) {
-            crate::say::print("\n")?;
+            say::print("\n")?;
         }
     }
     Ok(())

@@ -135,7 +135,7 @@ impl Facts {
                 Reply::Error("it is sandboxed, and does not trace its programs".into())
             }
             Request::Capture { .. } => Reply::Error(
-                "it is sandboxed: pcap=FILE of a port, or --record, captures from its start".into(),
+                "it is sandboxed: start it with `--record FOLDER`, which captures what leaves it".into(),
             ),
             Request::Log { .. } | Request::Counters => Reply::Error(
                 "it is sandboxed, and what its kernel says is its programs' word; its gateway has its own log, if it has one: `ring3 log NAME.gw`".into(),

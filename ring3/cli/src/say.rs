@@ -18,11 +18,16 @@ pub fn complain(words: impl Display) {
 
 /// Text on standard output. A reader that has gone has read what it wanted.
 pub fn print(text: impl AsRef<[u8]>) -> Result<()> {
+    print_on(text).map(|_| ())
+}
+
+/// The same; tells whether somebody still reads, for a command that would print without end.
+pub fn print_on(text: impl AsRef<[u8]>) -> Result<bool> {
     let mut out = std::io::stdout();
     match out.write_all(text.as_ref()).and_then(|()| out.flush()) {
-        Err(why) if why.kind() != ErrorKind::BrokenPipe => {
-            Err(Failure::host("write to standard output")(why))
-        }
-        _ => Ok(()),
+        Err(why) if why.kind() == ErrorKind::BrokenPipe => Ok(false),
+        done => done
+            .map(|()| true)
+            .map_err(Failure::host("write to standard output")),
     }
 }

@@ -54,7 +54,11 @@ fn coloured() -> bool {
 
 /// Prints rows with a bold head; the last column is as wide as it is.
 pub fn print(head: &[&str], rows: &[Vec<Cell>]) -> Result<()> {
-    crate::say::print(render(head, rows, coloured()))
+    crate::say::print(text(head, rows))
+}
+
+pub fn text(head: &[&str], rows: &[Vec<Cell>]) -> String {
+    render(head, rows, coloured())
 }
 
 fn render(head: &[&str], rows: &[Vec<Cell>], coloured: bool) -> String {

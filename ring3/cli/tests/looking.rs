@@ -39,6 +39,23 @@ fn top_without_a_terminal() {
     }
     assert_eq!(place.run(&["top", "-n", "0"]).status.code(), Some(2));
 
+    // It ends when its reader has.
+    for format in [
+        &["top", "--every", "0.1"][..],
+        &["top", "--every", "0.1", "--json"],
+    ] {
+        let mut child = place
+            .command(format)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut some = [0; 1];
+        let mut out = child.stdout.take().expect("a pipe");
+        std::io::Read::read_exact(&mut out, &mut some).expect("some output");
+        drop(out);
+        assert!(finish(child).status.success(), "{format:?}");
+    }
+
     let text = place.ok(&["top", "--json", "-n", "2", "--every", "0.3"]);
     let looks: Vec<serde_json::Value> = text
         .lines()

@@ -31,19 +31,30 @@ pub fn top(args: &args::Top) -> Result<()> {
         let mut rows = watch.look()?;
         Sort::Name.apply(&mut rows);
         left = left.map(|count| count - 1);
-        if args.json {
-            let all: Vec<_> = rows.iter().map(Row::json).collect();
-            say::print(serde_json::json!(all).to_string() + "\n")?;
-            continue;
+        let mut text = match args.json {
+            true => json(&rows),
+            false => table(&rows),
+        };
+        if left != Some(0) && !args.json {
+            text.push('\n');
         }
-        let cells: Vec<Vec<Cell>> = rows
-            .iter()
-            .map(|row| row.cells().map(Cell::from).to_vec())
-            .collect();
-        table::print(&Row::HEAD, &cells)?;
-        if left != Some(0) {
-            say::print("\n")?;
+        // Whoever read has seen enough.
+        if !say::print_on(text)? {
+            return Ok(());
         }
     }
     Ok(())
+}
+
+fn json(rows: &[Row]) -> String {
+    let all: Vec<_> = rows.iter().map(Row::json).collect();
+    serde_json::json!(all).to_string() + "\n"
+}
+
+fn table(rows: &[Row]) -> String {
+    let cells: Vec<Vec<Cell>> = rows
+        .iter()
+        .map(|row| row.cells().map(Cell::from).to_vec())
+        .collect();
+    table::text(&Row::HEAD, &cells)
 }

@@ -7,6 +7,7 @@ use crate::exec::{self, Group, until};
 use crate::node::{Node, SHORT, ring3};
 use crate::paths;
 use libtest_mimic::Trial;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -16,6 +17,7 @@ pub fn trials() -> Vec<Trial> {
         trial("debug_outside".into(), outside),
         trial("debug_inside".into(), inside),
         trial("debug_refused".into(), refused),
+        trial("debug_next_adopter".into(), next_adopter),
     ]
 }
 
@@ -41,14 +43,20 @@ impl Program {
         Ok(Program { pid, _group: group })
     }
 
-    /// The name of the process that traces it; none: "".
-    fn tracer(&self) -> String {
+    /// The process that traces it; none: "0".
+    fn tracer_pid(&self) -> String {
         let status =
             std::fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
-        let pid = status
+        status
             .lines()
             .find_map(|line| line.strip_prefix("TracerPid:\t"))
-            .unwrap_or("0");
+            .unwrap_or("0")
+            .to_owned()
+    }
+
+    /// Its name; none: "".
+    fn tracer(&self) -> String {
+        let pid = self.tracer_pid();
         std::fs::read_to_string(format!("/proc/{pid}/comm"))
             .unwrap_or_default()
             .trim()
@@ -145,6 +153,27 @@ fn inside() -> Checked {
         "/proc/net/tcp",
     ])?;
     ensure(run.stdout.contains("exited normally"), || run.report())?;
+    program.is_traced()
+}
+
+/// An adopter that was killed has a successor, which traces the programs of before.
+fn next_adopter() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    let program = Program::start(&node, "receives")?;
+    program.is_traced()?;
+    let killed = program.tracer_pid();
+    let pid = killed
+        .parse()
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or("no tracer")?;
+    kill_process(pid, Signal::KILL).map_err(|e| e.to_string())?;
+    ensure(until(SOON, || program.tracer_pid() != killed), || {
+        "it traces on".into()
+    })?;
     program.is_traced()
 }
 

@@ -93,7 +93,13 @@ static bool gets_many(u32 tid)
 	return true;
 }
 
-static bool got_many(u32 tid)
+/* It is let go for its end, at which the host does not call it exiting yet: it is not to be taken again. */
+static void ends(u32 tid)
+{
+	*busy_of(tid) = (struct busy){ .tid = tid, .until = ring3_clock() + SIGNALS_PAUSE_NS };
+}
+
+static bool is_left_alone(u32 tid)
 {
 	struct busy *it = busy_of(tid);
 
@@ -175,15 +181,19 @@ static struct scan threads_of(u32 pid, long request)
 			scan.seen++;
 			if (request == PTRACE_SEIZE && is_ours(tid))
 				continue;
-			if (request == PTRACE_SEIZE && got_many(tid)) {
+			if (request == PTRACE_SEIZE && is_left_alone(tid)) {
 				scan.later = true;
 				continue;
 			}
+			/* The host lets go of one that was taken so late only when its end has been waited for. */
+			if (request == PTRACE_SEIZE && !ring3_adopt_goes_on(pid, tid))
+				continue;
 			ret = trace(request, tid, 0, request == PTRACE_SEIZE ? PTRACE_O_TRACEEXIT : 0);
 			if (!ret && request == PTRACE_SEIZE)
 				set_ours(tid, true);
 			scan.done += !ret;
-			scan.refused += ret == -EPERM;
+			/* So it says of one that has ended meanwhile, too. */
+			scan.refused += ret == -EPERM && ring3_adopt_goes_on(pid, tid);
 		}
 	}
 	ring3_host_syscall(__NR_close, fd, 0, 0, 0, 0, 0);
@@ -299,8 +309,10 @@ static void stands(struct ring3_thread *me, u32 tid, enum ring3_fate fate)
 
 void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate)
 {
-	if (fate != FATE_GONE)
-		let_go(death->tid, 0);
+	if (fate == FATE_GONE)
+		return;
+	ends(death->tid);
+	let_go(death->tid, 0);
 }
 
 static void stops(struct ring3_thread *me, u32 tid, int status)
@@ -364,10 +376,14 @@ u64 ring3_adopt_trace(struct ring3_thread *me, bool look)
 
 long ring3_adopt_trace_start(void)
 {
+	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
 	long at = (long)ours(0);
 	long p = ring3_host_syscall(__NR_mmap, at, TIDS / 8, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
+	/* What the adopter before this one had taken is nobody's. */
+	for (proc = ring3_region.procs; proc < end; proc++)
+		host_store(&proc->traced, 0);
 	return p < 0 ? p : 0;
 }
 

@@ -2,10 +2,11 @@
 //! A network as a graph of places: what a packet meets on its way from one to another.
 //!
 //! Between two places lies the path of least latency, as Shadow has it; from a place to itself its own
-//! edge, even where another way is shorter. Without `use_shortest_path` only edges count.
+//! edge, even where another way is shorter. Without `use_shortest_path` only edges count. Of several edges between two
+//! places the shortest way takes the best; where an edge counts by itself, there may be only one.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::time::Duration;
 
 use crate::error::{Fault, Place};
@@ -29,6 +30,13 @@ pub struct Way {
     pub loss: f64,
 }
 
+impl Way {
+    /// The lowest is the best, as for Shadow. Losses are not negative, so that their bits have their order.
+    fn rank(&self) -> (Duration, u64) {
+        (self.latency, self.loss.abs().to_bits())
+    }
+}
+
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vertex {
     pub label: Option<String>,
@@ -39,7 +47,10 @@ pub struct Vertex {
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
     pub nodes: BTreeMap<i64, Vertex>,
+    /// The best between two places.
     edges: BTreeMap<(i64, i64), Way>,
+    /// Where there are several.
+    several: BTreeSet<(i64, i64)>,
     pub directed: bool,
 }
 
@@ -116,18 +127,21 @@ impl Graph {
             jitter,
             loss,
         };
-        let mut insert = |from, to| match self.edges.insert((from, to), way) {
-            Some(_) => Err(Fault::at(
-                entry.place,
-                format!("a second edge from {from} to {to}"),
-            )),
-            None => Ok(()),
-        };
-        insert(source, target)?;
+        self.join(source, target, way);
         if !self.directed && source != target {
-            insert(target, source)?;
+            self.join(target, source, way);
         }
         Ok(())
+    }
+
+    fn join(&mut self, from: i64, to: i64, way: Way) {
+        if let Some(other) = self.edges.get(&(from, to)) {
+            self.several.insert((from, to));
+            if way.rank() >= other.rank() {
+                return;
+            }
+        }
+        self.edges.insert((from, to), way);
     }
 
     fn known(&self, field: &Entry) -> Result<i64> {
@@ -156,6 +170,15 @@ impl Graph {
             for &to in used {
                 let way = match shortest && from != to {
                     true => all.get(&to),
+                    false if self.several.contains(&(from, to)) => {
+                        return Err(format!(
+                            "node {from} has several edges to {}, and only one can count",
+                            match from == to {
+                                true => "itself".to_owned(),
+                                false => format!("node {to} without use_shortest_path"),
+                            }
+                        ));
+                    }
                     false => self.edges.get(&(from, to)),
                 };
                 let way = way.ok_or_else(|| match from == to {
@@ -170,7 +193,7 @@ impl Graph {
         Ok(ways)
     }
 
-    /// Dijkstra's algorithm, by latency; of equal ways the one with fewer edges, then the lower ids.
+    /// Dijkstra's algorithm, by latency; of equal ways the one with less loss, then with fewer edges, then the lower ids.
     fn shortest(&self, from: i64) -> BTreeMap<i64, Way> {
         let mut next: BTreeMap<i64, Vec<(i64, Way)>> = BTreeMap::new();
         for (&(a, b), &way) in &self.edges {
@@ -181,26 +204,25 @@ impl Graph {
             jitter: Duration::ZERO,
             loss: 0.0,
         };
-        let mut best: BTreeMap<i64, (Duration, u32)> =
-            BTreeMap::from([(from, (Duration::ZERO, 0))]);
+        let mut best = BTreeMap::from([(from, (start.rank(), 0))]);
         let mut ways = BTreeMap::from([(from, start)]);
-        let mut heap = BinaryHeap::from([Reverse((Duration::ZERO, 0, from))]);
-        while let Some(Reverse((latency, hops, at))) = heap.pop() {
-            if best.get(&at) != Some(&(latency, hops)) {
+        let mut heap = BinaryHeap::from([Reverse((start.rank(), 0, from))]);
+        while let Some(Reverse((rank, hops, at))) = heap.pop() {
+            if best.get(&at) != Some(&(rank, hops)) {
                 continue;
             }
             let here = ways[&at];
             for (to, edge) in next.get(&at).into_iter().flatten() {
-                let reached = (latency + edge.latency, hops + 1);
+                let way = Way {
+                    latency: here.latency + edge.latency,
+                    jitter: here.jitter + edge.jitter,
+                    loss: here.loss + edge.loss - here.loss * edge.loss,
+                };
+                let reached = (way.rank(), hops + 1);
                 if best.get(to).is_some_and(|known| *known <= reached) {
                     continue;
                 }
                 best.insert(*to, reached);
-                let way = Way {
-                    latency: reached.0,
-                    jitter: here.jitter + edge.jitter,
-                    loss: 1.0 - (1.0 - here.loss) * (1.0 - edge.loss),
-                };
                 ways.insert(*to, way);
                 heap.push(Reverse((reached.0, reached.1, *to)));
             }
@@ -309,6 +331,37 @@ mod tests {
         assert!(words.contains("node 1"), "{words}");
         let ways = graph.ways(&[0], false).unwrap();
         assert_eq!(ways[&(0, 0)].latency, Duration::from_millis(1));
+    }
+
+    #[test]
+    fn of_several_edges_the_best_counts() {
+        let text = |directed: u8| {
+            format!(
+                r#"graph [ directed {directed} node [ id 0 ] node [ id 1 ]
+                edge [ source 0 target 0 latency "1 ms" ]
+                edge [ source 1 target 1 latency "1 ms" ] edge [ source 1 target 1 latency "2 ms" ]
+                edge [ source 0 target 1 latency "20 ms" packet_loss 0.0 ]
+                edge [ source 1 target 0 latency "10 ms" packet_loss 0.5 ]
+                edge [ source 0 target 1 latency "10 ms" packet_loss 0.1 ] ]"#
+            )
+        };
+        let graph = Graph::parse(&text(0)).unwrap();
+        assert_eq!(graph.shortest(1)[&0].loss, 0.1);
+        assert_eq!(graph.shortest(0)[&1].latency, Duration::from_millis(10));
+        let words = graph.ways(&[0, 1], true).unwrap_err();
+        assert!(words.contains("several edges to itself"), "{words}");
+        let words = graph.ways(&[0, 1], false).unwrap_err();
+        assert!(words.contains("several edges to node 1"), "{words}");
+        let graph = Graph::parse(&text(1)).unwrap();
+        assert_eq!(graph.shortest(1)[&0].loss, 0.5);
+    }
+
+    #[test]
+    fn of_equal_ways_the_one_with_less_loss_counts() {
+        let text = r#"graph [ node [ id 0 ] node [ id 1 ] node [ id 2 ]
+            edge [ source 0 target 2 latency "20 ms" packet_loss 0.2 ]
+            edge [ source 0 target 1 latency "10 ms" ] edge [ source 1 target 2 latency "10 ms" ] ]"#;
+        assert_eq!(Graph::parse(text).unwrap().shortest(0)[&2].loss, 0.0);
     }
 
     #[test]

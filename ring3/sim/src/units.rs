@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Quantities with units: `10 ms`, `1 Gbit`, `64 KiB`. The units are those of Shadow's files, which
-//! distinguish case; a space between number and unit is optional, and a plural `s` is allowed.
+//! distinguish case (`1 gbit` is taken as well, since `tc` has it so); a space between number and unit is optional, and a plural `s` is
+//! allowed.
 
 use std::fmt;
 use std::time::Duration;
@@ -107,9 +108,12 @@ pub fn drift(text: &str) -> Option<i64> {
     (ppm.abs() <= DRIFT_MAX).then(|| (ppm * 1e3).round() as i64)
 }
 
-/// The scale of a unit that ends with one of `bases`, which count 1.
+/// The scale of a unit that ends with one of `bases`, which count 1, or that is a prefix alone (`10 M`).
 fn prefixed(unit: &str, bases: &[&str]) -> Option<u64> {
-    let prefix = bases.iter().find_map(|base| unit.strip_suffix(base))?;
+    let prefix = bases
+        .iter()
+        .find_map(|base| unit.strip_suffix(base))
+        .unwrap_or(unit);
     Some(match prefix {
         "" => 1,
         "K" | "k" | "kilo" => 1_000,
@@ -131,6 +135,10 @@ pub fn rate(text: &str) -> Option<Rate> {
     let unit = unit.strip_suffix("ps").unwrap_or(unit);
     let scale = match unit {
         "" => 1,
+        // As tc has them: nobody means thousandths of a bit.
+        "kbit" => 1_000,
+        "mbit" => 1_000_000,
+        "gbit" => 1_000_000_000,
         _ => prefixed(unit, &["bits", "bit"])?,
     };
     scaled(number, scale).filter(|bits| *bits > 0).map(Rate)
@@ -303,7 +311,12 @@ mod tests {
         assert_eq!(rate("977 Kibit"), Some(Rate(977 * 1024)));
         assert_eq!(rate("100 Mbits"), Some(Rate(100_000_000)));
         assert_eq!(rate("0 bit"), None);
-        assert_eq!(rate("1 gbit"), None);
+        assert_eq!(rate("1 gbit"), Some(Rate(1_000_000_000)));
+        assert_eq!(rate("10mbit"), Some(Rate(10_000_000)));
+        assert_eq!(rate("10 M"), Some(Rate(10_000_000)));
+        assert_eq!(rate("10 MB"), None);
+        assert_eq!(rate("10 m"), None);
+        assert_eq!(bytes("64 Ki"), Some(64 << 10));
         assert_eq!(bytes("1024 Mbytes"), Some(1_024_000_000));
         assert_eq!(bytes("30 MiB"), Some(30 << 20));
         assert_eq!(bytes("20 B"), Some(20));

@@ -4,10 +4,15 @@
 //! Aliases are resolved by the parser, merge keys (`<<`) here. A reader takes keys out of a [`Map`]
 //! one by one and at last calls [`Map::finish`], which complains of what nobody took.
 
+use std::collections::BTreeSet;
+
 use saphyr::{MarkedYaml, Scalar, YamlData, YamlLoader};
-use saphyr_parser::Parser;
+use saphyr_parser::{Parser, Tag};
 
 use crate::error::{Fault, Place, Places};
+
+/// Keys whose values a program gets.
+const TEXTS: [&str; 2] = ["args", "environment"];
 
 pub type Result<T> = std::result::Result<T, Fault>;
 
@@ -29,12 +34,16 @@ pub enum Value {
 pub struct Node {
     pub place: Place,
     pub value: Value,
+    /// How a number or a truth value is written: `007` and `1.10` are arguments, too.
+    written: Option<Box<str>>,
 }
 
 /// The one document of a file.
 pub fn parse(text: &str) -> Result<Node> {
     let mut loader = YamlLoader::<MarkedYaml>::default();
     loader.alias_limit(ALIAS_NODES);
+    // Scalars come as they are written.
+    loader.early_parse(false);
     let scan = |error: &saphyr::ScanError| {
         let mark = error.marker();
         Fault::at(place(mark.line(), mark.col()), error.info().to_string())
@@ -71,8 +80,21 @@ fn mark(yaml: &MarkedYaml) -> Place {
 
 fn convert(yaml: MarkedYaml) -> Result<Node> {
     let place = mark(&yaml);
+    let mut written = None;
     let value = match yaml.data {
         YamlData::Value(scalar) => from_scalar(scalar),
+        YamlData::Representation(_, _, Some(tag)) if !tag.is_yaml_core_schema() => {
+            return Err(unknown(place, &tag));
+        }
+        YamlData::Representation(text, style, tag) => {
+            let scalar = Scalar::parse_from_cow_and_metadata(text.clone(), style, tag.as_ref())
+                .ok_or_else(|| Fault::at(place, format!("`{text}` is not what its tag says")))?;
+            let value = from_scalar(scalar);
+            if matches!(value, Value::Int(_) | Value::Float(_) | Value::Bool(_)) {
+                written = Some(text.into());
+            }
+            value
+        }
         YamlData::Sequence(items) => {
             Value::List(items.into_iter().map(convert).collect::<Result<_>>()?)
         }
@@ -81,18 +103,38 @@ fn convert(yaml: MarkedYaml) -> Result<Node> {
             for (key, value) in entries {
                 list.push((convert(key)?, convert(value)?));
             }
+            only_once(&list)?;
             Value::Map(merge(list)?)
         }
-        YamlData::Tagged(tag, inner) => {
-            let _ = inner;
-            return Err(Fault::at(
-                place,
-                format!("the tag {tag} means nothing here: leave it out"),
-            ));
-        }
+        YamlData::Tagged(tag, _) => return Err(unknown(place, &tag)),
         _ => return Err(Fault::at(place, "not a value")),
     };
-    Ok(Node { place, value })
+    Ok(Node {
+        place,
+        value,
+        written,
+    })
+}
+
+fn unknown(place: Place, tag: &Tag) -> Fault {
+    Fault::at(
+        place,
+        format!("the tag {tag} means nothing here: leave it out"),
+    )
+}
+
+/// The parser compares keys as they are written: `a` and `"a"` are one.
+fn only_once(list: &[(Node, Node)]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for (key, _) in list {
+        let Ok(text) = key.scalar("") else { continue };
+        if seen.contains(&text) {
+            let words = format!("duplicated key in mapping: `{text}`");
+            return Err(Fault::at(key.place, words));
+        }
+        seen.insert(text);
+    }
+    Ok(())
 }
 
 fn from_scalar(scalar: Scalar) -> Value {
@@ -168,8 +210,11 @@ impl Node {
         }
     }
 
-    /// Text, or a number as it would be written.
+    /// Text, or a number as it is written.
     pub fn scalar(&self, path: &str) -> Result<String> {
+        if let Some(text) = &self.written {
+            return Ok(text.to_string());
+        }
         match &self.value {
             Value::Text(text) => Ok(text.clone()),
             Value::Int(i) => Ok(i.to_string()),
@@ -226,13 +271,18 @@ impl Node {
             self.value = value;
             // It stands in no file: see Error::Scenario.
             self.place = Place::default();
+            self.written = None;
             return;
         };
         if !matches!(self.value, Value::Map(_)) {
             self.value = Value::Map(Vec::new());
         }
         let place = self.place;
-        let node = |value| Node { place, value };
+        let node = |value| Node {
+            place,
+            value,
+            written: None,
+        };
         if let Value::Map(entries) = &mut self.value {
             let is_key = |(k, _): &(Node, Node)| k.value == Value::Text(key.clone());
             let at = entries.iter().position(is_key).unwrap_or_else(|| {
@@ -245,20 +295,28 @@ impl Node {
 
     /// The document as JSON, which is YAML too.
     pub fn to_json(&self) -> String {
-        let text = serde_json::to_string_pretty(&self.json()).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&self.json(false)).unwrap_or_default();
         format!("{text}\n")
     }
 
-    fn json(&self) -> serde_json::Value {
+    /// `is_text`: numbers are words, as they are written.
+    fn json(&self, is_text: bool) -> serde_json::Value {
+        if let (true, Some(text)) = (is_text, &self.written) {
+            return text.as_ref().into();
+        }
         match &self.value {
             Value::Null => serde_json::Value::Null,
             Value::Bool(b) => (*b).into(),
             Value::Int(i) => (*i).into(),
             Value::Float(f) => (*f).into(),
             Value::Text(text) => text.clone().into(),
-            Value::List(items) => items.iter().map(Node::json).collect(),
+            Value::List(items) => items.iter().map(|item| item.json(is_text)).collect(),
             Value::Map(entries) => {
-                let pair = |(k, v): &(Node, Node)| Some((k.scalar("").ok()?, v.json()));
+                let pair = |(k, v): &(Node, Node)| {
+                    let key = k.scalar("").ok()?;
+                    let value = v.json(is_text || TEXTS.contains(&key.as_str()));
+                    Some((key, value))
+                };
                 serde_json::Value::Object(entries.iter().filter_map(pair).collect())
             }
         }
@@ -358,6 +416,50 @@ mod tests {
         let mut b = map.take("b").unwrap().map("b").unwrap();
         assert_eq!(b.take("q").unwrap().int::<u32>("q"), Ok(3));
         assert_eq!(b.take("p").unwrap().int::<u32>("p"), Ok(1));
+    }
+
+    #[test]
+    fn numbers_are_also_what_is_written() {
+        let node = parse("args: [007, 1.10, 0x10, True, '1']\nseed: 007\n").unwrap();
+        let mut map = node.map("").unwrap();
+        let words: Vec<String> = map
+            .take("args")
+            .unwrap()
+            .list("")
+            .unwrap()
+            .iter()
+            .map(|item| item.scalar("").unwrap())
+            .collect();
+        assert_eq!(words, ["007", "1.10", "0x10", "True", "1"]);
+        assert_eq!(map.take("seed").unwrap().int("seed"), Ok(7));
+        // Another reader of what is printed gets the same.
+        let again = parse(&node.to_json()).unwrap();
+        let mut map = again.map("").unwrap();
+        assert_eq!(
+            map.take("args").unwrap().list("").unwrap()[1]
+                .scalar("")
+                .unwrap(),
+            "1.10"
+        );
+        assert_eq!(map.take("seed").unwrap().int("seed"), Ok(7));
+    }
+
+    #[test]
+    fn keys_are_there_once_however_they_are_written() {
+        for text in ["a: 1\na: 2\n", "a: 1\n\"a\": 2\n"] {
+            let fault = parse(text).unwrap_err();
+            assert!(fault.words.contains("duplicated key"), "{fault:?}");
+            assert_eq!(fault.place.line, 2);
+        }
+    }
+
+    #[test]
+    fn tags_of_yaml_itself() {
+        let node = parse("a: !!str 5\nb: !!map {c: !!int 5}\n").unwrap();
+        let mut map = node.map("").unwrap();
+        assert_eq!(map.take("a").unwrap().text("a"), Ok("5"));
+        assert!(parse("a: !mine 5\n").unwrap_err().words.contains("tag"));
+        assert!(parse("a: !!int x\n").unwrap_err().words.contains("tag"));
     }
 
     #[test]

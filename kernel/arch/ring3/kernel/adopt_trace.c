@@ -93,7 +93,7 @@ static bool gets_many(u32 tid)
 	return true;
 }
 
-/* It is let go for its end, at which the host does not call it exiting yet: it is not to be taken again. */
+/* The thread is let go at its exit stop, where the host does not call it exiting yet: it is not to be seized again. */
 static void ends(u32 tid)
 {
 	*busy_of(tid) = (struct busy){ .tid = tid, .until = ring3_clock() + SIGNALS_PAUSE_NS };
@@ -185,14 +185,14 @@ static struct scan threads_of(u32 pid, long request)
 				scan.later = true;
 				continue;
 			}
-			/* The host lets go of one that was taken so late only when its end has been waited for. */
+			/* An exiting thread that is seized stays a zombie until the adopter has waited for it. */
 			if (request == PTRACE_SEIZE && !ring3_adopt_goes_on(pid, tid))
 				continue;
 			ret = trace(request, tid, 0, request == PTRACE_SEIZE ? PTRACE_O_TRACEEXIT : 0);
 			if (!ret && request == PTRACE_SEIZE)
 				set_ours(tid, true);
 			scan.done += !ret;
-			/* So it says of one that has ended meanwhile, too. */
+			/* The host says EPERM of a thread that has ended meanwhile, too. */
 			scan.refused += ret == -EPERM && ring3_adopt_goes_on(pid, tid);
 		}
 	}
@@ -381,7 +381,7 @@ long ring3_adopt_trace_start(void)
 	long p = ring3_host_syscall(__NR_mmap, at, TIDS / 8, PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
 
-	/* What the adopter before this one had taken is nobody's. */
+	/* The adopter before this one traced these processes. It is gone, so no process traces them. */
 	for (proc = ring3_region.procs; proc < end; proc++)
 		host_store(&proc->traced, 0);
 	return p < 0 ? p : 0;

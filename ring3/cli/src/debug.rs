@@ -12,9 +12,11 @@ use ring3_node::client::{self, Client};
 use crate::args;
 use crate::error::{Failure, Result};
 use crate::leaf;
+use crate::program;
 
 /// Becomes the debugger. Returns only if that fails.
 pub fn debug(args: &args::Debug) -> Result<u8> {
+    program::check(&args.command[0])?;
     let is_its = |status: &client::Status| status.procs.iter().any(|it| it.pid == args.pid);
     let all = client::list()?;
     let found = all

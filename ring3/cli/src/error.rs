@@ -9,7 +9,7 @@ use ring3_node::Errno;
 
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
-/// The status of a failure of ring3's own in `run` and `exec`, where every other status
+/// The status of a failure of ring3's own in `run`, `exec` and `debug`, where every other status
 /// is the program's: as env(1), nohup(1) and docker have it.
 const OWN_FAILURE: u8 = 125;
 const CANNOT_EXECUTE: u8 = 126;
@@ -212,7 +212,7 @@ pub enum Failure {
     Said,
 }
 
-/// How the command ends: `run` and `exec` have exit codes of their own.
+/// How the command ends: `run`, `exec` and `debug` have exit codes of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
     Program,

@@ -226,9 +226,11 @@ Examples:
 On a host without CAP_BPF a node traces its own programs, so that the node survives when one is killed. A
 process has one tracer: a debugger from outside is refused (`Operation not permitted'). With this command the
 node leaves the process alone until CMD has ended. A debugger that is itself on the node, as by
-`ring3 exec NODE -- gdb -p PID', does not need it.
+`ring3 exec NODE -- gdb -p PID', does not need it. gdb on the host knows the gate's file only: symbols and
+backtraces of the program are had on the node.
 
-Exit status: that of CMD; 125 if ring3 failed.";
+Exit status: that of CMD; 125 if ring3 failed, 126 if CMD cannot be executed, 127 if it
+was not found; 2 for a mistake on the command line.";
 
 pub const PORT: &str = "\
 Examples:

@@ -107,7 +107,7 @@ fn command() -> ExitCode {
     let cli = help::parse();
     logger::start();
     let manner = match cli.verb {
-        Verb::Run(_) | Verb::Exec(_) => Manner::Program,
+        Verb::Run(_) | Verb::Exec(_) | Verb::Debug(_) => Manner::Program,
         _ => Manner::Plain,
     };
     if has_children(&cli.verb) {

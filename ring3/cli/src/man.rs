@@ -211,7 +211,7 @@ const EXIT_STATUS: &str = "\
 1    failure; doctor: something that ring3 needs is missing
 2    a mistake on the command line or in a node file
 
-run and exec end as the program did, with 128+N if signal N ended it, or with
+run, exec and debug end as the program did, run and exec with 128+N if signal N ended it, or with
 125  ring3 itself failed
 126  the program cannot be executed
 127  the program was not found";

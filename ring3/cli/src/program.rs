@@ -179,7 +179,7 @@ pub fn is_on_node() -> bool {
 }
 
 /// Would execvp(3) find and start this?
-fn check(name: &OsStr) -> Result<()> {
+pub fn check(name: &OsStr) -> Result<()> {
     let command = name.to_string_lossy().into_owned();
     if name.as_bytes().contains(&b'/') {
         let path = Path::new(name);

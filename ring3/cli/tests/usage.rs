@@ -334,3 +334,23 @@ fn a_node_file_that_is_no_text() {
     let words = "n.toml: line 2 is not UTF-8";
     fails_in(&dir, &["up", "-f", file], 2, words);
 }
+
+/// As `exec`: 125 for ring3's own failures, 126 and 127 as a shell has them.
+#[test]
+fn a_debugger_that_is_none() {
+    for (line, status, words) in [
+        (
+            &["debug", "1", "--", "true"][..],
+            125,
+            "is no program of a node",
+        ),
+        (&["debug", "1", "--", "/tmp"], 126, "is a folder"),
+        (
+            &["debug", "1", "--", "no-such-debugger"],
+            127,
+            "not found in PATH",
+        ),
+    ] {
+        fails(line, status, words);
+    }
+}

@@ -472,7 +472,7 @@ pub struct Forward {
     #[command(flatten)]
     pub way: Way,
     /// Run in real time with this priority (SCHED_FIFO): the agent, and its own node with it
-    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=98))]
     pub real_time: Option<u8>,
     /// Stay on this CPU: the agent, and its own node with it
     #[arg(long, value_name = "CPU", value_parser = help::cpu)]
@@ -511,7 +511,7 @@ pub struct Way {
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = AfterCut::Drop)]
     pub after_cut: AfterCut,
     /// Print the numbers so often, not at the end alone
-    #[arg(long, value_name = "SECONDS", value_parser = help::seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = help::interval)]
     pub stats: Option<f64>,
 }
 
@@ -601,7 +601,7 @@ pub struct Stat {
     #[arg(long)]
     pub json: bool,
     /// Show rates, sockets and memory, a line each so many seconds [default: 1], until the node goes down
-    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = help::seconds)]
+    #[arg(short, long, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = help::interval)]
     pub watch: Option<f64>,
 }
 

@@ -49,6 +49,12 @@ pub enum Failure {
     #[error("no node to forward on: give --on NODE, or --port SPEC for one of its own")]
     ForwardWhere,
 
+    #[error(
+        "{count} targets: a handler's verdict has bits for {}",
+        ring3_forward::TARGETS_MAX
+    )]
+    ForwardTargets { count: usize },
+
     #[error("{0}")]
     ProxyWords(String),
 
@@ -235,6 +241,7 @@ impl Failure {
             Failure::Config(_)
             | Failure::ProxyWords(_)
             | Failure::ForwardWhere
+            | Failure::ForwardTargets { .. }
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
             | Failure::NotLoopback { .. }

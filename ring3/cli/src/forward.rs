@@ -14,6 +14,7 @@ use crate::run;
 use crate::say;
 
 pub fn forward(args: &Forward) -> Result<u8> {
+    check(&args.way)?;
     let exe = std::env::current_exe().map_err(Failure::host("find where ring3 is"))?;
     let mut command = vec![exe.into_os_string(), "on-node".into(), "forward".into()];
     command.extend(words(&args.way));
@@ -39,6 +40,14 @@ pub fn forward(args: &Forward) -> Result<u8> {
         sandbox: args::SandboxArgs::default(),
         command,
     })
+}
+
+fn check(way: &Way) -> Result<()> {
+    let count = way.to.len();
+    match count > ring3_forward::TARGETS_MAX {
+        true => Err(Failure::ForwardTargets { count }),
+        false => Ok(()),
+    }
 }
 
 /// The same words once more.
@@ -70,6 +79,9 @@ fn words(way: &Way) -> Vec<OsString> {
 
 /// The agent, on the node.
 pub fn inside(way: &Way) -> Result<u8> {
+    check(way)?;
+    // A connection has two descriptors and more.
+    ring3_node::raise_descriptor_limit();
     let any = IpAddr::from(Ipv6Addr::UNSPECIFIED);
     let order = Order {
         is_stream: way.listen.is_stream,

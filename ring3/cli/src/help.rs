@@ -361,6 +361,15 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A pause between two lines that a person may mean.
+pub fn interval(text: &str) -> Result<f64, String> {
+    let seconds = seconds(text)?;
+    match seconds >= 0.1 {
+        true => Ok(seconds),
+        false => Err("0.1 to 86400 seconds".into()),
+    }
+}
+
 /// A CPU's number, as many as the host's sets of CPUs have room for.
 pub fn cpu(text: &str) -> Result<usize, String> {
     let number = text.parse().ok();

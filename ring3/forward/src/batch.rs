@@ -10,7 +10,7 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::leaf::Name;
-use crate::tuning::{BATCH, STRIDE};
+use crate::tuning::{BATCH, DATAGRAM, STRIDE};
 
 /// Room for datagrams that come.
 pub struct Inbox {
@@ -42,7 +42,7 @@ impl Inbox {
         for at in 0..BATCH {
             inbox.parts[at] = libc::iovec {
                 iov_base: inbox.bytes[at * STRIDE..].as_mut_ptr().cast(),
-                iov_len: STRIDE,
+                iov_len: DATAGRAM,
             };
             let header = &mut inbox.headers[at].msg_hdr;
             header.msg_iov = &raw mut inbox.parts[at];
@@ -76,8 +76,8 @@ impl Inbox {
     /// Number `at` of those that came: all its room, its length, and its sender.
     pub fn packet(&mut self, at: usize) -> (&mut [u8], usize, &Name) {
         let len = self.headers[at].msg_len as usize;
-        let room = &mut self.bytes[at * STRIDE..(at + 1) * STRIDE];
-        (room, len.min(STRIDE), &self.names[at])
+        let room = &mut self.bytes[at * STRIDE..][..DATAGRAM];
+        (room, len.min(DATAGRAM), &self.names[at])
     }
 }
 

@@ -12,7 +12,7 @@
 
 use std::ffi::c_void;
 use std::mem::offset_of;
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{compiler_fence, AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 
@@ -124,13 +124,19 @@ pub fn now() -> Now {
     }
 }
 
-/// Calls the handler; `None`: the call was left.
+/// The next call has a number of its own from here on.
+pub fn begin_call() {
+    let number = CALL.number.load(Ordering::Relaxed);
+    CALL.number.store(number + 1, Ordering::Release);
+    // What follows is not done before: see the watchdog's sleep.
+    compiler_fence(Ordering::SeqCst);
+}
+
+/// Calls the handler, after [`begin_call`]; `None`: the call was left.
 ///
 /// # Safety
 /// `packet` may be called with these two, and nothing that it leaves undone when it is cut off is used afterwards.
 pub unsafe fn call(packet: Packet, state: *mut c_void, what: *mut c_void) -> Option<u64> {
-    let number = CALL.number.load(Ordering::Relaxed);
-    CALL.number.store(number + 1, Ordering::Release);
     // SAFETY: the caller's promise; CALL lives for ever.
     let came = unsafe { ring3_forward_call(packet, state, what, &raw const CALL) };
     (came.was_cut == 0).then_some(came.verdict)

@@ -140,6 +140,16 @@ impl Handler {
         }
     }
 
+    /// Without an object.
+    #[cfg(test)]
+    pub fn of(packet: cut::Packet) -> Handler {
+        Handler {
+            packet,
+            close: None,
+            state: std::ptr::null_mut(),
+        }
+    }
+
     pub fn close(self) {
         if let Some(close) = self.close {
             // SAFETY: once, after the last packet.

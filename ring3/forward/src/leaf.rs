@@ -197,6 +197,66 @@ pub fn run_in_real_time(priority: Option<u8>, cpu: Option<usize>) -> Result<()> 
     Ok(())
 }
 
+/// This thread's place among the host's real-time threads.
+fn place() -> Result<Option<(i32, i32)>> {
+    let mut param: libc::c_int = 0;
+    // SAFETY: asks for this thread's policy, and its priority, one integer. The system calls, since musl's functions refuse.
+    let (policy, done) = unsafe {
+        (
+            libc::syscall(libc::SYS_sched_getscheduler, 0) as i32,
+            libc::syscall(libc::SYS_sched_getparam, 0, &raw mut param),
+        )
+    };
+    if policy < 0 || done != 0 {
+        return Err(Error::host("ask for a thread's priority")(
+            io::Error::last_os_error(),
+        ));
+    }
+    let is_real = matches!(
+        policy & !libc::SCHED_RESET_ON_FORK,
+        libc::SCHED_FIFO | libc::SCHED_RR
+    );
+    Ok(is_real.then_some((policy, param)))
+}
+
+fn take(place: (i32, i32)) -> io::Result<()> {
+    // SAFETY: one integer, which is read.
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, place.0, &raw const place.1) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// In real time, this thread and those that it makes are above the agent from here on; where the agent belongs is the
+/// answer. Without real time nothing changes.
+pub fn rise_above_agent() -> Result<Option<(i32, i32)>> {
+    // SAFETY: no preconditions.
+    let highest = unsafe { libc::sched_get_priority_max(libc::SCHED_FIFO) };
+    let Some((policy, priority)) = place()? else {
+        return Ok(None);
+    };
+    let above = (priority + 1).min(highest);
+    take((policy, above)).map_err(Error::host(
+        "run one priority above the agent's (it needs CAP_SYS_NICE, or `ulimit -r` one above --real-time)",
+    ))?;
+    Ok(Some((policy, above - 1)))
+}
+
+/// To the agent's place.
+pub fn descend(place: Option<(i32, i32)>) -> Result<()> {
+    place
+        .map_or(Ok(()), take)
+        .map_err(Error::host("run in real time"))
+}
+
+/// Ends the process by status 1. Nothing else is done: another thread may hold any lock.
+pub fn exit_at_once() -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::_exit(1) }
+}
+
 /// Of a socket; the address is of its own family.
 pub fn option(fd: i32, level: i32, name: i32, value: i32) -> io::Result<()> {
     // SAFETY: one integer, which is read.

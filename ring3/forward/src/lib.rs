@@ -44,8 +44,9 @@ mod watchdog;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{mpsc, Arc};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 pub use error::{Error, Result};
 pub use leaf::run_in_real_time;
@@ -86,57 +87,101 @@ pub fn run(order: &Order, say: fn(String), out: fn(String)) -> Result<()> {
     let numbers = Arc::new(Numbers::default());
     // The agent's signals: those that end it are waited for by this thread alone.
     leaf::hold_back_ends()?;
+    // Threads of one real-time priority don't interrupt each other: the watchdog and this thread have a higher one.
+    let place = leaf::rise_above_agent()?;
+    let dog = Arc::new(Watchdog::new(order, numbers.clone(), say));
+    let (with, seen, guard) = (order.clone(), numbers.clone(), dog.clone());
+    let (tell, told) = mpsc::channel();
+    let agent = thread("ring3-forward", move || -> Result<()> {
+        leaf::descend(place)?;
+        let (handler, sockets) = open(&with, say)?;
+        // The other end waits for it.
+        let _ = tell.send(());
+        let caller = watchdog::Caller::new(handler, guard, with.after_cut, &seen);
+        match sockets {
+            Sockets::Udp(agent) => agent.run(caller, &seen),
+            Sockets::Tcp(agent) => agent.run(caller, &seen),
+        }
+    })?;
+    loop {
+        match told.recv_timeout(tuning::OPENING) {
+            Ok(()) => break,
+            Err(mpsc::RecvTimeoutError::Disconnected) => return joined(agent),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+        }
+        if leaf::wait_for_end(Duration::ZERO)? {
+            say("the handler's open() goes on: ended without it".into());
+            leaf::exit_at_once();
+        }
+    }
+    if order.handler.is_some() {
+        let dog = dog.clone();
+        thread("ring3-budget", move || dog.watch())?;
+    }
+    out(format!(
+        "forwarding {}\n",
+        numbers::way(order.is_stream, order.listen, &order.targets)
+    ));
+    let mut due = order.stats.map(|every| Instant::now() + every);
+    while !agent.is_finished() {
+        let left = |due: Instant| due.saturating_duration_since(Instant::now());
+        if leaf::wait_for_end(due.map_or(tuning::LOOK, left).min(tuning::LOOK))? {
+            break;
+        }
+        if let Some(every) = order
+            .stats
+            .filter(|_| due.map(left) == Some(Duration::ZERO))
+        {
+            out(numbers.line());
+            due = Some(Instant::now() + every);
+        }
+    }
+    numbers.ends.store(true, Ordering::Release);
+    let patience = tuning::END + 2 * order.budget;
+    let end = Instant::now() + patience;
+    // It may be just before its wait: the signal is repeated until it was seen.
+    while !agent.is_finished() {
+        if Instant::now() >= end {
+            // A call that was cut off may have left a lock of the allocator's, and close() has no budget.
+            out(numbers.line());
+            say(format!(
+                "the agent does not end within {patience:?}: the handler's close() goes on, or holds what the agent waits for"
+            ));
+            leaf::exit_at_once();
+        }
+        cut::nudge();
+        std::thread::sleep(tuning::NUDGE);
+    }
+    let done = joined(agent);
+    out(numbers.line());
+    done
+}
+
+fn thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>> {
+    let builder = std::thread::Builder::new().name(name.into());
+    builder.spawn(body).map_err(Error::host("start a thread"))
+}
+
+fn joined(agent: JoinHandle<Result<()>>) -> Result<()> {
+    agent.join().unwrap_or(Err(Error::Panicked))
+}
+
+/// By the agent's thread: open() and packet() of a handler are called by one.
+fn open(order: &Order, say: fn(String)) -> Result<(Option<Handler>, Sockets)> {
     let handler = order.handler.as_ref().map(|path| {
         let targets = order.targets.len() as u32;
         Handler::open(path, &order.words, targets)
     });
     let handler = handler.transpose()?;
     let sockets = match order.is_stream {
-        true => Sockets::Tcp(tcp::Agent::open(order)?),
+        true => Sockets::Tcp(tcp::Agent::open(order, say)?),
         false => Sockets::Udp(udp::Agent::open(order)?),
     };
     cut::install()?;
-    let dog = Arc::new(Watchdog::new(order, numbers.clone(), say));
-    let (with, seen) = (order.clone(), numbers.clone());
-    let guard = dog.clone();
-    let agent = std::thread::Builder::new()
-        .name("ring3-forward".into())
-        .spawn(move || -> Result<()> {
-            let caller = watchdog::Caller::new(handler, guard, with.after_cut, &seen);
-            match sockets {
-                Sockets::Udp(agent) => agent.run(caller, &seen),
-                Sockets::Tcp(agent) => agent.run(caller, &seen),
-            }
-        })
-        .map_err(Error::host("start a thread"))?;
-    if order.handler.is_some() {
-        let dog = dog.clone();
-        std::thread::Builder::new()
-            .name("ring3-budget".into())
-            .spawn(move || dog.watch())
-            .map_err(Error::host("start a thread"))?;
-    }
-    out(format!(
-        "forwarding {}\n",
-        numbers::way(order.is_stream, order.listen, &order.targets)
-    ));
-    while !agent.is_finished() {
-        if leaf::wait_for_end(order.stats.unwrap_or(tuning::LOOK))? {
-            break;
-        }
-        if order.stats.is_some() {
-            out(numbers.line());
-        }
-    }
-    numbers.ends.store(true, Ordering::Release);
-    // It may be just before its wait: the signal is repeated until it was seen.
-    while !agent.is_finished() {
-        cut::nudge();
-        std::thread::sleep(tuning::NUDGE);
-    }
-    let done = agent.join().unwrap_or(Err(Error::Panicked));
-    out(numbers.line());
-    done
+    Ok((handler, sockets))
 }
 
 /// Calls a handler so often with a packet of 64 bytes: cycles of the TSC, and the time. For examples/upcall.rs.
@@ -150,6 +195,7 @@ pub fn calls(path: &std::path::Path, count: u64) -> Result<(u64, Duration)> {
             is_back: false,
             from: &name,
         };
+        cut::begin_call();
         std::hint::black_box(handler.call(&mut bytes, 64, about));
     }
     let done = (leaf::cycles() - cycles, start.elapsed());

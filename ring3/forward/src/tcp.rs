@@ -6,7 +6,8 @@
 //! of the client or of the first target, resets all. A target behind the first that fails is left out from then on.
 //!
 //! Events are edge-triggered. Each of a connection's descriptors leads to the same: all that can be moved is moved
-//! ([`Stream::pump`]). Bytes are read into one buffer of the agent's; what the receivers do not take is kept with the stream,
+//! ([`Stream::pump`]). An error is told by its event alone where a direction is over, or its reader waits: so the event is
+//! kept in mind. Bytes are read into one buffer of the agent's; what the receivers do not take is kept with the stream,
 //! and no more is read in that direction until they have it. That is the back-pressure.
 
 use std::collections::VecDeque;
@@ -26,8 +27,13 @@ use crate::tuning::{ACCEPTS, BACKLOG, CHUNK, CHUNK_ROOM, EVENTS, LOOK, STREAMS, 
 use crate::watchdog::Caller;
 use crate::Order;
 
-/// Data of the listener's events; those of streams follow.
+/// Data of the listener's events.
 const LISTENER: u64 = 0;
+/// Data of a stream's events: its place, from 1 on, times KINDS, and which of its descriptors it is.
+const KINDS: u64 = 2;
+/// The client's, or the first target's.
+const END: u64 = 0;
+const OTHER: u64 = 1;
 
 #[derive(Debug)]
 pub struct Agent {
@@ -38,13 +44,18 @@ pub struct Agent {
     free: Vec<usize>,
     /// Streams that have more to do than one turn.
     again: VecDeque<usize>,
-    /// Clients may wait who had no room.
+    /// Clients may wait for which there is no room.
     is_starved: bool,
+    /// More clients may wait than have had their turn.
+    has_clients: bool,
+    /// It was said that descriptors are short.
+    is_said: bool,
+    say: fn(String),
     count: u64,
 }
 
 impl Agent {
-    pub fn open(order: &Order) -> Result<Agent> {
+    pub fn open(order: &Order, say: fn(String)) -> Result<Agent> {
         let at = order.listen;
         let listen = || -> io::Result<TcpListener> {
             let listener = TcpListener::bind(at)?;
@@ -69,6 +80,9 @@ impl Agent {
             free: Vec::new(),
             again: VecDeque::new(),
             is_starved: false,
+            has_clients: false,
+            is_said: false,
+            say,
             count: 0,
         })
     }
@@ -82,10 +96,10 @@ impl Agent {
         };
         let now = rustix::time::Timespec::default();
         while !numbers.ends.load(Ordering::Acquire) {
-            let timeout = match (self.again.is_empty(), self.is_starved) {
-                (false, _) => Some(&now),
-                (true, true) => Some(&look),
-                (true, false) => None,
+            let timeout = match self.is_starved {
+                _ if self.has_clients || !self.again.is_empty() => Some(&now),
+                true => Some(&look),
+                false => None,
             };
             news.clear();
             let room = rustix::buffer::spare_capacity(&mut news);
@@ -93,13 +107,19 @@ impl Agent {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(why) => return Err(Error::host("wait for sockets")(why.into())),
             }
-            caller.wake();
             let mut ready: Vec<usize> = self.again.drain(..).collect();
-            let mut clients = self.is_starved;
+            let mut clients = self.is_starved || self.has_clients;
             for event in &news {
-                match event.data.u64() {
-                    LISTENER => clients = true,
-                    number => ready.push(number as usize - 1),
+                let number = event.data.u64();
+                if number == LISTENER {
+                    clients = true;
+                    continue;
+                }
+                let (at, is_end) = ((number / KINDS - 1) as usize, number % KINDS == END);
+                ready.push(at);
+                let flags = event.flags;
+                if let (true, Some(Some(stream))) = (is_end, self.streams.get_mut(at)) {
+                    stream.is_failed |= flags.contains(EventFlags::ERR);
                 }
             }
             // A stream has several descriptors.
@@ -134,26 +154,31 @@ impl Agent {
     }
 
     fn accept_some(&mut self, numbers: &Numbers) -> Result<()> {
-        self.is_starved = false;
+        (self.is_starved, self.has_clients) = (false, false);
         for _ in 0..ACCEPTS {
             if self.streams.len() - self.free.len() >= STREAMS {
-                self.is_starved = true;
+                self.starve(&format!(
+                    "{STREAMS} connections are as many as it has at one time"
+                ));
                 return Ok(());
             }
             match self.listener.accept() {
                 Ok((client, from)) => {
                     add(&numbers.streams, 1);
-                    if self.join(client, from).is_err() {
+                    if let Err(why) = self.join(client, from) {
                         // The client sees a reset, as where nobody listens.
                         add(&numbers.refused, 1);
+                        if is_shortage(&why) {
+                            self.starve(&why.to_string());
+                            return Ok(());
+                        }
                     }
                 }
                 Err(why) => match why.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(()),
                     Some(libc::ECONNABORTED | libc::EINTR) => {}
-                    // Descriptors or memory: others end, and it is tried anew.
-                    Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
-                        self.is_starved = true;
+                    _ if is_shortage(&why) => {
+                        self.starve(&why.to_string());
                         return Ok(());
                     }
                     _ => return Err(Error::host("accept connections")(why)),
@@ -161,8 +186,19 @@ impl Agent {
             }
         }
         // Others have their turn first.
-        self.is_starved = true;
+        self.has_clients = true;
         Ok(())
+    }
+
+    /// The clients that wait are looked at later.
+    fn starve(&mut self, why: &str) {
+        self.is_starved = true;
+        if !self.is_said {
+            self.is_said = true;
+            (self.say)(format!(
+                "clients wait, or are reset, until others have gone: {why}"
+            ));
+        }
     }
 
     fn join(&mut self, client: TcpStream, from: SocketAddr) -> io::Result<()> {
@@ -185,10 +221,12 @@ impl Agent {
             self.streams.len() - 1
         });
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
-        let data = EventData::new_u64(at as u64 + 1);
-        let mut watched = epoll::add(&self.events, &stream.client, data, flags);
-        for target in &stream.targets {
-            watched = watched.and_then(|()| epoll::add(&self.events, &target.stream, data, flags));
+        let data = |kind| EventData::new_u64((at as u64 + 1) * KINDS + kind);
+        let mut watched = epoll::add(&self.events, &stream.client, data(END), flags);
+        for (number, target) in stream.targets.iter().enumerate() {
+            let kind = if number == 0 { END } else { OTHER };
+            let add = || epoll::add(&self.events, &target.stream, data(kind), flags);
+            watched = watched.and_then(|()| add());
         }
         if let Err(why) = watched {
             stream.reset();
@@ -200,6 +238,12 @@ impl Agent {
         self.again.push_back(at);
         Ok(())
     }
+}
+
+/// Descriptors or memory: others end, and it is tried anew.
+fn is_shortage(why: &io::Error) -> bool {
+    let short = [libc::EMFILE, libc::ENFILE, libc::ENOBUFS, libc::ENOMEM];
+    why.raw_os_error().is_some_and(|why| short.contains(&why))
 }
 
 fn connect(to: SocketAddr) -> io::Result<TcpStream> {
@@ -242,6 +286,8 @@ struct Target {
     is_out: bool,
     /// It has ended its direction.
     is_quiet: bool,
+    /// It knows that the client has ended its direction.
+    is_told: bool,
 }
 
 /// One way: bytes that were read and not yet taken.
@@ -265,6 +311,8 @@ struct Stream {
     /// From the first target to the client; `has` of it.
     back: Lane,
     client_has: usize,
+    /// The client's connection or the first target's has an error. What came before it is passed on first.
+    is_failed: bool,
 }
 
 /// What a call on a nonblocking socket came to.
@@ -305,6 +353,7 @@ impl Stream {
             has: 0,
             is_out: false,
             is_quiet: false,
+            is_told: false,
         };
         Stream {
             number,
@@ -314,6 +363,7 @@ impl Stream {
             there: Lane::default(),
             back: Lane::default(),
             client_has: 0,
+            is_failed: false,
         }
     }
 
@@ -323,7 +373,7 @@ impl Stream {
     }
 
     fn pump(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
-        self.hear_others(chunk);
+        let others = self.hear_others(chunk);
         let there = self.pump_there(caller, chunk, numbers);
         let back = match there {
             Next::Reset => Next::Reset,
@@ -331,16 +381,24 @@ impl Stream {
         };
         match (there, back) {
             (Next::Reset, _) | (_, Next::Reset) => Next::Reset,
-            _ if self.there.is_over && self.back.is_over => Next::Done,
             (Next::Again, _) | (_, Next::Again) => Next::Again,
-            _ => Next::Wait,
+            _ if self.is_failed => Next::Reset,
+            _ if self.there.is_over && self.back.is_over => Next::Done,
+            _ => others,
         }
     }
 
     /// What targets behind the first say is thrown away.
-    fn hear_others(&mut self, chunk: &mut [u8]) {
+    fn hear_others(&mut self, chunk: &mut [u8]) -> Next {
+        let mut next = Next::Wait;
         for target in self.targets.iter_mut().skip(1) {
+            let mut turns = TURNS;
             while !target.is_out && !target.is_quiet {
+                if turns == 0 {
+                    next = Next::Again;
+                    break;
+                }
+                turns -= 1;
                 match outcome((&target.stream).read(chunk)) {
                     Moved::Bytes(_) => {}
                     Moved::Wait => break,
@@ -349,6 +407,23 @@ impl Stream {
                 }
             }
         }
+        next
+    }
+
+    /// Tells the targets that the client has ended its direction; whether all know. Linux gives a connection up that is
+    /// shut down while it is being made: such a target is told when it is there, which is an event.
+    fn tell_end(&mut self) -> bool {
+        for target in &mut self.targets {
+            if target.is_out || target.is_told {
+                continue;
+            }
+            target.is_told = target.stream.peer_addr().is_ok();
+            if target.is_told {
+                // One that is gone has nothing to hear.
+                let _ = target.stream.shutdown(Shutdown::Write);
+            }
+        }
+        self.targets.iter().all(|it| it.is_out || it.is_told)
     }
 
     /// Gives the targets what is kept; whether all have it. `Err`: the first failed.
@@ -381,13 +456,7 @@ impl Stream {
                 Err(()) => return Next::Reset,
             }
             if self.there.is_eof {
-                if !self.there.is_over {
-                    self.there.is_over = true;
-                    for target in &self.targets {
-                        // One that is gone has nothing to hear.
-                        let _ = target.stream.shutdown(Shutdown::Write);
-                    }
-                }
+                self.there.is_over = self.there.is_over || self.tell_end();
                 return Next::Wait;
             }
             let len = match outcome((&self.client).read(&mut chunk[..CHUNK])) {
@@ -479,5 +548,33 @@ impl Stream {
             is_back,
             from: &self.name,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (near, listener.accept().unwrap().0)
+    }
+
+    /// One that always has more to say does not keep the agent from other streams.
+    #[test]
+    fn a_target_behind_the_first_has_its_turn_as_others() {
+        let ((client, _near), (first, _far), (second, mut talker)) = (pair(), pair(), pair());
+        second.set_nonblocking(true).unwrap();
+        let mut chunk = [0; 1024];
+        let words = [0; 2 * TURNS * 1024];
+        talker.write_all(&words).unwrap();
+        while rustix::io::ioctl_fionread(&second).unwrap() < words.len() as u64 {
+            std::thread::yield_now();
+        }
+        let mut stream = Stream::new(1, client, Name::none(), vec![first, second]);
+        assert_eq!(stream.hear_others(&mut chunk), Next::Again);
+        let left = stream.targets[1].stream.peek(&mut chunk);
+        assert!(left.is_ok_and(|bytes| bytes > 0));
     }
 }

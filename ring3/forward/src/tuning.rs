@@ -5,8 +5,8 @@ use std::time::Duration;
 
 /// Datagrams of one turn: NAPI's budget, since more can't have come at once.
 pub const BATCH: usize = 64;
-/// The longest datagram that UDP over IPv4 carries (RFC 768: 65535 - 20 - 8).
-pub const DATAGRAM: usize = 65507;
+/// The longest datagram that UDP over IPv6 carries (RFC 8200: 65535 - 8), more than IPv4's.
+pub const DATAGRAM: usize = 65527;
 /// From one buffer to the next: an odd number of cache lines, so that the heads of datagrams don't share cache sets.
 pub const STRIDE: usize = 65536 + 64;
 /// Bytes of a socket's queue: some 10 ms at 3 Gbit/s. As root; others get what net.core.rmem_max allows.
@@ -31,3 +31,7 @@ pub const ASLEEP: u32 = 100;
 /// How often the agent is looked after.
 pub const LOOK: Duration = Duration::from_secs(1);
 pub const NUDGE: Duration = Duration::from_millis(5);
+/// How often a handler's open() is looked after.
+pub const OPENING: Duration = Duration::from_millis(10);
+/// What an agent has for its end, beside two budgets. Without a handler it takes less than 10 ms.
+pub const END: Duration = Duration::from_secs(5);

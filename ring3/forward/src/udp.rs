@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::handler::About;
 use crate::leaf::{any_like, option};
 use crate::numbers::{add, Numbers};
-use crate::tuning::{DATAGRAM, QUEUE};
+use crate::tuning::QUEUE;
 use crate::watchdog::Caller;
 use crate::Order;
 
@@ -56,7 +56,6 @@ impl Agent {
                 Err(why) => return Err(Error::host("receive datagrams")(why)),
             };
             add(&numbers.received, count as u64);
-            caller.wake();
             for at in 0..count {
                 let (bytes, len, from) = inbox.packet(at);
                 let about = About {
@@ -64,7 +63,7 @@ impl Agent {
                     is_back: false,
                     from,
                 };
-                let Some((targets, len)) = caller.ask(&mut bytes[..DATAGRAM], len, about) else {
+                let Some((targets, len)) = caller.ask(bytes, len, about) else {
                     continue;
                 };
                 for (number, outbox) in outboxes.iter_mut().enumerate() {

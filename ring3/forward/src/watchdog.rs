@@ -3,8 +3,12 @@
 //!
 //! The agent stores a number before each call, and no more: the watchdog, a thread, looks once a budget whether it still
 //! sees the number that it saw before. Then it measures the time that the agent has used on the processor since, so that an
-//! agent that other programs keep from running is not blamed. A call is cut off after one to two budgets. Where no call was
-//! made for a while, the watchdog sleeps until the agent wakes it.
+//! agent that other programs keep from running is not blamed. A call is cut off after one to two budgets.
+//!
+//! Where no call was made for a while, the watchdog sleeps until the agent wakes it. Before a call the agent stores the
+//! number, and then looks whether the watchdog is to be woken. The watchdog says that it is, waits one more budget, and
+//! looks at the number. No fence is needed: a store leaves its CPU's buffer in less than any budget. So an agent that did
+//! not see the watchdog's word has a number that the watchdog sees.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -56,7 +60,7 @@ impl Watchdog {
         }
     }
 
-    /// By the agent, before a batch.
+    /// By the agent, in each call.
     fn wake(&self) {
         if self.is_parked.load(Ordering::Relaxed) && self.is_parked.swap(false, Ordering::AcqRel) {
             if let Some(thread) = self.thread.get() {
@@ -84,8 +88,8 @@ impl Watchdog {
             if quiet > QUIET_TURNS {
                 quiet = 0;
                 self.is_parked.store(true, Ordering::Release);
-                // A call between the look and the store is seen here.
-                if cut::now() == now {
+                std::thread::sleep(self.budget);
+                if cut::now() == now && !self.is_over.load(Ordering::Acquire) {
                     std::thread::park_timeout(crate::tuning::LOOK);
                 }
                 self.is_parked.store(false, Ordering::Release);
@@ -161,13 +165,6 @@ impl Caller<'_> {
         }
     }
 
-    /// Packets have come.
-    pub fn wake(&self) {
-        if self.handler.is_some() {
-            self.dog.wake();
-        }
-    }
-
     /// What becomes of a packet: the targets that get it, and its length. `None`: it is lost with the handler.
     pub fn ask(&mut self, bytes: &mut [u8], len: usize, about: About<'_>) -> Option<(u64, usize)> {
         let Some(handler) = &mut self.handler else {
@@ -176,6 +173,8 @@ impl Caller<'_> {
                 _ => Some((u64::MAX, len)),
             };
         };
+        cut::begin_call();
+        self.dog.wake();
         match handler.call(bytes, len, about) {
             Verdict::To { targets, len } => {
                 if targets == 0 {
@@ -203,5 +202,62 @@ impl Caller<'_> {
         if let Some(handler) = self.handler {
             handler.close();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::leaf::Name;
+    use std::ffi::c_void;
+
+    extern "C" fn goes_on(_: *mut c_void, _: *mut c_void) -> u64 {
+        loop {
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Also the call that begins after the watchdog fell asleep, as within a batch of packets.
+    #[test]
+    fn a_call_is_cut_off_while_the_watchdog_sleeps() {
+        let any = std::net::SocketAddr::from(([127, 0, 0, 1], 0));
+        let order = Order {
+            is_stream: false,
+            listen: any,
+            targets: vec![any],
+            handler: None,
+            words: String::new(),
+            budget: Duration::from_micros(100),
+            after_cut: AfterCut::Drop,
+            stats: None,
+        };
+        let numbers = Arc::new(Numbers::default());
+        let dog = Arc::new(Watchdog::new(&order, numbers.clone(), |_| {}));
+        cut::install().unwrap();
+        let mut caller = Caller::new(
+            Some(Handler::of(goes_on)),
+            dog.clone(),
+            AfterCut::Drop,
+            &numbers,
+        );
+        let watched = dog.clone();
+        let thread = std::thread::spawn(move || watched.watch());
+        while !dog.is_parked.load(Ordering::Acquire) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+        let (mut bytes, from, start) = ([0; 8], Name::none(), Instant::now());
+        let about = About {
+            stream: 0,
+            is_back: false,
+            from: &from,
+        };
+        assert_eq!(caller.ask(&mut bytes, 8, about), None);
+        // By itself it wakes after LOOK, a second.
+        let took = start.elapsed();
+        assert!(took < Duration::from_millis(500), "{took:?}");
+        numbers.ends.store(true, Ordering::Release);
+        thread.thread().unpark();
+        thread.join().unwrap();
     }
 }

@@ -22,6 +22,15 @@ pub fn trials() -> Vec<Trial> {
         trial("forward_tcp_reset".into(), resets),
         trial("forward_own_node".into(), own_node),
         trial("forward_mistakes".into(), mistakes),
+        trial("forward_long_datagram".into(), long_datagram),
+        trial("forward_tcp_early_end".into(), early_end),
+        trial("forward_tcp_late_reset".into(), late_reset),
+        trial("forward_tcp_descriptors".into(), descriptors),
+        trial("forward_tcp_no_route".into(), no_route),
+        trial("forward_real_time".into(), real_time),
+        trial("forward_agent_fails".into(), agent_fails),
+        trial("forward_end_in_close".into(), || end_anyway("close")),
+        trial("forward_end_in_open".into(), || end_anyway("open")),
     ];
     for what in ["loop", "call", "sleep", "fault", "deep", "long"] {
         trials.push(trial(format!("forward_cut_{what}"), move || cut(what)));
@@ -143,23 +152,26 @@ struct Agent {
 
 impl Agent {
     fn start(folder: &Scratch, words: &[&str]) -> Result<Agent, String> {
-        let (said, complained) = (folder.file("said"), folder.file("complained"));
-        let file = |path| std::fs::File::create(path).map_err(|why| why.to_string());
-        let mut command = node::ring3(words);
-        command
-            .stdin(Stdio::null())
-            .stdout(file(&said)?)
-            .stderr(file(&complained)?);
-        let agent = Agent {
-            group: Group::spawn(&mut command)?,
-            said,
-            complained,
-        };
+        let agent = Agent::spawn(folder, node::ring3(words))?;
         let listens = || agent.said().starts_with("forwarding ");
         ensure(exec::until(LIMIT, listens), || {
             format!("it does not listen: {}", agent.complained())
         })?;
         Ok(agent)
+    }
+
+    fn spawn(folder: &Scratch, mut command: std::process::Command) -> Result<Agent, String> {
+        let (said, complained) = (folder.file("said"), folder.file("complained"));
+        let file = |path| std::fs::File::create(path).map_err(|why| why.to_string());
+        command
+            .stdin(Stdio::null())
+            .stdout(file(&said)?)
+            .stderr(file(&complained)?);
+        Ok(Agent {
+            group: Group::spawn(&mut command)?,
+            said,
+            complained,
+        })
     }
 
     fn said(&self) -> String {
@@ -472,6 +484,258 @@ print(s.recv(100))
     Ok(Verdict::Passed)
 }
 
+/// The longest datagram that a sender has, by IPv6, is one as any other.
+fn long_datagram() -> Checked {
+    let row = Row::new()?;
+    let hears = row.hear("heard", HEAR)?;
+    let object = handler("examples/forward/filter.c")?;
+    let agent = row.forward("udp:5000", &["--handler", &object, "--words", "good"])?;
+    let send = "
+import socket
+s = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+s.connect(('::1', 5000))
+for length in 65527, 65508, 65507:
+    s.send(b'x' * length)
+s.send(b'good end')
+";
+    row.b.output(&["python3", "-c", send])?;
+    expect(&heard(hears)?, &[])?;
+    let said = agent.end()?;
+    ensure(
+        said.starts_with("received 4 sent 1 dropped 3 full 0 refused 0 cut 0 "),
+        || said,
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// A client that ends its direction at once, before the agent is connected to the target, has the target's answer.
+fn early_end() -> Checked {
+    let serve = "
+import socket
+s = socket.create_server(('', 5000))
+print('ready', flush=True)
+for i in range(2):
+    c, _ = s.accept()
+    assert c.recv(1) == b''
+    c.sendall(b'banner')
+    c.close()
+";
+    let ask = "
+import socket, sys
+for i in range(2):
+    c = socket.create_connection((sys.argv[1], 5000), 20)
+    c.shutdown(socket.SHUT_WR)
+    print(c.recv(100), c.recv(100))
+";
+    let row = Row::new()?;
+    let server = row.hear("served", serve)?;
+    let far = "cd /sys/class/net; for i in */; do i=${i%/}; [ $i = lo ] || tc qdisc add dev $i root netem delay 200ms; done";
+    row.c.output(&["sh", "-c", far])?;
+    let agent = row.forward("tcp:5000", &[])?;
+    let said = row.a.output(&["python3", "-c", ask, &row.middle()])?;
+    ensure(said == "b'banner' b''\n".repeat(2), || said)?;
+    heard(server)?;
+    agent.end()?;
+    Ok(Verdict::Passed)
+}
+
+/// A reset that comes after the client has ended its direction reaches the target, which says nothing meanwhile.
+fn late_reset() -> Checked {
+    let serve = "
+import select, socket
+s = socket.create_server(('', 5000))
+print('ready', flush=True)
+c, _ = s.accept()
+print('heard', c.recv(1), flush=True)
+p = select.poll()
+p.register(c, 0)
+print('reset' if p.poll(20000) else 'nothing', flush=True)
+";
+    let ask = "
+import socket, struct, sys, time
+c = socket.create_connection((sys.argv[1], 5000), 20)
+c.shutdown(socket.SHUT_WR)
+time.sleep(0.5)
+c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
+c.close()
+";
+    let row = Row::new()?;
+    let server = row.hear("served", serve)?;
+    let agent = row.forward("tcp:5000", &[])?;
+    row.a.output(&["python3", "-c", ask, &row.middle()])?;
+    let lines = heard(server)?;
+    ensure(lines == ["heard b''", "reset"], || format!("{lines:?}"))?;
+    agent.end()?;
+    Ok(Verdict::Passed)
+}
+
+/// Connects ARGV[2] times, keeps all, and has each say a byte and hear it; prints how many did, and the seconds.
+const MANY: &str = "
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+start = time.monotonic()
+all, good = [], 0
+for i in range(int(sys.argv[2])):
+    try:
+        c = socket.create_connection((sys.argv[1], 5000), 5)
+        all.append(c)
+        c.send(b'x')
+        good += c.recv(1) == b'x'
+    except OSError:
+        if i - good > 3:
+            break
+print(good, time.monotonic() - start)
+";
+
+/// The soft limit of descriptors is no limit of streams; the hard one is said, once.
+fn descriptors() -> Checked {
+    let row = Row::new()?;
+    let echo = "
+import socket, threading
+import resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+s = socket.create_server(('', 5000), backlog=500)
+print('ready', flush=True)
+def serve(c):
+    while data := c.recv(100):
+        c.send(data)
+while True:
+    threading.Thread(target=serve, args=(s.accept()[0],), daemon=True).start()
+";
+    let _server = row.hear("served", echo)?;
+    for (limit, is_said) in [("-Sn 1024", 0), ("-n 1024", 1)] {
+        let words = format!("ulimit {limit}; exec \"$0\" \"$@\"");
+        let ring3 = paths::ring3().display().to_string();
+        let (on, to) = (row.b.name.as_str(), row.target());
+        let mut command = std::process::Command::new("sh");
+        command.args(["-c", &words, &ring3, "forward", "--on", on]);
+        command.args(["--listen", "tcp:5000", "--to", &to]);
+        let agent = Agent::spawn(&row.folder, command)?;
+        let said = row
+            .a
+            .output(&["python3", "-c", MANY, &row.middle(), "600"])?;
+        let good: u32 = said
+            .split(' ')
+            .next()
+            .and_then(|it| it.parse().ok())
+            .unwrap_or(0);
+        ensure((good == 600) == (is_said == 0), || {
+            format!("ulimit {limit}: {said}")
+        })?;
+        let complained = agent.complained();
+        let lines = complained.matches("clients wait").count();
+        ensure(lines == is_said, || format!("ulimit {limit}: {complained}"))?;
+        agent.end()?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Where the target has no route, clients are refused at once, however many there are.
+fn no_route() -> Checked {
+    let node = Node::up(&[])?;
+    let folder = Scratch::new()?;
+    let on = ["forward", "--on", &node.name, "--listen", "tcp:5000"];
+    let words = [&on[..], &["--to", "198.51.100.1:1"]].concat();
+    let agent = Agent::start(&folder, &words)?;
+    let ask = "
+import select, socket, time
+all = []
+for i in range(500):
+    c = socket.socket()
+    c.setblocking(False)
+    c.connect_ex(('127.0.0.1', 5000))
+    all.append(c)
+start = time.monotonic()
+p = select.poll()
+for c in all:
+    p.register(c, 0)
+while all and time.monotonic() < start + 20:
+    for fd, _ in p.poll(1000):
+        p.unregister(fd)
+        all.remove(next(c for c in all if c.fileno() == fd))
+print(len(all), time.monotonic() - start)
+";
+    let said = node.output(&["python3", "-c", ask])?;
+    let last = agent.end()?;
+    let words: Vec<f64> = said.split_whitespace().flat_map(str::parse).collect();
+    // 64 a second would take 7 s.
+    ensure(
+        words.len() == 2 && words[0] == 0.0 && words[1] < 4.0,
+        || format!("left, and seconds: {said}; {last}"),
+    )?;
+    ensure(last.contains(" refused 500 "), || last)?;
+    Ok(Verdict::Passed)
+}
+
+/// In real time on one CPU, where the agent's thread lets no equal one run: a handler's loop is cut off as well.
+fn real_time() -> Checked {
+    let may = exec::run(
+        std::process::Command::new("chrt").args(["-f", "51", "true"]),
+        LIMIT,
+    );
+    if !may.is_ok_and(|outcome| outcome.ok()) {
+        return Ok(Verdict::Ignored("no real time here".into()));
+    }
+    let object = handler("tests/apps/handler_bad.c")?;
+    let row = Row::new()?;
+    let hears = row.hear("heard", HEAR)?;
+    let words = ["--handler", &object, "--after-cut", "pass"];
+    let words = [&words[..], &["--real-time", "50", "--cpu", "0"]].concat();
+    let agent = row.forward("udp:5000", &words)?;
+    row.send(&["before", "loop"])?;
+    let said = format!("{object} used up its budget of 1ms at packet 2");
+    let is_said = exec::until(LIMIT, || agent.complained().contains(&said));
+    ensure(is_said, || format!("not said: {}", agent.complained()))?;
+    row.send(&["after", "end"])?;
+    agent.end()?;
+    let line = |text: &str| format!("10.84.{}.2 {text}", row.slot);
+    expect(&heard(hears)?, &["before", "after"].map(line))?;
+    Ok(Verdict::Passed)
+}
+
+/// What ends the agent is known within seconds, however seldom numbers are wanted.
+fn agent_fails() -> Checked {
+    let object = handler("tests/apps/handler_bad.c")?;
+    let row = Row::new()?;
+    let words = ["--handler", &object, "--stats", "3600"];
+    let mut agent = row.forward("udp:5000", &words)?;
+    row.send(&["sockets"])?;
+    let end = agent.group.wait(LIMIT);
+    let complained = agent.complained();
+    ensure(
+        end == Some(End::Exit(1)) && complained.contains("cannot receive datagrams"),
+        || format!("{end:?}: {complained}"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
+/// SIGTERM ends an agent whose handler's open() or close() does not return; a line says so.
+fn end_anyway(what: &str) -> Checked {
+    let object = handler("tests/apps/handler_bad.c")?;
+    let row = Row::new()?;
+    let words = ["--handler", &object, "--words", what];
+    let mut agent = match what {
+        "open" => {
+            let (on, to) = (row.b.name.as_str(), row.target());
+            let on = ["forward", "--on", on, "--listen", "udp:5000", "--to", &to];
+            let agent = Agent::spawn(&row.folder, node::ring3([&on[..], &words].concat()))?;
+            let begun = exec::until(LIMIT, || agent.complained().contains("in open()"));
+            ensure(begun, || format!("not begun: {}", agent.complained()))?;
+            agent
+        }
+        _ => row.forward("udp:5000", &words)?,
+    };
+    agent.group.terminate();
+    let end = agent.group.wait(LIMIT);
+    let complained = agent.complained();
+    ensure(
+        end == Some(End::Exit(1)) && complained.contains(&format!("{what}() goes on")),
+        || format!("{end:?}: {complained}"),
+    )?;
+    Ok(Verdict::Passed)
+}
+
 /// Each is one line that says what to do.
 fn mistakes() -> Checked {
     let node = Node::up(&[])?;
@@ -482,6 +746,8 @@ fn mistakes() -> Checked {
         .into_owned();
     let filter = handler("examples/forward/filter.c")?;
     let long = "x".repeat(300);
+    let many = ["--to", "127.0.0.1:1"].repeat(64);
+    let many = [&["--listen", "udp:1"][..], &many].concat();
     let on = ["--on", &node.name, "--to", "127.0.0.1:1"];
     for (words, why) in [
         (
@@ -509,6 +775,11 @@ fn mistakes() -> Checked {
         (
             &["--listen", "udp:1", "--handler", &filter, "--budget", "1ns"],
             "10us to 10s",
+        ),
+        (&many, "65 targets: a handler's verdict has bits for 64"),
+        (
+            &["--listen", "udp:1", "--stats", "0"],
+            "0.1 to 86400 seconds",
         ),
     ] {
         let all = [&["forward"][..], &on, words].concat();

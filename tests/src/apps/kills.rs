@@ -26,6 +26,7 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("kill_busy_unadopted".into(), || busy("none")));
     all.push(trial("kill_stale_death".into(), stale_death));
     all.push(trial("kill_new_child".into(), new_child));
+    all.push(trial("kill_young_unadopted".into(), young_unadopted));
     all.push(trial("kill_beside_waiters".into(), beside_waiters));
     all.push(trial("kill_keeper".into(), keeper));
     all.push(trial("kill_link_peer".into(), link_peer));
@@ -315,6 +316,30 @@ fn new_child() -> Checked {
         let poisoned = outcome.stderr.contains("poisoned");
         ensure(poisoned || said == "fine 20 hung 0", || {
             format!("killed {delay} us after fork: {}", outcome.report())
+        })?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Children are killed as soon as they make calls, without an adopter. One may have the vCPU when it is killed, before the keeper has heard of it: the node is
+/// poisoned, and its programs end.
+fn young_unadopted() -> Checked {
+    let young = helper("young")?;
+    for _ in 0..6 {
+        let node = Node::up_adopted("none", [])?;
+        let mut program = Talker::start(node.command([young.as_os_str(), "10".as_ref()]))?;
+        for turn in 0..10 {
+            let Some(line) = program.line(Duration::from_secs(3)) else {
+                break;
+            };
+            std::thread::sleep(Duration::from_micros(turn % 6 * 300));
+            if line.starts_with("busy") {
+                kill_named(&line)?;
+            }
+        }
+        // The keeper may send SIGTERM first.
+        ensure(program.group.wait(Duration::from_secs(3)).is_some(), || {
+            "a program waits for ever for the vCPU of a killed child".into()
         })?;
     }
     Ok(Verdict::Passed)

@@ -66,8 +66,15 @@ bool ring3_take_from_dead(struct ring3_vcpu *vcpu)
 		return false;
 	/* The keeper marks the dead; a thread may also be gone before it does. */
 	if (host_load(&proc->state) != RING3_PROC_DEAD &&
-	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH)
+	    ring3_host_syscall(__NR_tgkill, proc->pid, holder->tid, 0, 0, 0, 0) != -ESRCH) {
+		/*
+		 * A zombie is not gone. The keeper learns of a child when its creator comes back from the fork, which may wait
+		 * for this vCPU.
+		 */
+		host_add(&ring3_region.procs_gen, 1);
+		ring3_host_futex_wake(&ring3_region.procs_gen, INT_MAX);
 		return false;
+	}
 	/* It may have let go after we looked, and ended in peace. */
 	if (!r3_owner_same(host_load(&vcpu->owner), o))
 		return false;

@@ -72,6 +72,8 @@
  */
 #define PLACE_TURN_NS		20000000L
 #define PLACE_TURNS		50
+/* Nanoseconds for which a program that joins waits for the adopter, which traces it within 0.2 ms on an idle CPU. Chosen. */
+#define TRACED_WAIT_NS		20000000L
 
 /*
  * Nanoseconds between two checks for a vfork child that was killed and can't report its end. Chosen.

@@ -228,10 +228,10 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 		stat_flush();
 		stop_others();
 		if (tcb->traceme) {	/* from here on the tracer's stops can't keep this thread from the exec */
-			struct ring3_proc *proc = trace_place_take(host_syscall0(__NR_gettid));
+			struct ring3_proc *own = trace_place_take(host_syscall0(__NR_gettid));
 
 			host_syscall4(__NR_ptrace, PTRACE_TRACEME, 0, 0, 0);
-			trace_place_give(proc);
+			trace_place_give(own);
 		}
 		signal_exec(true);
 		gate_life.exec(true);

@@ -274,19 +274,26 @@ static void adopter_call(void)
 		procs_changed();
 }
 
+/* The adopter sees in this process's own entry what it wants: a program that is killed wants nothing any more. */
 struct ring3_proc *trace_place_take(s32 tid)
 {
 	struct timespec turn = { .tv_nsec = PLACE_TURN_NS };
-	struct ring3_proc *proc;
-	u32 i = 0, place;
+	struct ring3_proc *own, *proc;
+	u32 i = 0, place, none = 0;
 
-	if (!gate.region || READ_ONCE(gate.region->tracer) <= 0)
+	/* At -1 there may be an adopter soon, which sees what is wanted before it traces. */
+	if (!gate.region || !READ_ONCE(gate.region->tracer))
 		return NULL;
 	while ((proc = proc_next(&i)) && host_syscall3(__NR_tgkill, proc->pid, tid, 0))
 		;
 	if (!proc)
 		return NULL;
-	__atomic_fetch_add(&proc->place, 1, __ATOMIC_SEQ_CST);
+	own = proc_of(gate_thread());
+	while (!__atomic_compare_exchange_n(&own->wants, &none, proc - gate.region->procs + 1, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST)) {
+		none = 0;
+		host_nap(PLACE_TURN_NS);	/* another thread is about to become a tracer */
+	}
 	adopter_call();
 	for (i = 0; i < PLACE_TURNS && READ_ONCE(gate.region->tracer) > 0; i++) {
 		place = READ_ONCE(proc->place);
@@ -294,30 +301,36 @@ struct ring3_proc *trace_place_take(s32 tid)
 			break;
 		host_syscall4(__NR_futex, (long)&proc->place, FUTEX_WAIT, place, (long)&turn);
 	}
-	return proc;
+	return own;
 }
 
-void trace_place_give(struct ring3_proc *proc)
+void trace_place_give(struct ring3_proc *own)
 {
-	u32 was, now;
-
-	if (!proc)
+	if (!own)
 		return;
-	was = READ_ONCE(proc->place);
-	do {
-		now = (was & RING3_PLACE_WANTED) > 1 ? was - 1 : 0;
-	} while (!__atomic_compare_exchange_n(&proc->place, &was, now, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
-	if (!now)
-		adopter_call();
+	__atomic_store_n(&own->wants, 0, __ATOMIC_SEQ_CST);
+	adopter_call();
+}
+
+/* This process has just joined: it is traced before it runs kernel code. An adopter that does not come is not waited for. */
+void trace_await(void)
+{
+	struct timespec turn = { .tv_nsec = TRACED_WAIT_NS };
+	struct ring3_proc *own = proc_of(gate_thread());
+
+	if (!gate.region || READ_ONCE(gate.region->tracer) <= 0)
+		return;
+	adopter_call();
+	host_syscall4(__NR_futex, (long)&own->traced, FUTEX_WAIT, 0, (long)&turn);
 }
 
 /* The host's call that makes a tracer: of the thread that it names, or of this one. */
 static long begin_trace(struct gate_regs *r, s32 tid)
 {
-	struct ring3_proc *proc = trace_place_take(tid);
+	struct ring3_proc *own = trace_place_take(tid);
 	long ret = gate_host_regs(r);
 
-	trace_place_give(proc);
+	trace_place_give(own);
 	return ret;
 }
 

@@ -28,6 +28,7 @@ bool trace_view(s32 tid, struct trace_regs *regs);
  * given back. NULL: it does not.
  */
 struct ring3_proc *trace_place_take(s32 tid);
-void trace_place_give(struct ring3_proc *proc);	/* NULL: does nothing */
+void trace_place_give(struct ring3_proc *own);	/* NULL: does nothing */
+void trace_await(void);
 
 #endif /* GATE_TRACE_H */

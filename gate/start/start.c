@@ -10,7 +10,8 @@
  * each. If FILTERS is not 0, GATE_FD_FILTERS has the seccomp filters.
  * Exit status: 125 ring3's own failure, 126 not executable, 127 not found.
  */
-#include "internal.h"
+#include "process/clone.h"
+#include "process/trace.h"
 #include <linux/prctl.h>
 
 struct gate_state gate;
@@ -223,6 +224,10 @@ void gate_start(u64 *sp)
 	if (gate.sim && after)
 		sim_exec_number(t);
 	thread_adopt(t, tcb, tcb_altstack(tcb));
+	if (after)
+		proc_of(t)->wants = 0;	/* of a thread that the exec has ended */
+	else
+		trace_await();
 	if (gate.sim && !after)
 		image_call0(__NR_getpid);	/* waits for the first turn */
 	signal_start();

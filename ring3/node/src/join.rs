@@ -181,7 +181,7 @@ fn make_task(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
 fn adopter(init: &mut Thread, pid: i32) -> Result<(i32, u64), Refusal> {
     match init.adopter() {
         Ok(thread) => {
-            init.region().set_adopter(thread);
+            init.region().set_adopter(pid, thread);
             Ok((pid, thread))
         }
         Err(why) => Err((-why.0, format!("no adopter: {why}"))),

@@ -68,6 +68,8 @@ pub(crate) struct Region {
     fixup: u64,
     /// Address of the adopter's thread block, or 0.
     adopter: AtomicU64,
+    /// Its process. Programs can write region->tracer.
+    adopter_pid: AtomicI32,
     pub version: String,
     pub image: PathBuf,
 }
@@ -108,6 +110,7 @@ impl Region {
             enter: image.enter,
             fixup: image.fixup,
             adopter: AtomicU64::new(0),
+            adopter_pid: AtomicI32::new(0),
             version: image.version.clone(),
             image: image.path.clone(),
         };
@@ -152,6 +155,7 @@ impl Region {
             enter: head.enter,
             fixup: head.fixup,
             adopter: AtomicU64::new(0),
+            adopter_pid: AtomicI32::new(0),
             version: String::new(),
             image: PathBuf::new(),
         })
@@ -314,10 +318,11 @@ impl Region {
         self.base + (first + n * size_of::<ring3_thread>()) as u64
     }
 
-    /// The adopter's thread block is at `address`.
-    pub fn set_adopter(&self, address: u64) {
+    /// The adopter is process `pid`, and its thread block is at `address`.
+    pub fn set_adopter(&self, pid: i32, address: u64) {
         let blocks = self.base..self.base + self.size - size_of::<ring3_thread>() as u64;
         assert!(blocks.contains(&address) && address.is_multiple_of(8));
+        self.adopter_pid.store(pid, Ordering::Release);
         self.adopter.store(address, Ordering::Release);
     }
 
@@ -371,7 +376,8 @@ impl Region {
 
     pub fn leave_place(&self, index: usize) {
         let less = |place: u32| match place & RING3_PLACE_WANTED {
-            0 | 1 => 0,
+            // The entry was reused meanwhile.
+            0 => place,
             _ => place - 1,
         };
         let place = &self.proc(index).place;
@@ -385,7 +391,8 @@ impl Region {
 
     /// The process that the adopter is, if it works by ptrace().
     pub fn tracer_pid(&self) -> Option<i32> {
-        Some(self.tracer().load(Ordering::Acquire)).filter(|&pid| pid > 0)
+        let traces = self.tracer().load(Ordering::Acquire) > 0;
+        Some(self.adopter_pid.load(Ordering::Acquire)).filter(|&pid| traces && pid > 0)
     }
 
     pub fn adopter_is_gone(&self) {

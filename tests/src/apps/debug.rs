@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("debug_inside".into(), inside),
         trial("debug_refused".into(), refused),
         trial("debug_next_adopter".into(), next_adopter),
+        trial("debug_killed".into(), killed),
     ]
 }
 
@@ -174,6 +175,35 @@ fn next_adopter() -> Checked {
     ensure(until(SOON, || program.tracer_pid() != killed), || {
         "it traces on".into()
     })?;
+    program.is_traced()
+}
+
+/// A debugger is killed while it waits for the adopter to let go of its program: the adopter takes that back.
+fn killed() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    let program = Program::start(&node, "receives")?;
+    program.is_traced()?;
+    let seize = "import ctypes, sys\n\
+        print('now', flush=True)\n\
+        ctypes.CDLL(None).ptrace(0x4206, int(sys.argv[1]), None, None)";
+    let adopter = program.tracer_pid().parse().ok().and_then(Pid::from_raw);
+    let adopter = adopter.ok_or("no tracer")?;
+    kill_process(adopter, Signal::STOP).map_err(|e| e.to_string())?;
+    let mut debugger = node.command(["python3", "-c", seize, &program.pid]);
+    let mut debugger = Group::spawn(debugger.stdin(Stdio::null()).stdout(Stdio::piped()))?;
+    let out = debugger.child().stdout.take().ok_or("no pipe")?;
+    BufReader::new(out)
+        .read_line(&mut String::new())
+        .map_err(|e| e.to_string())?;
+    // It waits for a second.
+    std::thread::sleep(Duration::from_millis(300));
+    debugger.kill();
+    drop(debugger);
+    kill_process(adopter, Signal::CONT).map_err(|e| e.to_string())?;
+    std::thread::sleep(Duration::from_millis(1500));
     program.is_traced()
 }
 

@@ -26,7 +26,12 @@ pub fn trials() -> Vec<Trial> {
     all.push(trial("kill_busy_unadopted".into(), || busy("none")));
     all.push(trial("kill_stale_death".into(), stale_death));
     all.push(trial("kill_new_child".into(), new_child));
+    all.push(trial("kill_young".into(), young));
+    all.push(trial("kill_young_traced".into(), || young_by("trace")));
     all.push(trial("kill_young_unadopted".into(), young_unadopted));
+    all.push(trial("kill_reexec".into(), reexec));
+    all.push(trial("kill_long_call".into(), long_call));
+    all.push(trial("kill_after_signals".into(), after_signals));
     all.push(trial("kill_beside_waiters".into(), beside_waiters));
     all.push(trial("kill_keeper".into(), keeper));
     all.push(trial("kill_link_peer".into(), link_peer));
@@ -41,10 +46,13 @@ struct Talker {
 
 impl Talker {
     fn start(mut command: Command) -> Result<Talker, String> {
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stdin(Stdio::null());
+        Talker::start_with(command)
+    }
+
+    /// With the standard input that it has.
+    fn start_with(mut command: Command) -> Result<Talker, String> {
+        command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut group = Group::spawn(&mut command)?;
         let out = group.child().stdout.take().ok_or("no pipe")?;
         let (sender, lines) = channel();
@@ -321,7 +329,39 @@ fn new_child() -> Checked {
     Ok(Verdict::Passed)
 }
 
-/// Children are killed as soon as they make calls, without an adopter. One may have the vCPU when it is killed, before the keeper has heard of it: the node is
+fn has_adopter(node: &Node) -> Result<(), String> {
+    let there = until(Duration::from_secs(5), || {
+        adopter(node).is_ok_and(|(how, ..)| !how.is_empty())
+    });
+    ensure(there, || "the node has no adopter".into())
+}
+
+fn young() -> Checked {
+    young_by("best")
+}
+
+/// Children that are killed as soon as they make calls: their registers can be had from the first instruction on.
+fn young_by(how: &str) -> Checked {
+    const CHILDREN: usize = 60;
+    let (young, wait) = (helper("young")?, helper("wait")?);
+    let node = Node::up_adopted(how, [])?;
+    let waiter = Talker::start(node.command([&wait]))?;
+    waiter.expect("waiting")?;
+    has_adopter(&node)?;
+    let program = Talker::start(node.command([young.as_os_str(), CHILDREN.to_string().as_ref()]))?;
+    for turn in 0..CHILDREN as u64 {
+        let line = program.expect("busy")?;
+        std::thread::sleep(Duration::from_micros(turn % 6 * 300));
+        kill_named(&line)?;
+    }
+    program.expect("end")?;
+    works(&node)?;
+    let adopted = adopter(&node)?.1;
+    ensure(adopted > 5, || format!("{adopted} calls were gone on with"))?;
+    Ok(Verdict::Passed)
+}
+
+/// The same without an adopter. A child may have the vCPU when it is killed, before the keeper has heard of it: the node is
 /// poisoned, and its programs end.
 fn young_unadopted() -> Checked {
     let young = helper("young")?;
@@ -342,6 +382,122 @@ fn young_unadopted() -> Checked {
             "a program waits for ever for the vCPU of a killed child".into()
         })?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// A process that has several threads, and is traced, executes a program by one that is not its first: each exec comes to
+/// its end, while other processes come and a debugger looks.
+fn reexec() -> Checked {
+    let program = helper("reexec")?;
+    let node = Node::up_adopted("trace", [])?;
+    let mut first = Talker::start(node.command([program.as_os_str(), "60".as_ref()]))?;
+    let second = Talker::start(node.command([program.as_os_str(), "60".as_ref()]))?;
+    let pid = first
+        .line(Duration::from_secs(10))
+        .ok_or("it says nothing")?;
+    second
+        .line(Duration::from_secs(10))
+        .ok_or("it says nothing")?;
+    while first.group.wait(Duration::from_millis(50)).is_none() {
+        // The adopter lets go of all threads, and takes them again.
+        let mut debug = crate::node::ring3(["debug", &pid, "--", "true"]);
+        exec::run(&mut debug, crate::node::SHORT)?;
+        works(&node)?;
+    }
+    first.expect("end")?;
+    second.expect("end")?;
+    works(&node)?;
+    Ok(Verdict::Passed)
+}
+
+/// The adopter goes on with a call that takes seconds: what it traces is served meanwhile.
+fn long_call() -> Checked {
+    let script = "
+import ctypes, os, signal, struct, sys, time
+os.dup2(1, 2)
+libc = ctypes.CDLL(None, use_errno=True)
+def bpf(cmd, attr):
+    buffer = ctypes.create_string_buffer(attr, 128)
+    got = libc.syscall(321, cmd, buffer, 128)
+    return got if got >= 0 else sys.exit(f'bpf {cmd}: {os.strerror(ctypes.get_errno())}')
+code = ctypes.create_string_buffer(struct.pack('<BBhiBBhi', 0xb7, 0, 0, 0, 0x95, 0, 0, 0))
+name = ctypes.create_string_buffer(b'GPL')
+packet = ctypes.create_string_buffer(64)
+prog = bpf(5, struct.pack('=IIQQ', 1, 2, ctypes.addressof(code), ctypes.addressof(name)))
+def run(repeat):
+    start = time.monotonic()
+    bpf(10, struct.pack('=IIIIQQI', prog, 0, 64, 0, ctypes.addressof(packet), 0, repeat))
+    return time.monotonic() - start
+one = min(run(1000000) for _ in range(3))
+pid = os.fork()
+if not pid:
+    run(int(3e6 / one))
+    os._exit(0)
+time.sleep(0.5)
+came = []
+signal.signal(signal.SIGUSR1, lambda *_: came.append(time.monotonic()))
+print('busy', pid, flush=True)
+sys.stdin.read(1)
+worst = 0
+for _ in range(20):
+    start = time.monotonic()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    while not came:
+        time.sleep(0.001)
+    worst = max(worst, came.pop() - start)
+    time.sleep(0.02)
+print('worst', worst, flush=True)
+";
+    let node = Node::up_adopted("trace", [])?;
+    let waiter = Talker::start(node.command([helper("wait")?]))?;
+    waiter.expect("waiting")?;
+    has_adopter(&node)?;
+    let mut command = node.command(["python3", "-c", script]);
+    command.stdin(Stdio::piped());
+    let mut program = Talker::start_with(command)?;
+    let line = program.expect("busy")?;
+    kill_named(&line)?;
+    drop(program.group.child().stdin.take());
+    let said = program.expect("worst")?;
+    let worst: f64 = said[6..].parse().map_err(|e| format!("{said}: {e}"))?;
+    ensure(worst < 0.5, || {
+        format!("a signal took {worst:.2} s beside a call that the adopter went on with")
+    })?;
+    ensure(adopter(&node)?.1 > 0, || "nothing was gone on with".into())?;
+    works(&node)?;
+    Ok(Verdict::Passed)
+}
+
+/// A program that got very many signals is not traced for a while, and then again.
+fn after_signals() -> Checked {
+    let script = "
+import os, signal, time
+signal.signal(signal.SIGUSR1, lambda *_: None)
+print(os.getpid(), flush=True)
+time.sleep(0.5)
+end = time.monotonic() + 0.5
+while time.monotonic() < end:
+    os.kill(os.getpid(), signal.SIGUSR1)
+print('calm', flush=True)
+time.sleep(60)
+";
+    let node = Node::up_adopted("trace", [])?;
+    let program = Talker::start(node.command(["python3", "-c", script]))?;
+    let pid = program
+        .line(Duration::from_secs(10))
+        .ok_or("it says nothing")?;
+    let traced = || {
+        std::fs::read_to_string(format!("/proc/{pid}/status"))
+            .is_ok_and(|text| text.contains("TracerPid:") && !text.contains("TracerPid:\t0"))
+    };
+    program.expect("calm")?;
+    ensure(!traced(), || {
+        "each of its signals goes by way of the adopter".into()
+    })?;
+    // The pause is 10 s.
+    ensure(until(Duration::from_secs(13), traced), || {
+        "it is not traced again".into()
+    })?;
     Ok(Verdict::Passed)
 }
 

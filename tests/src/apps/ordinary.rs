@@ -28,6 +28,7 @@ const SUBSET: &[&str] = &[
     "apps::netns_",
     "apps::kill_recv",
     "apps::kill_busy",
+    "apps::kill_young",
     "apps::neighbours_kill_",
     "apps::debug_",
     "apps::leaks_link",

@@ -11,8 +11,9 @@
  *
  * The killed thread is the vCPU's owner. Where it was tells what is to be done:
  *
- *	on a task's stack	The adopter makes itself owner and driver and loads the registers. It
- *				drives as ring3-ports does, for others, and goes home when it can.
+ *	on a task's stack	The vCPU's successor, a thread of the adopter (adopt_drive.c), becomes owner and
+ *				driver and loads the registers. It drives as ring3-ports does, for others, and goes
+ *				home when it can. The context waits if the successor is still on its way home.
  *	on its own stack	All tasks are parked there, and what vcpu/ does may be done again: the
  *				vCPU becomes free, and its KEEP is told to look at everything.
  *	in the gate		with the vCPU handed to it, or held by gate/signal/kill.c: the same.
@@ -28,8 +29,7 @@
  * before, where it looked it up (restarts[]). C code that has asked who drives need not be right any more: it
  * is about a thread that is gone, whose block stays until its task has ended.
  *
- * A thread that job control stops while it has a vCPU needs no successor: it is let run on until it has let go of that
- * (adopt_trace.c).
+ * A thread that job control stops while it has a vCPU runs on until it has let go of that (adopt_stop.c).
  *
  * Where registers can't be had, or the adopter is not there (yet), the node is poisoned as ever (vcpu/dead.c).
  */
@@ -49,10 +49,8 @@
 #define EFLAGS_FIXED		0x202UL
 
 extern char ring3_returned[], ring3_left[], ring3_settled[], ring3_settled_end[], ring3_parking[], ring3_parked[];
-void ring3_go_on(struct ring3_thread *me, struct ring3_regs *regs);
 void ring3_on_stack(unsigned long top, void (*fn)(struct ring3_thread *), struct ring3_thread *me);
 void ring3_sigreturn(void);
-unsigned long ring3_fixup(unsigned long ip);
 
 struct ring3_thread ring3_adopter_thread;
 struct ring3_proc ring3_adopter_proc;
@@ -133,16 +131,6 @@ static void reclaim(struct ring3_vcpu *vcpu, u32 tid)
 	ring3_kick(vcpu);
 }
 
-static void take(struct ring3_thread *me, struct ring3_vcpu *vcpu)
-{
-#ifdef CONFIG_SMP
-	me->image_private[R3T_VCPU] = (unsigned long)vcpu;
-#endif
-	r3_pass_to(&vcpu->owner, me->tid);
-	WRITE_ONCE(vcpu->driver, (unsigned long)me);
-	r3t_call(me) = R3_CALL_DONE;
-}
-
 static struct ring3_thread *holder_of(struct ring3_vcpu *vcpu, u32 tid)
 {
 	struct ring3_thread *holder;
@@ -150,27 +138,40 @@ static struct ring3_thread *holder_of(struct ring3_vcpu *vcpu, u32 tid)
 	if (!r3_owner_is(host_load(&vcpu->owner), tid))
 		return NULL;
 	holder = ring3_holder(vcpu, tid);
-	return holder && holder->proc && holder != &ring3_adopter_thread ? holder : NULL;
+	return holder && holder->proc && holder->proc != (unsigned long)&ring3_adopter_proc ? holder : NULL;
 }
 
 /* Is that a thread of the adopter's pid namespace that holds a vCPU? Then of which process. */
-bool ring3_adopt_holds(u32 tid, u32 *pid)
+struct ring3_proc *ring3_adopt_holds(u32 tid)
 {
 	struct ring3_thread *holder;
+	struct ring3_proc *proc;
 	struct ring3_vcpu *vcpu;
 
 	for_each_vcpu(vcpu) {
 		holder = holder_of(vcpu, tid);
 		if (!holder)
 			continue;
-		*pid = ((struct ring3_proc *)holder->proc)->pid;
-		return !ring3_host_syscall(__NR_tgkill, *pid, tid, 0, 0, 0, 0);
+		proc = (struct ring3_proc *)holder->proc;
+		return ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0) ? NULL : proc;
 	}
-	return false;
+	return NULL;
+}
+
+/* The holder of each vCPU whose context waits until the vCPU's successor is home. */
+static struct waiting {
+	struct ring3_death death;	/* tid 0: none */
+	enum ring3_fate fate;
+} waiting[NR_CPUS];
+
+static void let_go(const struct ring3_death *death, enum ring3_fate fate)
+{
+	if (fate != FATE_GONE)
+		ring3_adopt_let_go(death->tid);
 }
 
 /* A thread has died: it runs no instruction any more. */
-void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate)
+void ring3_adopt(const struct ring3_death *death, enum ring3_fate fate)
 {
 	struct ring3_regs regs = death->regs;
 	struct ring3_thread *holder = NULL;
@@ -179,7 +180,7 @@ void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_
 
 	/* Of a node that is over nothing is gone on with: others have been told so. */
 	if (ring3_poisoned()) {
-		ring3_adopt_let_go(death, fate);
+		let_go(death, fate);
 		return;
 	}
 	for_each_vcpu(vcpu) {
@@ -193,25 +194,43 @@ void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_
 	 */
 	if (!holder || ((struct ring3_proc *)holder->proc)->pid != death->pid ||
 	    (fate == FATE_GONE && ring3_adopt_goes_on(death->pid, death->tid))) {
-		ring3_adopt_let_go(death, fate);
+		let_go(death, fate);
 		return;
 	}
 	handed = host_load(&holder->word) & RING3_WORD_HANDED;
 	see_through_handler(holder, &regs);
 	if (in_text(&regs) && on_task_stack(&regs)) {
+		if (!ring3_successor_is_home(vcpu)) {
+			waiting[vcpu_cpu(vcpu) - ring3_cpus] = (struct waiting) { *death, fate };
+			return;
+		}
 		prepare(&regs);
-		take(me, vcpu);
+		ring3_succeed(vcpu, &regs);
 		r3t_flags(holder) |= R3_F_KILL;
-		ring3_adopt_let_go(death, fate);
+		let_go(death, fate);
 		ring3_adopter_thread.gate[RING3_ADOPTED]++;
-		ring3_go_on(me, &regs);
+		ring3_successor_goes(vcpu);
 		return;
 	}
 	if (handed || in_text(&regs)) {
 		reclaim(vcpu, death->tid);
 		ring3_adopter_thread.gate[RING3_FREED]++;
 	}
-	ring3_adopt_let_go(death, fate);
+	let_go(death, fate);
+}
+
+/* A successor may be home. */
+static void adopt_waiting(void)
+{
+	struct waiting it;
+	int i;
+
+	for (i = 0; i < NR_CPUS; i++) {
+		it = waiting[i];
+		waiting[i].death.tid = 0;
+		if (it.death.tid)
+			ring3_adopt(&it.death, it.fate);
+	}
 }
 
 struct host_sigaction {
@@ -229,7 +248,7 @@ struct host_context {
 
 static void on_fault(int sig, void *info, struct host_context *context)
 {
-	unsigned long to = ring3_fixup(context->ip);
+	unsigned long to = ring3_fixup(context->ip, NULL);
 
 	if (!to)
 		ring3_host_syscall(__NR_exit_group, 128 + sig, 0, 0, 0, 0, 0);
@@ -238,10 +257,18 @@ static void on_fault(int sig, void *info, struct host_context *context)
 
 static u32 looks;		/* asked for by SIGUSR1 */
 
-static void on_call(int sig)
+static void on_call(int sig, void *info, struct host_context *context)
 {
 	if (sig == SIGUSR1)
 		host_store(&looks, 1);
+	context->ip = ring3_adopt_called(sig, context->ip);
+}
+
+void ring3_adopt_signal_stack(unsigned long at)
+{
+	struct { void *sp; int flags; size_t size; } alt = { .sp = (void *)at, .size = ADOPT_STACK_BYTES };
+
+	ring3_host_syscall(__NR_sigaltstack, (long)&alt, 0, 0, 0, 0, 0);
 }
 
 static void catch(int sig, void *handler)
@@ -257,17 +284,21 @@ static void catch(int sig, void *handler)
 
 static void prepare_signals(void)
 {
-	struct { void *sp; int flags; size_t size; } alt = {
-		.sp = (void *)adopt_memory() + ADOPT_STACK_BYTES, .size = ADOPT_STACK_BYTES,
-	};
 	u64 mask = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1));
 
-	ring3_host_syscall(__NR_sigaltstack, (long)&alt, 0, 0, 0, 0, 0);
+	ring3_adopt_signal_stack(adopt_memory() + ADOPT_STACK_BYTES);
 	catch(SIGSEGV, on_fault);
 	catch(SIGBUS, on_fault);
 	catch(SIGCHLD, on_call);
 	catch(SIGUSR1, on_call);
+	catch(SIGALRM, on_call);
 	ring3_host_syscall(__NR_rt_sigprocmask, SIG_SETMASK, (long)&mask, 0, sizeof(mask), 0, 0);
+}
+
+/* The process's exit status says why: 0, or an error number. */
+static void end(long error)
+{
+	ring3_host_syscall(__NR_exit_group, -error, 0, 0, 0, 0, 0);
 }
 
 /* By BPF, or else by ptrace(). Returns the descriptor to wait for, or -1. */
@@ -276,14 +307,15 @@ static long begin(struct ring3_thread *me, struct ring3_proc *proc)
 	long fd = me->args[0] == RING3_ADOPT_TRACE ? -EPERM : ring3_adopt_bpf_start();
 	long ret;
 
+	memset(waiting, 0, sizeof(waiting));
 	proc->pid = me->tid;
-	if (fd >= 0) {
-		proc->threads = RING3_ADOPTS_AFTER;
-	} else {
-		ret = ring3_adopt_trace_start();
-		if (ret)
-			ring3_host_syscall(__NR_exit_group, -ret, 0, 0, 0, 0, 0);
-		proc->threads = RING3_ADOPTS_TRACED;
+	proc->threads = fd >= 0 ? RING3_ADOPTS_AFTER : RING3_ADOPTS_TRACED;
+	ret = ring3_successors_start();
+	if (ret < 0)
+		end(ret);
+	ring3_adopt_trace_start(fd < 0);
+	ring3_adopt_stop_signal();	/* a program may be stopped already */
+	if (fd < 0) {
 		looks = 1;
 		host_store(&ring3_region.tracer, me->tid);
 	}
@@ -293,7 +325,6 @@ static long begin(struct ring3_thread *me, struct ring3_proc *proc)
 
 static void live(struct ring3_thread *me)
 {
-	const unsigned long end = RING3_SPACE_END;
 	struct ring3_proc *proc = (struct ring3_proc *)me->proc;
 	struct ring3_death death;
 	struct pollfd deaths = { .events = POLLIN };
@@ -303,25 +334,21 @@ static void live(struct ring3_thread *me)
 
 	prepare_signals();
 	if (ring3_host_syscall(__NR_munmap, 0, RING3_SPACE_BASE, 0, 0, 0, 0) ||
-	    ring3_host_syscall(__NR_munmap, end, TASK_SIZE_MAX - end, 0, 0, 0, 0))
-		ring3_host_syscall(__NR_exit_group, ENOMEM, 0, 0, 0, 0, 0);
+	    ring3_host_syscall(__NR_munmap, RING3_SPACE_END, TASK_SIZE_MAX - RING3_SPACE_END, 0, 0, 0, 0))
+		end(-ENOMEM);
 	deaths.fd = begin(me, proc);
 	/* Signals are let in while it sleeps only; and each says that there is something to look at. */
 	while (!ring3_poisoned()) {
 		struct __kernel_timespec ts, *timeout = NULL;
-		u64 until = U64_MAX, now;
+		u64 until, now;
 
-		if (proc->threads == RING3_ADOPTS_AFTER) {
-			while (ring3_adopt_bpf_next(&death)) {
-				if (death.tid)
-					ring3_adopt(me, &death, FATE_GONE);
-				else
-					ring3_adopt_stop_signal();
-			}
-			until = ring3_adopt_see_holders();
-		} else {
-			until = ring3_adopt_trace(me, host_xchg(&looks, 0));
+		adopt_waiting();
+		while (proc->threads == RING3_ADOPTS_AFTER && ring3_adopt_bpf_next(&death)) {
+			ring3_adopt_stop_signal();
+			if (death.tid)
+				ring3_adopt(&death, FATE_GONE);
 		}
+		until = ring3_adopt_trace(host_xchg(&looks, 0));
 		if (until != U64_MAX) {
 			now = ring3_clock();
 			until = until > now ? until - now : 0;
@@ -330,7 +357,7 @@ static void live(struct ring3_thread *me)
 		}
 		ring3_host_syscall(__NR_ppoll, (long)&deaths, 1, (long)timeout, (long)&mask, sizeof(mask), 0);
 	}
-	ring3_host_syscall(__NR_exit_group, 0, 0, 0, 0, 0, 0);
+	end(0);
 }
 
 /* For the keeper, which lets the adopter in. */

@@ -12,10 +12,10 @@ struct ring3_death {
 	struct ring3_regs regs;
 };
 
-/* Memory of the adopter's own, in its part of the slot. */
+/* Memory of the adopter's own, in its part of the slot. Each thread has a stack, and one for signals above it. */
 #define ADOPT_STACK_BYTES	(64UL << 10)
 #define ADOPT_RING_AT		(2 * ADOPT_STACK_BYTES)
-#define ADOPT_OURS_AT		(1UL << 20)
+#define ADOPT_SUCCESSORS_AT	(1UL << 20)
 
 /*
  * Of adopt_trace.c. A signal of a traced thread takes 12 to 40 us more, so that 200 in 0.1 s are 2 to 8 % of its time. Shown by:
@@ -24,8 +24,10 @@ struct ring3_death {
 #define SIGNALS_MANY		200	/* of one thread within ... */
 #define SIGNALS_NS		100000000ULL
 #define SIGNALS_PAUSE_NS	10000000000ULL	/* then it is let go for so long. Choice */
-#define LOOK_AGAIN_NS		20000000ULL	/* a thread whose block is made has begun by then. Choice */
-#define GIVE_NAP_NS		50000ULL	/* a thread stops in such a time */
+#define SEIZE_US		2000	/* a thread whose process executes a program is waited for so long. Choice: others wait for 10 ms at most */
+#define LOOK_AGAIN_NS		20000000ULL	/* then it is left alone for so long. Choice */
+#define GIVE_LOOK_NS		1000000ULL	/* between two looks whether a process is free for a debugger. Choice */
+#define PLACE_LOOK_NS		1000000000ULL	/* between two looks whether a debugger still wants it. Choice */
 #define STOPPED_LOOK_NS		3000000ULL	/* between two looks at stopped threads. Choice: others wait for 10 ms at most */
 #define STOPPED_SCAN_NS		500000000ULL	/* between two looks whether any program is stopped. Choice */
 #define STOP_NAP_NS		20000ULL	/* between two stops of one that is to let go of its vCPU. Choice */
@@ -38,20 +40,39 @@ static inline unsigned long adopt_memory(void)
 /* What is known of the thread: it is gone; it stands at its end, traced by us. */
 enum ring3_fate { FATE_GONE, FATE_ENDS };
 
-void ring3_adopt(struct ring3_thread *me, struct ring3_death *death, enum ring3_fate fate);
-bool ring3_adopt_holds(u32 tid, u32 *pid);
+/* adopt.c */
+void ring3_adopt(const struct ring3_death *death, enum ring3_fate fate);
+struct ring3_proc *ring3_adopt_holds(u32 tid);
+void ring3_adopt_signal_stack(unsigned long at);
+
+/* adopt_drive.c: the thread of the adopter's that goes on with what was under way on a vCPU */
+long ring3_successors_start(void);
+bool ring3_successor_is_home(struct ring3_vcpu *vcpu);
+void ring3_succeed(struct ring3_vcpu *vcpu, const struct ring3_regs *regs);
+void ring3_successor_goes(struct ring3_vcpu *vcpu);
 
 /* adopt_proc.c: what the host's /proc says of threads */
-char *ring3_put_tasks(char *to, u32 pid);	/* the path of the folder of its threads */
+void ring3_adopt_each_thread(u32 pid, void (*fn)(u32 pid, u32 tid, void *arg), void *arg);
 bool ring3_adopt_goes_on(u32 pid, u32 tid);
 bool ring3_adopt_is_stopped(u32 pid, u32 tid);
+bool ring3_adopt_process_stopped(u32 pid);
+u32 ring3_adopt_tracer(u32 pid, u32 tid);
 
 /* adopt_trace.c */
-long ring3_adopt_trace_start(void);
+void ring3_adopt_trace_start(bool all);
+void ring3_adopt_let_go(u32 tid);
+u64 ring3_adopt_trace(bool has_come);
+
+unsigned long ring3_adopt_called(int sig, unsigned long ip);
+long ring3_adopt_seize(u32 tid);
+bool ring3_adopt_is_program(struct ring3_proc *proc);
+long ring3_adopt_ptrace(long request, u32 tid, unsigned long data);
+
+/* adopt_stop.c: threads that job control stops */
 void ring3_adopt_stop_signal(void);
+void ring3_adopt_stays(u32 tid);
+void ring3_adopt_leaves(u32 tid, int sig);
 u64 ring3_adopt_see_holders(void);
-u64 ring3_adopt_trace(struct ring3_thread *me, bool look);
-void ring3_adopt_let_go(struct ring3_death *death, enum ring3_fate fate);
 
 /* adopt_bpf.c: the descriptor to wait for, or an error; the next death, if there is one, or tid 0: a signal that stops. */
 long ring3_adopt_bpf_start(void);

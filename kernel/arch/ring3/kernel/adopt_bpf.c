@@ -98,21 +98,28 @@ static long load(int ring, u64 dev, u64 ino)
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-/* Tells of signals that stop: to whom they go is not known here. */
+/*
+ * Tells of signals that stop: to whom they go is not known here. Any record that is in the ring tells of them, too: so
+ * many such signals leave room for deaths.
+ */
 static long load_stops(int ring)
 {
 	const struct bpf_insn program[] = {
 		BPF_LDX_MEM(BPF_DW, BPF_REG_6, BPF_REG_1, 0),			/* the tracepoint's first argument */
-		BPF_JMP_IMM(BPF_JLT, BPF_REG_6, SIGSTOP, 9),			/* 1: out */
-		BPF_JMP_IMM(BPF_JGT, BPF_REG_6, SIGTTOU, 8),			/* 2: out */
+		BPF_JMP_IMM(BPF_JLT, BPF_REG_6, SIGSTOP, 14),			/* 1: out */
+		BPF_JMP_IMM(BPF_JGT, BPF_REG_6, SIGTTOU, 13),			/* 2: out */
+		BPF_LD_IMM64_RAW(BPF_REG_1, BPF_PSEUDO_MAP_FD, ring),		/* 3, 4 */
+		BPF_MOV64_IMM(BPF_REG_2, BPF_RB_AVAIL_DATA),
+		CALL(ringbuf_query),
+		BPF_JMP_IMM(BPF_JNE, BPF_REG_0, 0, 8),				/* 7: out */
 		BPF_ST_MEM(BPF_DW, BPF_REG_10, -8, 0),
-		BPF_LD_IMM64_RAW(BPF_REG_1, BPF_PSEUDO_MAP_FD, ring),		/* 4, 5 */
+		BPF_LD_IMM64_RAW(BPF_REG_1, BPF_PSEUDO_MAP_FD, ring),		/* 9, 10 */
 		BPF_MOV64_REG(BPF_REG_2, BPF_REG_10),
 		BPF_ALU64_IMM(BPF_ADD, BPF_REG_2, -8),
 		BPF_MOV64_IMM(BPF_REG_3, 8),
-		BPF_MOV64_IMM(BPF_REG_4, 0),					/* 9 */
+		BPF_MOV64_IMM(BPF_REG_4, 0),					/* 14 */
 		CALL(ringbuf_output),
-		BPF_MOV64_IMM(BPF_REG_0, 0),					/* 11: out */
+		BPF_MOV64_IMM(BPF_REG_0, 0),					/* 16: out */
 		BPF_EXIT_INSN(),
 	};
 	union bpf_attr attr = {

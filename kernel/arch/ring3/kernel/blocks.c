@@ -86,7 +86,6 @@ struct ring3_thread *ring3_thread_alloc(struct ring3_proc *proc, struct ring3_fd
 	tb->fdmap = (unsigned long)map;
 	hlist_add_head(&block->of_proc, &ring3_blocks_of[proc - ring3_region.procs]);
 	proc->threads++;
-	proc->made++;
 out:
 	mutex_unlock(&ring3_blocks);
 	return tb;

@@ -88,8 +88,6 @@ static long start_task(struct ring3_thread *tb, unsigned long flags, int exit_si
 	/* The keeper need not look at a process without a pid; the gate announces the pid. */
 	if (!(flags & CLONE_THREAD) && host_pid)
 		procs_changed();
-	else if ((flags & CLONE_THREAD) && unlikely(READ_ONCE(ring3_region.tracer) > 0))
-		procs_changed();	/* wakes the keeper: the new thread is to be traced */
 	return (long)tb;
 }
 

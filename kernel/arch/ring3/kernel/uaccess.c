@@ -10,7 +10,6 @@
 #include "../turn/turn.h"
 #include "../vcpu/vcpu.h"
 
-unsigned long ring3_fixup(unsigned long ip, u64 *regs);
 void __noreturn ring3_abandon(void);
 
 bool ring3_proc_dead(struct ring3_proc *proc)

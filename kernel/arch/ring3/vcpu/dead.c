@@ -37,7 +37,7 @@ static bool is_adopted(struct ring3_vcpu *vcpu, struct ring3_thread *holder)
 	u64 now = ring3_clock();
 
 	if (host_load(&ring3_adopter_proc.state) != 1 || ring3_adopter_proc.threads != RING3_ADOPTS_AFTER ||
-	    holder == &ring3_adopter_thread)
+	    holder->proc == (unsigned long)&ring3_adopter_proc)
 		return false;
 	if (cpu->dead != holder->tid) {
 		cpu->dead_since = now;

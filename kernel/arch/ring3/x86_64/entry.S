@@ -435,4 +435,44 @@ SYM_FUNC_START(ring3_sigreturn)
 	ud2
 SYM_FUNC_END(ring3_sigreturn)
 
+/*
+ * long ring3_clone(flags, top, tid, fn, arg): clone(); the new thread calls fn(arg) on the stack below top. fn does
+ * not return.
+ */
+SYM_FUNC_START(ring3_clone)
+	movq	%rcx, %r9
+	xorl	%r10d, %r10d
+	movl	$56, %eax		/* clone */
+	syscall
+	testq	%rax, %rax
+	je	1f
+	ret
+1:	xorl	%ebp, %ebp
+	movq	%r8, %rdi
+	call	*%r9
+	ud2
+SYM_FUNC_END(ring3_clone)
+
+/*
+ * long ring3_seize(tid, options, called): ptrace(PTRACE_SEIZE), unless *called is not 0. A signal handler that sets it
+ * and has interrupted this before ring3_seized continues at ring3_seize_not. So a signal never comes too early to end
+ * the call.
+ */
+SYM_FUNC_START(ring3_seize)
+	movq	%rdx, %r8
+	movq	%rsi, %r10
+	movl	%edi, %esi
+	movl	$0x4206, %edi		/* PTRACE_SEIZE */
+	xorl	%edx, %edx
+	cmpl	$0, (%r8)
+	jne	ring3_seize_not
+	movl	$101, %eax		/* ptrace */
+	syscall
+SYM_INNER_LABEL(ring3_seized, SYM_L_GLOBAL)
+	ret
+SYM_INNER_LABEL(ring3_seize_not, SYM_L_GLOBAL)
+	movq	$-4, %rax		/* -EINTR */
+	ret
+SYM_FUNC_END(ring3_seize)
+
 	.section .note.GNU-stack, "", @progbits

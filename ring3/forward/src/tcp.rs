@@ -140,6 +140,10 @@ impl Agent {
                 self.accept_some(numbers)?;
             }
         }
+        // A target would take the end of half a stream for the end of all of it.
+        for at in 0..self.streams.len() {
+            self.remove(at, true);
+        }
         caller.end();
         Ok(())
     }

@@ -27,6 +27,7 @@ pub fn trials() -> Vec<Trial> {
         trial("forward_tcp_late_reset".into(), late_reset),
         trial("forward_tcp_descriptors".into(), descriptors),
         trial("forward_tcp_no_route".into(), no_route),
+        trial("forward_tcp_ends".into(), ends),
         trial("forward_real_time".into(), real_time),
         trial("forward_agent_fails".into(), agent_fails),
         trial("forward_end_in_close".into(), || end_anyway("close")),
@@ -628,6 +629,47 @@ while True:
         ensure(lines == is_said, || format!("ulimit {limit}: {complained}"))?;
         agent.end()?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// The agent's end is no end of a stream: both sides see a reset.
+fn ends() -> Checked {
+    let serve = "
+import socket
+s = socket.create_server(('', 5000))
+print('ready', flush=True)
+c, _ = s.accept()
+try:
+    print('heard', c.recv(1), flush=True)
+    print('heard', c.recv(1))
+except ConnectionResetError:
+    print('reset', flush=True)
+";
+    let ask = "
+import socket, sys
+c = socket.create_connection((sys.argv[1], 5000), 20)
+c.send(b'x')
+try:
+    print(c.recv(1))
+except ConnectionResetError:
+    print('reset')
+";
+    let row = Row::new()?;
+    let server = row.hear("served", serve)?;
+    let agent = row.forward("tcp:5000", &[])?;
+    let path = server.1.clone();
+    let said = std::thread::scope(|scope| {
+        let asks = scope.spawn(|| row.a.output(&["python3", "-c", ask, &row.middle()]));
+        let is_there = || std::fs::read_to_string(&path).is_ok_and(|it| it.contains("heard"));
+        let is_there = exec::until(LIMIT, is_there);
+        let ended = agent.end();
+        ensure(is_there, || "nothing came".into())?;
+        ended?;
+        asks.join().map_err(|_| "panicked".to_owned())?
+    })?;
+    ensure(said == "reset\n", || said)?;
+    let lines = heard(server)?;
+    ensure(lines == ["heard b'x'", "reset"], || format!("{lines:?}"))?;
     Ok(Verdict::Passed)
 }
 

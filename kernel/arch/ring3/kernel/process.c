@@ -189,6 +189,8 @@ void ring3_service(void)
 		}
 		if (request & R3_REQ_CALL)
 			wake_up_process(task);
+		if (request & R3_REQ_COPIED)
+			wake_up_process(task);
 		/* A call of the fast path waits with R3_CALL_NONE. */
 		if ((request & R3_REQ_SIGNAL) && r3t_call(tb) != R3_CALL_DONE)
 			set_notify_signal(task);

@@ -291,14 +291,14 @@ long ring3_sys_exit(int code, u32 __user *clear, u32 *left)
 	do_exit((code & 0xff) << 8);
 }
 
-static void kill_thread(struct ring3_thread *tb)
+static void kill_thread(struct ring3_thread *tb, unsigned long why)
 {
 	struct task_struct *task = (struct task_struct *)tb->task;
 	unsigned long flags;
 
 	if (!task || (r3t_flags(tb) & R3_F_GONE))
 		return;
-	r3t_flags(tb) |= R3_F_KILL;
+	r3t_flags(tb) |= R3_F_KILL | why;
 	if (lock_task_sighand(task, &flags)) {
 		/* A fatal signal for this task only: its waits end, those of its thread group do not. */
 		set_tsk_thread_flag(task, TIF_SIGPENDING);
@@ -310,7 +310,7 @@ static void kill_thread(struct ring3_thread *tb)
 	kick_process(task);
 }
 
-static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
+static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but, unsigned long why)
 {
 	struct block *block;
 
@@ -319,7 +319,7 @@ static void kill_threads(struct ring3_proc *proc, struct ring3_thread *but)
 	mutex_lock(&ring3_blocks);
 	hlist_for_each_entry(block, &ring3_blocks_of[proc - ring3_region.procs], of_proc)
 		if (&block->tb != but)
-			kill_thread(&block->tb);
+			kill_thread(&block->tb, why);
 	mutex_unlock(&ring3_blocks);
 }
 
@@ -329,7 +329,7 @@ long ring3_sys_exit_group(int code)
 	struct ring3_proc *proc = (struct ring3_proc *)me->proc;
 
 	turn_futex_leaves();
-	kill_threads(proc, me);
+	kill_threads(proc, me, 0);
 	/* The process ends on the host after it has ended here completely, so the keeper has nothing to do. */
 	if (IS_ENABLED(CONFIG_RING3_SIM) && ring3_proc_listed(proc))
 		wait_event(process_over, READ_ONCE(proc->threads) == 1 || ring3_proc_dead(proc));
@@ -353,7 +353,7 @@ long ring3_sys_exec(void)
 	int ret;
 
 	turn_futex_leaves();
-	kill_threads((struct ring3_proc *)me->proc, me);
+	kill_threads((struct ring3_proc *)me->proc, me, R3_F_EXECED);
 	ret = unshare_files();
 	if (ret)
 		return ret;
@@ -400,7 +400,7 @@ static void kill_unborn(struct ring3_proc *parent)
 		if (proc->creator != creator || READ_ONCE(proc->pid) || !proc->threads)
 			continue;
 		hlist_for_each_entry(block, &ring3_blocks_of[i], of_proc)
-			kill_thread(&block->tb);
+			kill_thread(&block->tb, 0);
 	}
 	mutex_unlock(&ring3_blocks);
 }
@@ -412,7 +412,7 @@ long ring3_sys_reap(struct ring3_proc *proc)
 
 	if (!ring3_proc_listed(proc))
 		return -EINVAL;
-	kill_threads(proc, NULL);
+	kill_threads(proc, NULL, 0);
 	kill_unborn(proc);
 	if (!wait_event_timeout(process_over, !READ_ONCE(proc->threads), REAP_PATIENCE))
 		return -EBUSY;

@@ -2,7 +2,9 @@
 /* uaccess.c - access to a program's memory, and faults in it */
 #include <linux/export.h>
 #include <linux/extable.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
+#include <linux/sched/stat.h>
 #include <linux/uaccess.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
@@ -64,6 +66,42 @@ const struct ring3_home *ring3_come_home(void)
 	}
 	return (const struct ring3_home *)tb;
 }
+
+#ifndef CONFIG_RING3_SIM
+/* Leaves the copy to the task's thread, which drives. Returns the number of bytes not copied. */
+static unsigned long copy_outside(struct ring3_thread *tb, struct ring3_outside *copy)
+{
+	host_store(&r3t_copy(tb), copy);
+	if (single_task_running()) {
+		ring3_park(R3_PARK_COPY, NULL);
+		ring3_service();
+	}
+	/* Other tasks are runnable, or another thread has resumed this one. */
+	while (host_load(&r3t_copy(tb))) {
+		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_EXECED)) {
+			r3t_copy(tb) = NULL;
+			break;
+		}
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (host_load(&r3t_copy(tb)))
+			schedule();
+		__set_current_state(TASK_RUNNING);
+	}
+	return copy->left;
+}
+
+/* A copy of COPY_LONG bytes or more: ring3_copy() comes here. */
+unsigned long ring3_copy_long(void *to, const void *from, unsigned long n)
+{
+	struct ring3_outside copy = { .to = to, .from = from, .n = n, .left = n };
+	struct ring3_thread *tb = current->thread.tb;
+
+	if (!tb || ring3_driver != tb || faulthandler_disabled() || irqs_disabled() || in_interrupt() ||
+	    !ring3_is_contended())
+		return ring3_copy_now(to, from, n);
+	return copy_outside(tb, &copy);
+}
+#endif
 
 /*
  * With TURN_TRAP: see turn/debug.c. Else:

@@ -37,12 +37,29 @@ int ring3_host_leave(struct ring3_thread *tb)
 	return 0;
 }
 
+/* The thread had let go with its own call under way: it drives again, unless others do so for it. */
+static int come_back(struct ring3_thread *tb)
+{
+	enum acquired got = vcpu_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
+
+	if (got == NOT_NEEDED)
+		return vcpu_wait(tb, CALLED);
+	return got == TAKEN ? vcpu_drive_again(tb) : vcpu_fail(tb);
+}
+
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
-	enum acquired got;
 	bool waits, home;
 
+	if (unlikely(vcpu_has_copy(tb))) {
+		if (mode == R3_PARK_HANDOVER)
+			vcpu_hand_over(tb, to);
+		else
+			vcpu_release(vcpu, false);
+		vcpu_copy(tb);
+		return come_back(tb);
+	}
 	switch (mode) {
 	case R3_PARK_OUTSIDE:
 		return ring3_host_leave(tb);
@@ -91,10 +108,11 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			r3t_call(tb) = R3_CALL_NONE;
 			return 0;
 		}
-		got = vcpu_acquire(tb, RING3_WORD_BATON | RING3_WORD_DONE);
-		if (got == NOT_NEEDED)
-			return vcpu_wait(tb, CALLED);
-		return got == TAKEN ? vcpu_drive_again(tb) : vcpu_fail(tb);
+		return come_back(tb);
+
+	case R3_PARK_COPY:
+		/* The thread that had begun the copy has died. REAP ends that. */
+		return 1;
 	}
 	return 0;
 }

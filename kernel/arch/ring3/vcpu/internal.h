@@ -152,6 +152,10 @@ bool vcpu_yield_cpu(struct ring3_cpu *cpu, u64 now);
 enum acquired vcpu_acquire(struct ring3_thread *tb, u32 bits);
 int vcpu_wait(struct ring3_thread *tb, enum waits how);
 
+/* outside.c */
+bool vcpu_has_copy(struct ring3_thread *tb);
+void vcpu_copy(struct ring3_thread *tb);
+
 /* poll.c */
 int vcpu_poll(struct ring3_thread *tb);
 

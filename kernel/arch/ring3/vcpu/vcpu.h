@@ -42,12 +42,22 @@ static inline unsigned long *r3t_priv(struct ring3_thread *tb, int i)
 #define r3t_slack(tb)	(*r3t_priv(tb, R3T_SLACK))
 #define r3t_owes(tb)	(*r3t_priv(tb, R3T_OWES))
 #define r3t_robust(tb)	(*r3t_priv(tb, R3T_ROBUST))
-#define r3t_burst(tb)	(*r3t_priv(tb, R3T_BURST))
-#define r3t_cpu(tb)	(*r3t_priv(tb, R3T_CPU))
+#define r3t_burst(tb)	(((u32 *)r3t_priv(tb, R3T_BURST))[0])
+#define r3t_cpu(tb)	(((u32 *)r3t_priv(tb, R3T_BURST))[1])
+#define r3t_copy(tb)	(*(struct ring3_outside **)r3t_priv(tb, R3T_COPY))
 #define r3t_since(tb)	(*r3t_priv(tb, R3T_SINCE))
 #define r3t_outside(tb)	(*r3t_priv(tb, R3T_OUTSIDE))
 #define r3t_host_pid(tb)	(*r3t_priv(tb, R3T_HOST_PID))	/* 0: no call yet */
 #define R3T_NO_PID	(-1UL)	/* no process's; it has made a call */
+
+/* A copy that a task leaves to its thread: vcpu/outside.c */
+struct ring3_outside {
+	void *to;
+	const void *from;
+	unsigned long n, left;	/* bytes; the thread writes `left' */
+};
+unsigned long ring3_copy_now(void *to, const void *from, unsigned long n);
+unsigned long ring3_copy_long(void *to, const void *from, unsigned long n);
 
 /* What POP_SAVED and ret in entry.S take off a parked task's stack. */
 struct parked_frame {
@@ -84,6 +94,7 @@ static inline bool ring3_keep_is_late(u64 deadline, u64 until)
 /* What the image keeps of a vCPU besides the contract's words. */
 struct ring3_cpu {
 	u32 waits;		/* a thread waits for the vCPU, awake: a note for the owner as it goes home. A hint, a plain store */
+	u64 met_at;		/* when a thread that wanted the vCPU found it taken. A hint */
 	u32 drive_wanted;	/* tasks are runnable and nobody drives */
 	u32 yield_wanted;	/* see ring3_yield(); the up flavour's is in asm/switch_to.h */
 	bool home_wanted;	/* the driver has driven for others long enough, its own call is over. W: the holder */
@@ -215,6 +226,12 @@ static inline bool ring3_keep_misses(struct ring3_vcpu *vcpu)
 
 	return ring3_keep_is_late(host_load(&vcpu->deadline), READ_ONCE(cpu->keep_until)) &&
 	       !(host_load(&cpu->tick) && READ_ONCE(cpu->ticks_served));
+}
+
+/* Threads have wanted the vCPU lately at the same time. */
+static inline bool ring3_is_contended(void)
+{
+	return ring3_clock() - READ_ONCE(ring3_this_cpu->met_at) < CONTENDED_NS;
 }
 
 /* All vCPUs of the node. */

@@ -47,6 +47,8 @@ static enum acquired acquire_awake(struct ring3_thread *tb, u32 bits, u32 waiter
 				return POISONED;
 			gone++;
 		} else {
+			if (now - READ_ONCE(cpu->met_at) > CONTENDED_NS / 4)
+				WRITE_ONCE(cpu->met_at, now);
 			if (bits && vcpu_is_handed(tb))
 				return NOT_NEEDED;
 			if (asks && !READ_ONCE(cpu->waits))

@@ -3,16 +3,22 @@
  * usercopy.S - copies that may fault
  *
  * unsigned long ring3_copy(to, from, n), ring3_clear(to, n): return the number of bytes that were not processed.
- * After a fault in `rep movsb`, rcx has exactly that number.
+ * ring3_copy_now() is the same without the way by vcpu/outside.c. After a fault in `rep movsb`, rcx has exactly that number.
  */
 #include <linux/linkage.h>
 #include <asm/asm.h>
 
+#include "../vcpu/tuning.h"
 #include "copy.h"
 
 	.text
 
 SYM_FUNC_START(ring3_copy)
+#ifndef CONFIG_RING3_SIM
+	cmpq	$COPY_LONG, %rdx
+	jae	ring3_copy_long
+#endif
+SYM_INNER_LABEL(ring3_copy_now, SYM_L_GLOBAL)
 	movq	%rdx, %rcx
 	cmpq	$8, %rdx
 	je	2f

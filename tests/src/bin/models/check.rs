@@ -26,7 +26,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// Shared words of a model, its threads at most, and registers of a thread.
 pub const WORDS: usize = 12;
 const THREADS: usize = 4;
-const REGISTERS: usize = 6;
+const REGISTERS: usize = 7;
 /// Beside the signals that wait: they come before the thread's next step.
 const DUE: u8 = 0x80;
 /// More states than that, and the model is too large to be of use.

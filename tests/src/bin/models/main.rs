@@ -20,7 +20,9 @@ use std::process::ExitCode;
 use stop::Role::{
     Caller as Calls, Copier, Execs, Exits, Killer, New, Retries, Trapper, Vforked, Waiter,
 };
-use vcpu::Role::{Caller, Freezer, Hander, Ower, Owner, Poller, Raiser, Server, Signaller, Twice};
+use vcpu::Role::{
+    Caller, Freezer, Hander, Outside, Ower, Owner, Poller, Raiser, Server, Signaller, Twice,
+};
 
 /// The one check that is no model.
 const STEPS: &str = "steps: on every word";
@@ -39,6 +41,16 @@ fn cases() -> Vec<Case> {
         (
             "vcpu: calls and an interrupt",
             vcpu(&[Caller, Caller, Raiser], &[], V::Nothing),
+            true,
+        ),
+        (
+            "vcpu: a long copy without it",
+            vcpu(&[Outside, Raiser, Caller], &[], V::Nothing),
+            true,
+        ),
+        (
+            "vcpu: a long copy, and a poller",
+            vcpu(&[Poller, Outside, Caller], &[], V::Nothing),
             true,
         ),
         (

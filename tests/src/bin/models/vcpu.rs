@@ -101,6 +101,8 @@ const BITS: usize = 3;
 const TAKEN: usize = 4;
 /// A wake-up of WORD was put off.
 const OWED: usize = 5;
+/// Outside: 1 while it copies, 2 from then on.
+const COPIES: usize = 6;
 
 fn tid(cpu: &Cpu) -> u8 {
     cpu.me() as u8 + 1
@@ -130,6 +132,8 @@ pub enum Role {
     Signaller,
     /// A Raiser that puts its wake-ups off until it releases: wake_later().
     Ower,
+    /// As a Raiser, and in the middle of its call it makes a long copy without the vCPU. vcpu/outside.c
+    Outside,
     /// Sends a SIGKILL: keeps all out of the kernel meanwhile. gate/signal/kill.c
     Freezer,
 }
@@ -147,6 +151,7 @@ mod pc {
     pub const ACQUIRED: u8 = 9;
     pub const ACQUIRED_LOOK: u8 = 10;
     pub const GIVE_BACK: u8 = 11;
+    pub const COPY: u8 = 12;
     pub const DRIVE: u8 = 13;
     pub const SERVE: u8 = 14;
     pub const SERVE_TAKE: u8 = 15;

@@ -34,19 +34,22 @@ extern struct task_struct *ring3_current;
 #define R3T_SLACK	8	/* the host's timer slack, ns, and in the upper half when it was asked for, ms */
 #define R3T_OWES	9	/* it has wake-ups to send, or a hand-off to end, that nobody else knows of */
 #define R3T_ROBUST	10	/* sim: what set_robust_list() said */
-#define R3T_BURST	10	/* not sim: calls that are left of the burst after its last sleep: vcpu/wait.c */
+#define R3T_BURST	10	/* not sim, two words: calls that are left of the burst after its last sleep (vcpu/wait.c), */
+				/* and the host's CPU that it was last seen on, as ring3_host_cpu(). A hint */
 #define R3T_SINCE	11	/* sim: virtual time of its last turn */
-#define R3T_CPU		11	/* not sim: the host's CPU that it was last seen on, as ring3_host_cpu(). A hint */
+#define R3T_COPY	11	/* not sim: struct ring3_outside that it has to copy: vcpu/outside.c */
 #define R3T_HOST_PID	6	/* to tell whether its tid is still in use */
 
 enum ring3_call_state { R3_CALL_NONE, R3_CALL_WANT, R3_CALL_RUN, R3_CALL_DONE };
 
 #define R3_REQ_CALL	1UL	/* wake my task: it has a call to run */
 #define R3_REQ_SIGNAL	2UL	/* interrupt my task's waiting call */
+#define R3_REQ_COPIED	4UL	/* wake my task: the copy that it waits for is made */
 
 #define R3_F_KILL	1UL	/* the task has to exit */
 #define R3_F_GONE	2UL	/* the task has exited; block is reusable when tid is gone */
 #define R3_F_TURN	8UL	/* sim: it has had a turn, or has one coming */
+#define R3_F_EXECED	64UL	/* with R3_F_KILL: its thread is gone, another thread has executed a program */
 #define R3_F_FRESH	4UL	/* a joiner: must drop the keeper's descriptors first */
 #define R3_F_LOOKS	32UL	/* sim: it has looked at something of the host's, and seen nothing new */
 #define R3_F_TIMED	16UL	/* sim: a timer ends its wait, as of the last look of waits.c */
@@ -77,7 +80,7 @@ int ring3_poll_doorbells(u32 **words, u32 *values, int max);
 void ring3_timer_irq(void);
 
 /* process.c: coming and going. */
-enum ring3_park { R3_PARK_OUTSIDE, R3_PARK_POLL, R3_PARK_SLEEP, R3_PARK_HANDOVER, R3_PARK_YIELD };
+enum ring3_park { R3_PARK_OUTSIDE, R3_PARK_POLL, R3_PARK_SLEEP, R3_PARK_HANDOVER, R3_PARK_YIELD, R3_PARK_COPY };
 void ring3_park(unsigned long mode, struct ring3_thread *to);
 bool ring3_user_reach(void);
 void ring3_service(void);

@@ -11,7 +11,7 @@ pub fn start(cpu: &mut Cpu, role: Role) {
             cpu.go(if got { pc::DRIVE } else { pc::ACQUIRE });
         }
         Role::Server if cpu.load(OWNER) & TID == tid => cpu.go(pc::DRIVE),
-        Role::Raiser | Role::Server | Role::Ower => {
+        Role::Raiser | Role::Server | Role::Ower | Role::Outside => {
             cpu.set_bits(PENDING, WORK);
             cpu.set(WHY, LOOKS);
             cpu.go(pc::TRY);
@@ -142,6 +142,9 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
                 cpu.store(DRIVER, tid);
             }
             cpu.ghost(INSIDE, tid);
+            if cpu.get(COPIES) == 1 {
+                cpu.set(COPIES, 2);
+            }
             cpu.go(pc::SERVE);
         }
         pc::SERVE => {
@@ -155,11 +158,18 @@ pub fn acquire_and_drive(cpu: &mut Cpu, role: Role, plant: Plant, mortals: bool)
                 Role::Poller if wanted && gave_up => pc::IDLE,
                 Role::Poller if wanted => pc::POLL,
                 Role::Hander if wanted => pc::HAND,
+                Role::Outside if cpu.get(COPIES) == 0 => pc::COPY,
                 _ => pc::LEAVE,
             });
             if matches!(role, Role::Owner | Role::Twice) {
                 cpu.ghost(SERVED, served | 1);
             }
+        }
+        // R3_PARK_COPY
+        pc::COPY => {
+            cpu.ghost(INSIDE, 0);
+            cpu.set(COPIES, 1);
+            cpu.go(pc::RELEASE);
         }
         pc::SERVE_TAKE => {
             let taken = cpu.swap(PENDING, 0);
@@ -233,6 +243,8 @@ fn instead(cpu: &Cpu, plant: Plant) -> u8 {
 /// The vCPU was let go by vcpu_release(), and its sleeper woken.
 fn released(cpu: &Cpu) -> u8 {
     match cpu.get(OWED) {
+        // come_back()
+        0 if cpu.get(COPIES) == 1 => pc::ACQUIRE,
         0 => pc::LOOK_AGAIN,
         _ => pc::RELEASE_OWED,
     }

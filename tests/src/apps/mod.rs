@@ -62,6 +62,7 @@ mod frames;
 mod fuzz;
 mod gateways;
 mod guests;
+mod halves;
 mod inspect;
 mod interfaces;
 mod kills;
@@ -137,6 +138,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(gateways::trials());
     all.extend(forward::trials());
     all.extend(guests::trials());
+    all.extend(halves::trials(options));
     all.extend(interfaces::trials());
     all.extend(xdp_programs::trials());
     all.extend(passing::trials());

@@ -16,8 +16,8 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 from . import _command
 from ._command import ProgramError, ProgramTimeout, Result, Ring3Error, Word, ask, ask_json, words
-from .config import Config, unused_name
-from .statistics import Event, Rates, Sample, metrics
+from .config import Config, Port, unused_name
+from .statistics import Event, Rates, Sample, metrics, total
 from .status import Status
 
 #: Seconds that a program has between SIGTERM and SIGKILL.
@@ -213,6 +213,17 @@ class Node(Place):
             finally:
                 inner.terminate()
 
+    def add_port(self, port: Union[Port, str]) -> str:
+        """Gives the node a port while it is up: ``node.add_port(Port("switch", "lan", addr="10.0.0.4/24"))``.
+
+        The name of its interface on the node, by which :meth:`remove_port` takes it away.
+        """
+        return ask("port", "add", self.name, str(port)).strip()
+
+    def remove_port(self, interface: str) -> None:
+        """Takes a port away by its interface's name."""
+        ask("port", "del", self.name, interface)
+
     def status(self) -> Status:
         return Status.read(ask_json("stat", self.name, "--json"))
 
@@ -222,10 +233,7 @@ class Node(Place):
 
     def counter(self, name: str, **labels: str) -> float:
         """The sum of the samples of this name: ``node.counter("node_netstat_Tcp_RetransSegs")``."""
-        found = [it for it in self.metrics() if it.name == name and labels.items() <= it.labels.items()]
-        if not found:
-            raise Ring3Error(f"node `{self.name}` counts nothing of the name {name}: see `ring3 metrics`")
-        return sum(it.value for it in found)
+        return total(self.metrics(), self.name, name, labels)
 
     def watch(self, every: float = 1.0) -> Iterator[Rates]:
         """Rates, each `every` seconds, until the node goes down."""

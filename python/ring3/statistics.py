@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Iterable, Optional
+from typing import TYPE_CHECKING, Any, Iterable, Mapping, Optional
 
 from ._command import Ring3Error, ask
 
@@ -88,6 +88,14 @@ def metrics(node: Optional[str] = None) -> list[Sample]:
     """What all of this user's nodes count now, or one of them."""
     samples = read_metrics(ask("metrics"))
     return [it for it in samples if node is None or it.node == node]
+
+
+def total(samples: Iterable[Sample], node: str, name: str, labels: Mapping[str, str]) -> float:
+    """The sum of a node's samples of this name that have these labels."""
+    found = [it for it in samples if it.name == name and labels.items() <= it.labels.items()]
+    if not found:
+        raise Ring3Error(f"node `{node}` counts nothing of the name {name}: see `ring3 metrics`")
+    return sum(it.value for it in found)
 
 
 def frame(things: Iterable[Any]) -> pandas.DataFrame:

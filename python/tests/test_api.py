@@ -215,7 +215,7 @@ def test_asyncio():
             results = await asyncio.gather(*[node.run("hostname") for node in (a, b) for _ in range(3)])
             assert all(it.ok for it in results)
             assert (await a.status()).name == a.name
-            with pytest.raises(asyncio.TimeoutError):
+            with pytest.raises(ring3.ProgramTimeout, match="`sleep 60` did not end in 0.2 s, and was killed"):
                 await a.run("sleep", "60", timeout=0.2)
             with pytest.raises(ring3.ProgramError):
                 await a.run("false")
@@ -227,3 +227,63 @@ def test_asyncio():
 
     names = asyncio.run(main())
     assert not set(names) & {it.name for it in ring3.nodes()}
+
+
+def test_ports_that_come_and_go():
+    lan = unused_name("s")
+    with ring3.Node(ports=[Port("switch", lan, addr=f"{ADDRESS}/24")], mem="64M") as a, ring3.Node(mem="64M") as b:
+        interface = b.add_port(Port("switch", lan, addr="192.0.2.2/24"))
+        assert [it.ifname for it in b.status().ports] == [interface]
+        # Its neighbour knows it from then on.
+        assert a.run("ping", "-c", "1", b.name).ok
+        b.remove_port(interface)
+        assert b.status().ports == []
+        with pytest.raises(Ring3Error, match="nonsense"):
+            b.remove_port("nonsense")
+        with pytest.raises(Ring3Error, match="kind"):
+            b.add_port("nonsense")
+
+
+def test_what_asyncio_has_of_the_rest(tmp_path):
+    """Each public method of a node is there for asyncio, with the same arguments."""
+    import inspect
+
+    methods = [name for name in dir(ring3.Node) if not name.startswith("_") and name not in ("begin_down", "start")]
+    for name in methods:
+        ours, theirs = (inspect.signature(getattr(it, name)) for it in (ring3.Node, ring3.aio.Node))
+        assert list(ours.parameters) == list(theirs.parameters), name
+
+    async def main():
+        lan = unused_name("s")
+        port = Port("switch", lan, addr=f"{ADDRESS}/24")
+        async with ring3.aio.Node(ports=[port], mem="64M") as a, ring3.aio.Node(mem="64M") as b:
+            again = await ring3.aio.Node.attach(a.name)
+            assert (await again.run("pwd", cwd=tmp_path)).stdout == f"{tmp_path}\n"
+            interface = await b.add_port(Port("switch", lan, addr="192.0.2.2/24"))
+            before = await a.counter("node_netstat_Icmp_InEchos")
+            await b.run("ping", "-c", "2", "-i", "0.01", ADDRESS)
+            assert await a.counter("node_netstat_Icmp_InEchos") == before + 2
+            with pytest.raises(Ring3Error, match="counts nothing"):
+                await a.counter("no_such_counter")
+            server = await a.start(*SERVER, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL)
+            await a.wait("tcp", 8000)
+            reader, writer = await b.connect(ADDRESS, 8000)
+            writer.write(b"GET / HTTP/1.0\r\n\r\n")
+            assert (await reader.readline()).endswith(b"200 OK\r\n")
+            writer.close()
+            with pytest.raises(Ring3Error, match="cannot connect to 127.0.0.1 port 1 from node .*: Connection refused"):
+                await b.connect("127.0.0.1", 1)
+            async with b.socks() as proxy:
+                at, port = proxy.split(":")
+                reader, writer = await asyncio.open_connection(at, int(port))
+                writer.write(f"CONNECT {ADDRESS}:8000 HTTP/1.1\r\n\r\n".encode())
+                assert b" 200 " in await reader.readline()
+                writer.close()
+            await b.remove_port(interface)
+            assert (await b.status()).ports == []
+            server.terminate()
+            await server.wait()
+        with pytest.raises(Ring3Error, match="no node named"):
+            await ring3.aio.Node.attach("nobody-is-this")
+
+    asyncio.run(main())

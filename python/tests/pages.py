@@ -33,7 +33,8 @@ def preparation(page):
     return found[0] if found else ""
 
 
-_MARK = re.compile(r"<!-- (network|perf|not run: [^>]*?) -->\n+$")
+#: How a block is run, where that is not by an ordinary user who pastes it; test_shell_pages.py says what each means.
+_MARK = re.compile(r"<!-- (network|perf|ssh|seeds|root|root, until it is ended|run by [^>]*?|not run: [^>]*?) -->\n+$")
 
 
 def shell_blocks(page):
@@ -44,4 +45,5 @@ def shell_blocks(page):
             before = text[: match.start()]
             heading = (re.findall(r"^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", before), re.M) or [""])[-1]
             mark = _MARK.search(before)
+            assert mark or not before.rstrip().endswith("-->"), f"{page}: {before[-100:]}: a mark that is not known"
             yield heading, match[2], mark[1] if mark else ""

@@ -2,9 +2,16 @@
 """Each block of shell commands in the pages that people paste from is pasted, as it stands there.
 
 It comes by standard input: a command that reads what was not meant for it makes the rest disappear, as in a terminal.
-A block that is not run says why in a comment in front of it: ``<!-- not run: why -->``. One that wants the internet
-(``<!-- network -->``) has a server of this machine for it, unless RING3_TEST_NETWORK is set. One that profiles (``<!-- perf -->``) is left
-out where the host forbids perf (kernel.perf_event_paranoid) or has none.
+A comment in front of a block says what it needs:
+
+| mark | |
+| --- | --- |
+| ``network`` | wants the internet: has a server of this machine for it, unless RING3_TEST_NETWORK is set |
+| ``perf`` | left out where the host forbids perf (kernel.perf_event_paranoid) or has none |
+| ``seeds`` | a search that is run with fewer seeds (test_sim_page.py) |
+| ``root``, ``ssh`` | wants root: test_root_pages.py |
+| ``run by FILE...`` | builds and installs: its commands stand in these files of CI |
+| ``not run: why`` | the others |
 """
 
 import contextlib
@@ -91,13 +98,21 @@ def is_perf_permitted():
         return subprocess.run(line, stdin=subprocess.DEVNULL, capture_output=True, timeout=100).returncode == 0
 
 
+def is_elsewhere(mark):
+    """Another test pastes it."""
+    return mark.startswith("root") or mark in ("ssh", "seeds")
+
+
 def cases():
     for page in APART:
         for number, (heading, text, mark) in enumerate(shell_blocks(page)):
+            if is_elsewhere(mark):
+                continue
             first = preparation(page)
             text = f'cd {ROOT}; {first}; cd "$OLDPWD"\n{text}' if first else text
             yield pytest.param(text, mark, id=f"{page}:{heading or 'top'}:{number}".replace(" ", "_"))
     for page in WHOLE:
+        assert all(not mark or is_elsewhere(mark) for _, _, mark in shell_blocks(page)), page
         text = "".join(text for _, text, mark in shell_blocks(page) if not mark)
         yield pytest.param(text, "", id=page)
 
@@ -106,6 +121,8 @@ def cases():
 def test_block(text, mark, tmp_path):
     if mark.startswith("not run"):
         pytest.skip(mark)
+    if mark.startswith("run by "):
+        return stands_in(text, mark.split()[2:])
     if mark == "perf" and not is_perf_permitted():
         pytest.skip("this machine has no perf, or forbids it")
     if mark == "network" and not os.environ.get("RING3_TEST_NETWORK"):
@@ -114,7 +131,17 @@ def test_block(text, mark, tmp_path):
     paste(text, tmp_path)
 
 
-def paste(text, tmp_path):
+def stands_in(text, files):
+    """Each command of a block is one of these files', as it stands there."""
+    whole = "\n".join((ROOT / file).read_text() for file in files)
+    commands = [line.split("#")[0].strip() for line in text.splitlines()]
+    missing = [it for it in commands if it and not re.search(rf"(^|\s){re.escape(it)}(\s|$)", whole)]
+    assert commands and missing == [], f"not in {files}"
+
+
+def paste(text, tmp_path, has_own_ports=False):
+    """Its output. `has_own_ports`: no other test shares the shell's network."""
+    text = text if has_own_ports else with_free_ports(text)
     with tempfile.TemporaryDirectory() as runtime:
         env = {**os.environ, "XDG_RUNTIME_DIR": runtime, "PATH": f"{ROOT}/bin:{ORDINARY_PATH}", "HOME": runtime}
         where = ROOT if text.startswith("export PATH=$PWD/bin") else tmp_path
@@ -123,7 +150,7 @@ def paste(text, tmp_path):
             shell = subprocess.Popen(["bash", "-e", "-o", "pipefail", "-s"], cwd=where, env=env, stdin=subprocess.PIPE,
                                      stdout=said, stderr=said, text=True, start_new_session=True)
             try:
-                shell.communicate(f"{with_free_ports(text)}\necho {END}\n", timeout=150)
+                shell.communicate(f"{text}\necho {END}\n", timeout=150)
             finally:
                 # A reader ends these by closing the terminal. A listener that stayed would keep its port from the next run.
                 with contextlib.suppress(ProcessLookupError):
@@ -137,6 +164,7 @@ def paste(text, tmp_path):
     assert left == [], left
     if where == tmp_path:
         assert os.listdir(tmp_path) == []
+    return output
 
 
 def test_what_the_command_says_without_arguments(tmp_path):

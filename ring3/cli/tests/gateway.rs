@@ -298,6 +298,61 @@ fn a_policy_is_out_of_reach() {
     world.is_over();
 }
 
+/// A folder or a file that is mounted at a second place, below `--rw`, is in reach as well.
+#[test]
+fn a_policy_that_is_mounted_twice_is_in_reach() {
+    let world = World::new(POLICY);
+    let place = &world.place;
+    let path = |name: &str| place.dir.path().join(name).display().to_string();
+    let (work, kept) = (path("work"), path("kept"));
+    fs::create_dir_all(path("work/below")).unwrap();
+    fs::create_dir(&kept).unwrap();
+    fs::copy(&world.policy, path("kept/policy.nft")).unwrap();
+    fs::write(path("work/file"), "").unwrap();
+    let behind_mount = |from: &str, to: &str, args: &[&str]| -> std::process::Output {
+        let script = "mount --bind \"$0\" \"$1\" && shift && exec \"$@\"";
+        let words = ["-m", "sh", "-c", script, from, to];
+        finish(spawn(&mut place::behind(
+            &place.command(args),
+            "unshare",
+            &words,
+        )))
+    };
+    let mut mount = std::process::Command::new("unshare");
+    mount.args(["-m", "mount", "--bind", &kept, &path("work/below")]);
+    if !finish(spawn(&mut mount)).status.success() {
+        eprintln!("not run: this user can't mount a folder");
+        return;
+    }
+    let run = ["run", "--sandbox", "--rw", &work];
+    let port = ["--port", "link:x,addr=10.9.0.1/30"];
+    let policy = ["--policy", &path("kept/policy.nft")];
+    let record = ["--record", &path("kept/record")];
+    let alias = ["--policy", &path("work/below/policy.nft")];
+    let [with_policy, with_record, with_alias] =
+        [policy, record, alias].map(|more| [&run[..], &port, &more, &["--", "true"]].concat());
+    let below = path("work/below");
+    for args in [&with_policy, &with_record] {
+        place::expect_failure(&behind_mount(&kept, &below, args), 2, "in reach");
+    }
+    let file = (path("kept/policy.nft"), path("work/file"));
+    let output = behind_mount(&file.0, &file.1, &with_policy);
+    place::expect_failure(&output, 2, "in reach");
+    // By the name that it has there, too.
+    place::expect_failure(&behind_mount(&kept, &below, &with_alias), 2, "in reach");
+    let plain = [&run[..], &["--", "true"]].concat();
+    let runtime = place.dir.path().join("ring3").display().to_string();
+    place::expect_failure(&behind_mount(&runtime, &below, &plain), 2, "in reach");
+    let nodes = place.dir.path().join("ring3/nodes").display().to_string();
+    let output = behind_mount(&nodes, &below, &plain);
+    place::expect_failure(&output, 2, "in reach");
+    // Something else that is mounted there is no hindrance.
+    fs::create_dir(path("else")).unwrap();
+    let output = behind_mount(&path("else"), &below, &plain);
+    assert!(output.status.success(), "{output:?}");
+    world.is_over();
+}
+
 fn parent(pid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|it| it.strip_prefix("PPid:"))?;

@@ -7,6 +7,8 @@
 //! the same way. What is opened at the end is what was looked at, and is used by its descriptor, or by a path on which
 //! no folder can be changed from within.
 //!
+//! A folder may lie below one of `--rw` by a mount, too (mounts.rs).
+//!
 //! A file with a second name may have that below `--rw`. It is refused where there is any `--rw`: a layered file system gives its
 //! files other numbers of devices than its folders.
 
@@ -23,6 +25,7 @@ use nix::sys::stat::{fstat, mkdirat, stat, FileStat, Mode, SFlag};
 
 use ring3_config::NodeConfig;
 
+use super::mounts::{Mounts, Place};
 use crate::error::{Failure, Result};
 
 /// As many links as Linux follows on one path (MAXSYMLINKS of <linux/namei.h>).
@@ -34,7 +37,7 @@ const PLACE: OFlag = OFlag::O_PATH
 
 /// What the programs may write to.
 #[derive(Debug, Default)]
-pub struct Writable(Vec<Given>);
+pub struct Writable(Vec<Given>, Mounts);
 
 /// One path of `--rw`, looked up once.
 #[derive(Debug)]
@@ -42,6 +45,8 @@ struct Given {
     path: PathBuf,
     fd: OwnedFd,
     id: Id,
+    /// What is at and below it, mounts included.
+    places: Vec<Place>,
 }
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
@@ -74,11 +79,22 @@ impl From<Errno> for Refusal<'_> {
 
 impl Writable {
     pub fn find(paths: &[PathBuf]) -> Result<Writable> {
+        if paths.is_empty() {
+            return Ok(Writable::default());
+        }
+        let mounts = Mounts::read();
+        let mounts = mounts.map_err(|why| Failure::host("read the host's mounts")(why.into()))?;
         let find = |path: &PathBuf| -> nix::Result<Given> {
             let fd = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
             let id = Id::of(&fstat(&fd)?);
             let path = path.clone();
-            Ok(Given { path, fd, id })
+            let places = mounts.below(&fd)?;
+            Ok(Given {
+                path,
+                fd,
+                id,
+                places,
+            })
         };
         let find = |path: &PathBuf| {
             find(path).map_err(|why| Failure::SandboxPath {
@@ -86,7 +102,8 @@ impl Writable {
                 why: std::io::Error::from(why).into(),
             })
         };
-        paths.iter().map(find).collect::<Result<_>>().map(Writable)
+        let given = paths.iter().map(find).collect::<Result<_>>()?;
+        Ok(Writable(given, mounts))
     }
 
     /// What is to stay open in a process that uses [`Writable::paths`].
@@ -144,6 +161,23 @@ impl Writable {
         }
     }
 
+    /// A folder of which nothing may be in reach, whatever is mounted where.
+    pub fn keeps_off(&self, path: &Path) -> Result<()> {
+        let at = self.folder(path)?.at;
+        let within = || -> std::result::Result<(), Refusal<'_>> {
+            if self.0.is_empty() {
+                return Ok(());
+            }
+            let place = self.1.place_of(&at)?;
+            let reaches = |given: &&Given| given.places.iter().any(|it| it.is_below(&place));
+            match self.0.iter().find(reaches) {
+                Some(given) => Err(Refusal::Reach(given)),
+                None => Ok(()),
+            }
+        };
+        within().map_err(|why| refused("look at", path, why))
+    }
+
     fn append_in(
         &self,
         at: &OwnedFd,
@@ -169,6 +203,7 @@ impl Writable {
         if let Some(given) = self.0.iter().find(|given| given.id == id) {
             return Err(Refusal::Reach(given));
         }
+        self.check_mounts(&fd)?;
         if kind(&found) == SFlag::S_IFDIR {
             return Err(Errno::EISDIR.into());
         }
@@ -228,6 +263,7 @@ impl Writable {
 
     /// Whether this folder is neither one of the programs' nor below one.
     fn check(&self, folder: &OwnedFd) -> std::result::Result<(), Refusal<'_>> {
+        self.check_mounts(folder)?;
         let root = Id::of(&stat("/")?);
         let mut id = Id::of(&fstat(folder)?);
         let mut at = folder.try_clone().map_err(|_| Errno::EMFILE)?;
@@ -242,6 +278,19 @@ impl Writable {
                 return Ok(());
             }
             id = above;
+        }
+    }
+
+    /// Whether a folder or file is one of the programs', or below one, wherever it is mounted.
+    fn check_mounts(&self, fd: &OwnedFd) -> std::result::Result<(), Refusal<'_>> {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        let place = self.1.place_of(fd)?;
+        let reaches = |given: &&Given| given.places.iter().any(|it| place.is_below(it));
+        match self.0.iter().find(reaches) {
+            Some(given) => Err(Refusal::Reach(given)),
+            None => Ok(()),
         }
     }
 }

@@ -37,6 +37,7 @@ mod files;
 mod gateway;
 mod keeper;
 mod limits;
+mod mounts;
 mod reaper;
 mod room;
 mod rules;

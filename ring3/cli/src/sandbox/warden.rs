@@ -140,7 +140,7 @@ impl Bounds {
         view.writable.keep_apart(&mut config)?;
         // What lies there is trusted: the locks, links and logs of the user's nodes, and sandboxes' sockets.
         let folder = Folder::open()?;
-        view.writable.folder(folder.root())?;
+        view.writable.keeps_off(folder.root())?;
         Ok(Bounds {
             plan: gateway::plan(args, &view.writable, &mut config)?,
             limits: limits::of(args)?,

@@ -193,23 +193,13 @@ while True:
         print('full', flush=True)
 ";
     let place = Place::new();
-    let disk = place.dir.path().join("disk");
-    fs::create_dir(&disk).unwrap();
-    let disk = disk.display().to_string();
-    let mut mount = Command::new("unshare");
-    mount.args(["-m", "mount", "-t", "tmpfs", "none", &disk]);
-    if !place::finish(spawn(&mut mount)).status.success() {
-        eprintln!("not run: this user can't mount a disk of its own");
+    if !mounts(&place) {
         return;
     }
     let run = |size: &str| {
         let limit = ["run", "--sandbox", "--tmp", "--min-free", size];
         let program = ["--", "/usr/bin/python3", "-c", FILLS];
-        let mut command = place.command(&[&limit[..], &program].concat());
-        command.env("TMPDIR", &disk);
-        let script = "mount -t tmpfs -o size=512M none \"$TMPDIR\" && \"$@\"; status=$?; ls -A \"$TMPDIR\"; exit $status";
-        let mut command = place::behind(&command, "unshare", &["-m", "sh", "-c", script, "sh"]);
-        finish_late(&mut command)
+        on_a_disk(&place, "size=512M", &[&limit[..], &program].concat())
     };
     let output = run("256M");
     place::expect_failure(&output, 143, "--min-free");
@@ -217,6 +207,88 @@ while True:
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     place::expect_failure(&run("1G"), 125, "--min-free");
     place.is_empty();
+}
+
+/// Empty files take inodes, of which a file system has a number.
+#[test]
+fn a_disk_that_fills_up_with_files() {
+    const FILLS: &str = "
+import itertools, os, time
+for n in itertools.count():
+    try:
+        os.close(os.open(os.path.join(os.environ['TMPDIR'], str(n)), os.O_WRONLY | os.O_CREAT))
+    except OSError:
+        print('full', flush=True)
+        time.sleep(1000)
+    if n % 100 == 0:
+        time.sleep(0.02)
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let run = ["run", "--sandbox", "--tmp", "--min-free", "1M", "--"];
+    let args = [&run[..], &["/usr/bin/python3", "-c", FILLS]].concat();
+    let output = on_a_disk(&place, "size=512M,nr_inodes=8000", &args);
+    place::expect_failure(&output, 143, "inodes");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    place.is_empty();
+}
+
+/// Other programs have their shared memory in /dev/shm: most of it can be used, all of it can't, whatever the user has said.
+#[test]
+fn shared_memory_is_left_to_others() {
+    const FILLS: &str = "
+import os, time
+kept = []
+while True:
+    time.sleep(0.02)
+    path = '/dev/shm/x'
+    kept.append(os.open(path, os.O_WRONLY | os.O_CREAT))
+    os.unlink(path)
+    try:
+        os.write(kept[-1], bytes(1 << 20))
+    except OSError:
+        print('full', flush=True)
+        time.sleep(1000)
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let run = ["run", "--sandbox", "--", "/usr/bin/python3", "-c", FILLS];
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = place.command(&run);
+    command.env("XDG_RUNTIME_DIR", folder.path());
+    let script = "mount -t tmpfs -o size=64M none /dev/shm && \"$@\"; status=$?; ls -A /dev/shm; exit $status";
+    let unshare = ["-m", "sh", "-c", script, "sh"];
+    let output = finish_late(&mut place::behind(&command, "unshare", &unshare));
+    place::expect_failure(&output, 143, "/dev/shm");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+}
+
+/// Whether this user can mount a disk of their own.
+fn mounts(place: &Place) -> bool {
+    let disk = place.dir.path().join("disk");
+    fs::create_dir(&disk).unwrap();
+    let mut mount = Command::new("unshare");
+    mount
+        .args(["-m", "mount", "-t", "tmpfs", "none"])
+        .arg(&disk);
+    let is_done = place::finish(spawn(&mut mount)).status.success();
+    if !is_done {
+        eprintln!("not run: this user can't mount a disk of its own");
+    }
+    is_done
+}
+
+/// With temporary files on a small disk that nobody else sees. What is left there is said.
+fn on_a_disk(place: &Place, options: &str, args: &[&str]) -> Output {
+    let mut command = place.command(args);
+    command.env("TMPDIR", place.dir.path().join("disk"));
+    let script = format!("mount -t tmpfs -o {options} none \"$TMPDIR\" && \"$@\"; status=$?; ls -A \"$TMPDIR\"; exit $status");
+    let unshare = ["-m", "sh", "-c", &script, "sh"];
+    finish_late(&mut place::behind(&command, "unshare", &unshare))
 }
 
 /// The host's kernel ends the sandbox, and not who looks after it, when memory runs out.

@@ -24,6 +24,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use rustix::process::{pidfd_getfd, pidfd_open, Pid, PidfdFlags, PidfdGetfdFlags};
 
@@ -49,8 +50,21 @@ pub struct Reach {
     places: Vec<OwnedFd>,
     /// Of the warden's, for unix sockets with names; it is made when there is one. None: there can't be any.
     sockets: Option<PathBuf>,
-    /// For POSIX shared memory and semaphores: what the sandbox has at /dev/shm.
-    memory: Option<OwnedFd>,
+    memory: Option<Memory>,
+}
+
+/// For POSIX shared memory and semaphores: what the sandbox has at /dev/shm.
+struct Memory {
+    folder: OwnedFd,
+    /// To be done before a program learns of it, and whether it is done.
+    prepare: Box<dyn Fn() -> Result<()> + Send + Sync>,
+    is_ready: OnceLock<bool>,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.folder.fmt(out)
+    }
 }
 
 impl Reach {
@@ -67,9 +81,17 @@ impl Reach {
         Reach { sockets, ..self }
     }
 
-    /// One of the places.
-    pub fn with_memory(self, folder: OwnedFd) -> Reach {
-        let memory = Some(folder);
+    /// One of the places. `prepare` is called when a program first asks for it, in a thread without capabilities; where that fails, there is none.
+    pub fn with_memory(
+        self,
+        folder: OwnedFd,
+        prepare: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Reach {
+        let memory = Some(Memory {
+            folder,
+            prepare: Box::new(prepare),
+            is_ready: OnceLock::new(),
+        });
         Reach { memory, ..self }
     }
 
@@ -77,8 +99,13 @@ impl Reach {
         self.sockets.clone().map(Sockets::new)
     }
 
-    pub(crate) fn memory(&self) -> Option<&OwnedFd> {
-        self.memory.as_ref()
+    pub(crate) fn memory(&self) -> Option<Result<&OwnedFd>> {
+        let memory = self.memory.as_ref()?;
+        let is_ready = memory.is_ready.get_or_init(|| (memory.prepare)().is_ok());
+        Some(match is_ready {
+            true => Ok(&memory.folder),
+            false => Err(error(libc::EACCES)),
+        })
     }
 
     /// The same file, found from one of the places; not the place itself if that is a folder.

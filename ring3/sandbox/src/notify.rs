@@ -180,7 +180,7 @@ impl Warden<'_, '_> {
         let file = asked.data.args[0] as usize;
         if file == OWN_MEMORY {
             // The host passes no descriptor of a file as such on.
-            let folder = self.reach.memory().ok_or_else(absent)?;
+            let folder = self.reach.memory().ok_or_else(absent)??;
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             return Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?);
         }

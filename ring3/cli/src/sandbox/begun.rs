@@ -159,7 +159,7 @@ impl Begun {
     }
 
     /// What ends the sandbox at once.
-    pub fn end(&self) -> impl Fn() + Send + 'static {
+    pub fn end(&self) -> impl Fn() + Send + Sync + 'static {
         let reaper = rustix::process::Pid::from_raw(self.reaper.as_raw());
         let reaper = reaper.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         move || {

@@ -134,17 +134,30 @@ impl Tmp {
         &self.fd
     }
 
+    /// Nobody may enter it until it is opened: its path is not known, and may be guessed.
+    fn close(&self) -> io::Result<()> {
+        std::fs::set_permissions(
+            by_descriptor(&self.fd),
+            std::fs::Permissions::from_mode(0o0),
+        )
+    }
+
     fn remove(&self) -> io::Result<()> {
+        let name = self.path.file_name().unwrap_or_default();
+        // Often nothing is in it.
+        if unlinkat(&self.parent, name, AtFlags::REMOVEDIR).is_ok() {
+            return Ok(());
+        }
         // As the sandbox was, without capabilities.
         let clear = || {
             ring3_sandbox::drop_capabilities()?;
+            open_again(&self.fd)?;
             clear(&self.fd)
         };
         std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().spawn_scoped(scope, clear)?;
             thread.join().unwrap_or_else(|_| Err(Errno::IO.into()))
         })?;
-        let name = self.path.file_name().unwrap_or_default();
         Ok(unlinkat(&self.parent, name, AtFlags::REMOVEDIR)?)
     }
 }
@@ -163,16 +176,25 @@ impl View {
     }
 
     /// What the sandbox's programs may change the attributes of. `sockets`: a folder that the warden makes for unix sockets with names.
-    pub fn reach(&self, sockets: PathBuf) -> Result<Reach> {
+    /// `prepare`: called before a program learns of what it has at /dev/shm.
+    pub fn reach(
+        &self,
+        sockets: PathBuf,
+        prepare: impl Fn() -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Reach> {
         let fail = |why| Failure::host("copy a descriptor")(why);
         let places = self.fds().map(OwnedFd::try_clone);
         let places = places.collect::<io::Result<Vec<_>>>().map_err(fail)?;
         let memory = self.memory.as_ref().map(|it| it.fd().try_clone());
         let reach = Reach::new(places).with_sockets(sockets);
-        Ok(match memory.transpose().map_err(fail)? {
-            Some(memory) => reach.with_memory(memory),
-            None => reach,
-        })
+        let Some(memory) = memory.transpose().map_err(fail)? else {
+            return Ok(reach);
+        };
+        let copy = memory.try_clone().map_err(fail)?;
+        Ok(reach.with_memory(memory, move || {
+            prepare().map_err(io::Error::other)?;
+            open_again(&copy)
+        }))
     }
 }
 
@@ -182,6 +204,13 @@ impl Drop for Tmp {
             log::warn!("{} stays: {why}", self.path.display());
         }
     }
+}
+
+fn open_again(folder: &OwnedFd) -> io::Result<()> {
+    std::fs::set_permissions(
+        by_descriptor(folder),
+        std::fs::Permissions::from_mode(0o700),
+    )
 }
 
 /// Names that are looked at at once: a hostile program can make more than there is memory for.
@@ -240,10 +269,7 @@ fn remove_or_open(at: &OwnedFd, name: &CStr) -> io::Result<Option<OwnedFd>> {
         Err(why) => return Err(why.into()),
     }
     let folder = openat(at, name, FOLDER, Mode::empty())?;
-    std::fs::set_permissions(
-        by_descriptor(&folder),
-        std::fs::Permissions::from_mode(0o700),
-    )?;
+    open_again(&folder)?;
     Ok(Some(folder))
 }
 
@@ -314,7 +340,10 @@ pub fn view(args: &SandboxArgs, programs: &[&Program]) -> Result<View> {
 
 /// A folder in the host's memory where the host has that, else beside other temporary files.
 fn shared_memory() -> Result<Tmp> {
-    Tmp::make_in(Path::new(SHARED_MEMORY)).or_else(|_| Tmp::make())
+    let folder = Tmp::make_in(Path::new(SHARED_MEMORY)).or_else(|_| Tmp::make())?;
+    let closed = folder.close();
+    closed.map_err(Failure::host("close a folder for shared memory"))?;
+    Ok(folder)
 }
 
 fn existing(path: &Path) -> Result<PathBuf> {

@@ -4,10 +4,12 @@
 //! The host has no quota that a user can set. A look at the sandbox's folders would not see files whose names are gone. So the
 //! warden asks for what is left on each file system that the sandbox writes to, its log included, or that its gateway writes
 //! captures to, and ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
-//! disk takes more than what is above the limit.
+//! disk takes more than what is above the limit. Files take inodes, too, of which many file systems have a number: a part of those
+//! that are free at the start stays.
 //!
 //! The log of a node that stays lies in the runtime folder, and what programs have for /dev/shm there. Both are small on many hosts:
-//! there half of what is free at the start stays, if the user's limit is more.
+//! there half of what is free at the start stays, if the user's limit is more. /dev/shm is other programs', too, and the user did not ask for the sandbox's folder
+//! there. So a part of it stays free without a limit of the user's as well, from when a program first asks for that folder on.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,8 +26,12 @@ use crate::say;
 
 /// Bytes a second that a disk, or memory, takes at most.
 const FASTEST: u64 = 8 << 30;
+/// Files a second that are made at most.
+const FASTEST_FILES: u64 = 8 << 20;
 const TURN_MIN: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(500);
+/// What stays of the inodes that are free at the start, and of /dev/shm where the user has no limit: one part of so many.
+const STAYS: u64 = 4;
 
 /// How much is to stay free, if the user has said so.
 #[derive(Debug, Clone, Copy)]
@@ -60,24 +66,43 @@ impl Room {
             let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
             places.push(file.into());
         }
-        let mut places: Vec<_> = places.into_iter().map(|fd| (fd, least)).collect();
-        let half = |fd: &OwnedFd| free(fd).map(|it| least.min(it.map_or(0, |bytes| bytes / 2)));
+        let mut disks = Vec::new();
+        for place in places {
+            disks.push(Disk::of(place, |_| least)?);
+        }
+        let half = |free: u64| least.min(free / 2);
         if let Some(memory) = memory {
             let copy = memory.try_clone();
             let copy = copy.map_err(Failure::host("copy a descriptor"))?;
-            let least = half(&copy)?;
-            places.push((copy, least));
+            disks.push(Disk::of(copy, half)?);
         }
         let (output, error) = (std::io::stdout(), std::io::stderr());
         for fd in [output.as_fd(), error.as_fd()] {
             let copy = fd.try_clone_to_owned();
             let copy = copy.map_err(Failure::host("copy a descriptor"))?;
             if is_on_disk(&copy) {
-                let least = half(&copy)?;
-                places.push((copy, least));
+                disks.push(Disk::of(copy, half)?);
             }
         }
-        Disks { places, least }.watch(end)
+        let least = size::format(least);
+        watch(
+            disks,
+            move || Failure::NoRoom {
+                least: least.clone(),
+            },
+            end,
+        )
+    }
+
+    /// Of what the programs have at /dev/shm, where no limit says so.
+    pub fn keep_memory(self, memory: &OwnedFd, end: impl Fn() + Send + 'static) -> Result<()> {
+        if self.0.is_some() {
+            return Ok(());
+        }
+        let copy = memory.try_clone();
+        let copy = copy.map_err(Failure::host("copy a descriptor"))?;
+        let disk = Disk::of(copy, |free| free / STAYS)?;
+        watch(vec![disk], || Failure::NoMemory, end)
     }
 }
 
@@ -86,59 +111,96 @@ fn is_on_disk(fd: &OwnedFd) -> bool {
     fstat(fd).is_ok_and(|it| it.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits())
 }
 
-/// How many bytes are free where this file is; none: files in memory are on no disk.
-fn free(place: &OwnedFd) -> Result<Option<u64>> {
+/// What is free on a file system.
+#[derive(Debug, Clone, Copy)]
+struct Free {
+    bytes: u64,
+    inodes: u64,
+}
+
+/// Where this file is; none: files in memory are on no disk.
+fn free(place: &OwnedFd) -> Result<Option<Free>> {
     let found = fstatvfs(place);
     let found = found.map_err(|why| Failure::host("ask how full a disk is")(why.into()))?;
-    let blocks = found.blocks_available();
-    let bytes = blocks.saturating_mul(found.fragment_size());
-    Ok((found.blocks() != 0).then_some(bytes))
+    let free = Free {
+        bytes: found
+            .blocks_available()
+            .saturating_mul(found.fragment_size()),
+        // Some have no number of them.
+        inodes: match found.files() {
+            0 => u64::MAX,
+            _ => found.files_available(),
+        },
+    };
+    Ok((found.blocks() != 0).then_some(free))
 }
 
-/// File systems of which bytes are to stay free: so many of each, and so many as the user has said.
+/// A file system, and what of it is to stay free.
 #[derive(Debug)]
-struct Disks {
-    places: Vec<(OwnedFd, u64)>,
-    least: u64,
+struct Disk {
+    place: OwnedFd,
+    stays: Option<Free>,
 }
 
-impl Disks {
-    fn watch(self, end: impl Fn() + Send + 'static) -> Result<()> {
-        if self.above()?.is_none() {
-            return Err(self.used_up());
-        }
-        let body = move || {
-            while let Ok(Some(above)) = self.above() {
-                let turn = Duration::from_millis(above.saturating_mul(1000) / FASTEST);
-                std::thread::sleep(turn.clamp(TURN_MIN, TURN_MAX));
-            }
-            say::complain(self.used_up());
-            end();
+impl Disk {
+    /// `stays`: how many bytes, of so many that are free now.
+    fn of(place: OwnedFd, stays: impl Fn(u64) -> u64) -> Result<Disk> {
+        let stays = free(&place)?.map(|now| Free {
+            bytes: stays(now.bytes),
+            inodes: match now.inodes {
+                u64::MAX => 0,
+                inodes => inodes / STAYS,
+            },
+        });
+        Ok(Disk { place, stays })
+    }
+
+    /// In this time it is not used up; nothing: less is left than is to stay.
+    fn calm(&self) -> Result<Option<Duration>> {
+        let (Some(stays), Some(now)) = (self.stays, free(&self.place)?) else {
+            return Ok(Some(TURN_MAX));
         };
-        let thread = std::thread::Builder::new().spawn(body);
-        let thread = thread.map_err(Failure::host("start a thread"));
-        thread.map(drop)
+        let above = now.bytes.checked_sub(stays.bytes);
+        let Some((bytes, inodes)) = above.zip(now.inodes.checked_sub(stays.inodes)) else {
+            return Ok(None);
+        };
+        let lasts = |left: u64, fastest: u64| left.saturating_mul(1000) / fastest;
+        let lasts = lasts(bytes, FASTEST).min(lasts(inodes, FASTEST_FILES));
+        Ok(Some(Duration::from_millis(lasts)))
     }
+}
 
-    /// How much there is beyond what is to stay; nothing: less than that is left.
-    fn above(&self) -> Result<Option<u64>> {
-        let mut above = u64::MAX;
-        for (place, least) in &self.places {
-            let Some(free) = free(place)? else {
-                continue;
-            };
-            match free.checked_sub(*least) {
-                Some(left) => above = above.min(left),
-                None => return Ok(None),
-            }
+/// The same for all of them.
+fn calm(disks: &[Disk]) -> Result<Option<Duration>> {
+    let mut least = TURN_MAX;
+    for disk in disks {
+        match disk.calm()? {
+            Some(calm) => least = least.min(calm),
+            None => return Ok(None),
         }
-        Ok(Some(above))
     }
+    Ok(Some(least.max(TURN_MIN)))
+}
 
-    fn used_up(&self) -> Failure {
-        let least = size::format(self.least);
-        Failure::NoRoom { least }
+/// From now on, in a thread that lives as long as this process. An error: there is too little now.
+fn watch(
+    disks: Vec<Disk>,
+    used_up: impl Fn() -> Failure + Send + 'static,
+    end: impl Fn() + Send + 'static,
+) -> Result<()> {
+    if calm(&disks)?.is_none() {
+        return Err(used_up());
     }
+    let body = move || {
+        while let Ok(Some(calm)) = calm(&disks) {
+            std::thread::sleep(calm);
+        }
+        say::complain(used_up());
+        end();
+    };
+    let thread = std::thread::Builder::new().spawn(body);
+    let thread = thread.map_err(Failure::host("start a thread"));
+    thread.map(drop)
 }
 
 #[cfg(test)]

@@ -2,10 +2,12 @@
 //! The process outside of a sandbox.
 
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use ring3_config::{NodeConfig, PortSpec};
 use ring3_node::outside::{Outside, Trust};
 use ring3_node::Folder;
+use ring3_sandbox::behalf::Reach;
 
 use super::apart::Writable;
 use super::begun::{Begun, Heard};
@@ -179,7 +181,7 @@ impl Bounds {
         };
         let mut outside = Outside::claim(&self.config, folder, Trust::Strangers)?;
         outside.open(&self.config, folder)?;
-        if sandbox.hear(&outside, self.view.reach(outside.sockets())?)? == Heard::Confined {
+        if sandbox.hear(&outside, self.reach(&outside, &sandbox)?)? == Heard::Confined {
             let (first, keeper) = (sandbox.first(), sandbox.copy_talk()?);
             outside.listen(&self.config, folder, first, None, keeper, sandbox.end())?;
             if stays && sandbox.wait_ready(&watch, caller.as_ref())? {
@@ -187,6 +189,18 @@ impl Bounds {
             }
         }
         watch_over(sandbox, gateway, &watch)
+    }
+
+    fn reach(&self, outside: &Outside, sandbox: &Begun) -> Result<Reach> {
+        let (room, end) = (self.room, Arc::new(sandbox.end()));
+        let memory = self.view.memory.as_ref().map(|it| it.fd().try_clone());
+        let memory = memory.transpose();
+        let memory = memory.map_err(Failure::host("copy a descriptor"))?;
+        self.view.reach(outside.sockets(), move || {
+            let end = end.clone();
+            let keep = |memory| room.keep_memory(memory, move || end());
+            memory.as_ref().map_or(Ok(()), keep)
+        })
     }
 }
 

@@ -219,3 +219,39 @@ fn children_that_execute_at_the_end_hear_why() {
     }
     place.is_empty();
 }
+
+/// The warden has a descriptor for each unix socket with a name. Its programs can't have all of its descriptors, and none of theirs is
+/// forgotten for want of one.
+#[test]
+fn a_warden_of_few_descriptors() {
+    const BINDS: &str = "
+import errno, os, socket, time
+os.chdir(os.environ['TMPDIR'])
+kept = []
+try:
+    while len(kept) < 1000:
+        kept.append(socket.socket(socket.AF_UNIX))
+        kept[-1].bind(str(len(kept)))
+        kept[-1].listen()
+except OSError as error:
+    kept.pop()
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(str(len(kept) - 1))
+    print(len(kept), errno.errorcode[error.errno], flush=True)
+    time.sleep(1000)
+";
+    let place = Place::new();
+    let limit = ["-c", "ulimit -n 160; exec \"$0\" \"$@\""];
+    let run = ["run", "--sandbox", "--tmp", "-n", "a", "--"];
+    let args = [&run[..], &["/usr/bin/python3", "-c", BINDS]].concat();
+    let mut command = place::behind(&place.command(&args), "sh", &limit);
+    let mut child = spawn(&mut command);
+    let mut said = String::new();
+    let output = child.stdout.as_mut().expect("a pipe");
+    std::io::BufRead::read_line(&mut std::io::BufReader::new(output), &mut said).unwrap();
+    assert_eq!(said, "80 ENOBUFS\n");
+    place.ok(&["exec", "a", "--", "true"]);
+    place.ok(&["down", "a"]);
+    assert_eq!(finish(child).status.code(), Some(143));
+    place.is_empty();
+}

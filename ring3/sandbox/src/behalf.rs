@@ -95,8 +95,9 @@ impl Reach {
         Reach { memory, ..self }
     }
 
-    pub(crate) fn sockets(&self) -> Option<Sockets> {
-        self.sockets.clone().map(Sockets::new)
+    pub(crate) fn sockets(&self, most: usize) -> Option<Sockets> {
+        let path = self.sockets.clone();
+        path.map(|path| Sockets::new(path, most))
     }
 
     pub(crate) fn memory(&self) -> Option<Result<&OwnedFd>> {

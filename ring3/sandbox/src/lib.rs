@@ -20,6 +20,7 @@ pub mod list;
 pub mod notify;
 pub mod rules;
 mod sockets;
+mod watches;
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};

@@ -247,7 +247,9 @@ pub const BEHALF: &[Refused] = &[
     Refused { call: call!("utimensat", SYS_utimensat), why: "see utime" },
     Refused { call: call!("bind", SYS_bind), why: "of a unix socket: an abstract name of the sandbox's own, or a path below `--rw` and `--tmp`" },
     Refused { call: call!("connect", SYS_connect), why: "of a unix socket: to one of the same sandbox. Landlock does not judge the path, so any server of this user could be reached" },
-    Refused { call: call!("inotify_add_watch", SYS_inotify_add_watch), why: "of files below `--rw` and `--tmp`, and of these. It tells names and uses of files" },
+    Refused { call: call!("inotify_init", SYS_inotify_init), why: "an eighth of those that the user may have: Linux counts them by user" },
+    Refused { call: call!("inotify_init1", SYS_inotify_init1), why: "see inotify_init" },
+    Refused { call: call!("inotify_add_watch", SYS_inotify_add_watch), why: "of files below `--rw` and `--tmp`, and of these. It tells names and uses of files. An eighth of those that the user may have" },
 ];
 
 /// All that asks the warden.

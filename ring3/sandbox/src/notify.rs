@@ -15,13 +15,16 @@ use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::thread::Scope;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
+use rustix::process::{getrlimit, Resource};
 use seccompiler::BpfProgram;
 
 use crate::behalf::{Reach, Wish};
 use crate::list::{OWN, OWN_FILES, OWN_MEMORY};
-use crate::sockets::{self, Connection, Sockets, Watched};
+use crate::sockets::{self, Attempt, Connection, Sockets, TICK};
+use crate::watches::{Instances, Watched};
 
 /// `_IOWR('!', 0, struct seccomp_notif)` and its like, <linux/seccomp.h>.
 const RECV: libc::Ioctl = 0xc050_2100_u32 as libc::Ioctl;
@@ -31,8 +34,15 @@ const ADDFD: libc::Ioctl = 0x4018_2103;
 /// SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, <linux/seccomp.h>, Linux 5.19.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
-/// Calls of connect() that wait for their listeners, each in a thread of the warden's.
-const WAITING_MAX: usize = 64;
+/// Calls of connect() that wait for their listeners, each in a thread of the warden's, with a descriptor.
+const WAITING_MAX: u64 = 64;
+/// Sockets with names of one sandbox. The warden has a descriptor for each.
+const BOUND_MAX: u64 = 512;
+/// The part of this process's descriptors that waiting calls may have, and sockets with names. The others are for who controls the node.
+const WAITING_PART: u64 = 16;
+const BOUND_PART: u64 = 2;
+/// How often to look whether a caller that waits for room in a queue still does.
+const CALLER_TURN: Duration = Duration::from_millis(100);
 
 /// Sets a filter for the calling thread, whose notifications come out of the descriptor.
 pub(crate) fn listen(filter: &BpfProgram) -> Result<OwnedFd> {
@@ -61,13 +71,18 @@ pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
     // SAFETY: of this thread, only the working folder and the file mode mask are its own from here on.
     let alone = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
     let waiting = AtomicUsize::new(0);
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let share = |part: u64, most: u64| (descriptors / part).clamp(1, most) as usize;
+    let bound_max = share(BOUND_PART, BOUND_MAX);
     std::thread::scope(|threads| {
         let mut warden = Warden {
             listener,
             reach,
             // Where a container's filter refuses that, it refuses copies of descriptors as well.
-            sockets: alone.ok().and_then(|()| reach.sockets()),
+            sockets: alone.ok().and_then(|()| reach.sockets(bound_max)),
+            instances: Instances::new()?,
             waiting: &waiting,
+            waiting_max: share(WAITING_PART, WAITING_MAX),
             threads,
         };
         warden.serve()
@@ -78,7 +93,9 @@ struct Warden<'scope, 'env> {
     listener: &'env OwnedFd,
     reach: &'env Reach,
     sockets: Option<Sockets>,
+    instances: Instances,
     waiting: &'env AtomicUsize,
+    waiting_max: usize,
     threads: &'scope Scope<'scope, 'env>,
 }
 
@@ -116,7 +133,7 @@ impl Warden<'_, '_> {
             _ if call == OWN.nr => {
                 let file = self.open(asked)?;
                 valid(listener, id)?;
-                return give(listener, id, &file);
+                return give(listener, id, &file, libc::O_CLOEXEC);
             }
             libc::SYS_bind => {
                 let sockets = self.sockets.as_mut();
@@ -133,10 +150,18 @@ impl Warden<'_, '_> {
                 valid(listener, id)?;
                 return self.connect(id, sockets.connection(wish)?);
             }
+            libc::SYS_inotify_init | libc::SYS_inotify_init1 => {
+                let flags = match call {
+                    libc::SYS_inotify_init => 0,
+                    _ => args[0] as u32,
+                };
+                let made = self.instances.make(flags)?;
+                return give(listener, id, &made, flags as libc::c_int & libc::O_CLOEXEC);
+            }
             libc::SYS_inotify_add_watch => {
                 let watched = Watched::read(asked.pid, args)?;
                 valid(listener, id)?;
-                watched.make(self.reach)?
+                self.instances.watch(&watched, self.reach)?
             }
             _ => {
                 let wish = Wish::read(asked.pid, call, args)?;
@@ -148,24 +173,18 @@ impl Warden<'_, '_> {
         reply(listener, id, value.into(), 0)
     }
 
-    /// A thread of its own makes a call that may wait: the listener may need an answer before it accepts.
+    /// Where the listener's queue is full, a thread of its own goes on: the listener may need an answer before it accepts.
     fn connect(&self, id: u64, connection: Connection) -> Result<()> {
         let (listener, waiting) = (self.listener, self.waiting);
-        if !connection.waits() {
-            return match connection.make() {
-                Ok(()) => reply(listener, id, 0, 0),
-                Err(why) => Err(why),
-            };
-        }
-        if waiting.fetch_add(1, Relaxed) >= WAITING_MAX {
+        let Attempt::Full(connection) = connection.attempt(TICK)? else {
+            return reply(listener, id, 0, 0);
+        };
+        if waiting.fetch_add(1, Relaxed) >= self.waiting_max {
             waiting.fetch_sub(1, Relaxed);
             return Err(Error::from_raw_os_error(libc::EAGAIN));
         }
         let body = move || {
-            match connection.make() {
-                Ok(()) => drop(reply(listener, id, 0, 0)),
-                Err(why) => refuse(listener, id, &why),
-            }
+            wait_for_room(listener, id, connection);
             waiting.fetch_sub(1, Relaxed);
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.threads, body);
@@ -194,19 +213,33 @@ impl Warden<'_, '_> {
     }
 }
 
+/// Connects, or stops when the caller has gone.
+fn wait_for_room(listener: &OwnedFd, id: u64, mut connection: Connection) {
+    loop {
+        match connection.attempt(CALLER_TURN) {
+            Ok(Attempt::Done) => return drop(reply(listener, id, 0, 0)),
+            Ok(Attempt::Full(again)) => connection = again,
+            Err(why) => return refuse(listener, id, &why),
+        }
+        if valid(listener, id).is_err() {
+            return;
+        }
+    }
+}
+
 /// Whether the thread that asked still waits for this answer.
 fn valid(listener: &OwnedFd, id: u64) -> Result<()> {
     ioctl(listener, ID_VALID, &raw const id).map(drop)
 }
 
 /// Ends the call with a descriptor of this file.
-fn give(listener: &OwnedFd, id: u64, file: &OwnedFd) -> Result<()> {
+fn give(listener: &OwnedFd, id: u64, file: &OwnedFd, flags: libc::c_int) -> Result<()> {
     let add = libc::seccomp_notif_addfd {
         id,
         flags: libc::SECCOMP_ADDFD_FLAG_SEND as u32,
         srcfd: file.as_raw_fd() as u32,
         newfd: 0,
-        newfd_flags: libc::O_CLOEXEC as u32,
+        newfd_flags: flags as u32,
     };
     ioctl(listener, ADDFD, &raw const add).map(drop)
 }

@@ -21,16 +21,19 @@ use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Error, Read, Result};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     accessat, fcntl_getfl, fstat, mknodat, openat, unlinkat, Access, AtFlags, FileType, Mode,
     OFlags, CWD,
 };
 use rustix::io::Errno;
-use rustix::net::sockopt::{socket_domain, socket_type};
+use rustix::net::sockopt::{
+    set_socket_timeout, socket_domain, socket_timeout, socket_type, Timeout,
+};
 use rustix::net::{
     bind, connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType,
 };
@@ -40,8 +43,8 @@ use crate::behalf::{by_descriptor, error, is_within, Asker, Reach, PLACE};
 /// `sun_path` of `struct sockaddr_un`, and what is before it.
 const PATH_BYTES: usize = 108;
 const FAMILY_BYTES: usize = 2;
-/// Sockets with names of one sandbox. The warden has a descriptor for each.
-const BOUND_MAX: usize = 512;
+/// The shortest limit of a call: the host rounds it up to its tick.
+pub(crate) const TICK: Duration = Duration::from_micros(1);
 /// First byte of a stage's name, which no program gives a socket.
 const STAGE: u8 = 3;
 /// `/` and NUL can't be in a file's name.
@@ -127,33 +130,58 @@ pub(crate) struct Sockets {
     path: PathBuf,
     folder: Option<OwnedFd>,
     bound: VecDeque<Bound>,
+    most: usize,
     count: u32,
 }
 
-/// A call that is to be made: `connect()` may wait until there is room in the listener's queue.
+/// A call that is to be made.
 #[derive(Debug)]
 pub(crate) struct Connection {
     socket: OwnedFd,
     to: SocketAddrUnix,
+    /// When the caller wants it to fail, if there is room in the listener's queue by then neither; none: it has no limit.
+    deadline: Option<Instant>,
+}
+
+/// What an attempt to connect comes to.
+pub(crate) enum Attempt {
+    Done,
+    /// The listener's queue is full, and the caller waits for room.
+    Full(Connection),
 }
 
 impl Connection {
-    pub(crate) fn waits(&self) -> bool {
-        !fcntl_getfl(&self.socket).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
-    }
-
-    /// When this returns, nobody but the caller has its socket: it may close it at once.
-    pub(crate) fn make(self) -> Result<()> {
-        Ok(connect(&self.socket, &self.to)?)
+    /// Makes the call, within about this time. After [`Attempt::Done`] and errors nobody but the caller has its socket: it may close it at once.
+    ///
+    /// The caller can make its socket one that blocks at any moment. So the limit is not looked up but set: the host reads it once, when the call begins.
+    pub(crate) fn attempt(self, within: Duration) -> Result<Attempt> {
+        let waits = !fcntl_getfl(&self.socket)?.contains(OFlags::NONBLOCK);
+        let left = self
+            .deadline
+            .map(|it| it.saturating_duration_since(Instant::now()));
+        let within = left.map_or(within, |it| it.clamp(TICK, within));
+        let limit = socket_timeout(&self.socket, Timeout::Send)?;
+        set_socket_timeout(&self.socket, Timeout::Send, Some(within))?;
+        let done = connect(&self.socket, &self.to);
+        // An error: then it is no socket any more that waits for anything.
+        let _ = set_socket_timeout(&self.socket, Timeout::Send, limit);
+        let is_late = self.deadline.is_some_and(|it| it <= Instant::now());
+        match done {
+            Ok(()) => Ok(Attempt::Done),
+            Err(Errno::AGAIN) if waits && !is_late => Ok(Attempt::Full(self)),
+            Err(why) => Err(why.into()),
+        }
     }
 }
 
 impl Sockets {
-    pub(crate) fn new(path: PathBuf) -> Sockets {
+    /// At most so many at once.
+    pub(crate) fn new(path: PathBuf, most: usize) -> Sockets {
         Sockets {
             path,
             folder: None,
             bound: VecDeque::new(),
+            most,
             count: 0,
         }
     }
@@ -162,7 +190,7 @@ impl Sockets {
     pub(crate) fn bind(&mut self, wish: &Wish, reach: &Reach) -> Result<()> {
         self.prepare(reach)?;
         self.clear();
-        if self.bound.len() >= BOUND_MAX {
+        if self.bound.len() >= self.most {
             return Err(error(libc::ENOBUFS));
         }
         self.count = self.count.wrapping_add(1);
@@ -193,6 +221,7 @@ impl Sockets {
                     .and_then(|file| Ok(Key::File(id(&file)?, file)));
                 if key.is_err() {
                     // No path leads to this socket, and clear() would not know of it.
+                    let _ = unlinkat(&folder, last, AtFlags::empty());
                     let _ = unlinkat(CWD, stage.as_slice(), AtFlags::empty());
                 }
                 key?
@@ -216,9 +245,11 @@ impl Sockets {
             Place::Any => return Err(error(libc::EINVAL)),
         };
         let bound = bound.ok_or_else(|| error(libc::ECONNREFUSED))?;
+        let limit = socket_timeout(&wish.socket, Timeout::Send)?;
         Ok(Connection {
-            socket: wish.socket,
             to: SocketAddrUnix::new(bound.stage.as_slice())?,
+            deadline: limit.and_then(|it| Instant::now().checked_add(it)),
+            socket: wish.socket,
         })
     }
 
@@ -253,7 +284,11 @@ impl Sockets {
             return Err(error(libc::EPERM));
         }
         let name = self.path.file_name().unwrap_or_default();
-        rustix::fs::mkdirat(&parent, name, Mode::RWXU)?;
+        match rustix::fs::mkdirat(&parent, name, Mode::RWXU) {
+            // Of an attempt that failed later.
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(why) => return Err(why.into()),
+        }
         let flags = PLACE | OFlags::DIRECTORY | OFlags::NOFOLLOW;
         let folder = openat(&parent, name, flags, Mode::empty())?;
         rustix::process::fchdir(&folder)?;
@@ -291,7 +326,8 @@ fn bind_to(socket: &OwnedFd, stage: &[u8]) -> Result<()> {
     Ok(bind(socket, &SocketAddrUnix::new(stage)?)?)
 }
 
-/// Whether a socket is bound to this file: then one of another type is told that it is of another.
+/// Whether a socket is bound to this file: one of another type is told so. Where the host can't tell, for want of descriptors or memory, it is
+/// taken to be.
 fn lives(stage: &[u8]) -> bool {
     let probe = || -> rustix::io::Result<()> {
         let socket = socket_with(
@@ -302,7 +338,7 @@ fn lives(stage: &[u8]) -> bool {
         )?;
         connect(&socket, &SocketAddrUnix::new(stage)?)
     };
-    probe() == Err(Errno::PROTOTYPE)
+    !matches!(probe(), Err(Errno::CONNREFUSED | Errno::NOENT))
 }
 
 #[derive(Debug)]
@@ -374,38 +410,6 @@ impl Asker {
         let mask = text.lines().find_map(|line| line.strip_prefix("Umask:"));
         let mask = mask.and_then(|mask| u32::from_str_radix(mask.trim(), 8).ok());
         mask.ok_or_else(|| error(libc::EPERM))
-    }
-}
-
-/// A watch of a file or folder that the sandbox may write to. The result is the watch's number.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    inotify: OwnedFd,
-    file: OwnedFd,
-    mask: u32,
-}
-
-impl Watched {
-    pub(crate) fn read(thread: u32, args: &[u64; 6]) -> Result<Watched> {
-        let asker = Asker::new(thread);
-        let mask = args[2] as u32;
-        let follow = match mask & libc::IN_DONT_FOLLOW {
-            0 => 0,
-            _ => libc::AT_SYMLINK_NOFOLLOW as u64,
-        };
-        Ok(Watched {
-            inotify: asker.copy(args[0] as i32)?,
-            file: asker.file_at(libc::AT_FDCWD, args[1], follow)?,
-            mask,
-        })
-    }
-
-    pub(crate) fn make(&self, reach: &Reach) -> Result<i32> {
-        let file = reach.find_any(&self.file)?;
-        let mask = self.mask & !libc::IN_DONT_FOLLOW;
-        let flags = rustix::fs::inotify::WatchFlags::from_bits_retain(mask);
-        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-        Ok(rustix::fs::inotify::add_watch(&self.inotify, path, flags)?)
     }
 }
 

@@ -676,6 +676,98 @@ fn only_own_files_are_watched() {
     inside(folder.path(), || watch(folder.path()).unwrap());
 }
 
+/// Linux counts instances and watches by user: one sandbox does not use up those of all of the user's programs.
+#[test]
+fn others_can_still_watch_files() {
+    use rustix::fs::inotify::{add_watch, init, CreateFlags, WatchFlags};
+    use rustix::io::Errno;
+    let of_user = |what: &str| -> usize {
+        let text = fs::read_to_string(format!("/proc/sys/fs/inotify/{what}"));
+        text.unwrap().trim().parse().unwrap()
+    };
+    let most = of_user("max_user_instances") / 8;
+    let watches_most = of_user("max_user_watches") / 8 / most;
+    let folder = tempfile::tempdir().unwrap();
+    let file = |n: usize| folder.path().join(n.to_string());
+    (0..watches_most + 2).for_each(|n| drop(fs::File::create(file(n)).unwrap()));
+    inside(folder.path(), || {
+        let fill = || {
+            let mut all = Vec::new();
+            let why = loop {
+                match init(CreateFlags::NONBLOCK) {
+                    Ok(instance) if all.len() < 1000 => all.push(instance),
+                    Ok(_) => return (all, None),
+                    Err(why) => break why,
+                }
+            };
+            (all, Some(why))
+        };
+        let (all, why) = fill();
+        assert_eq!((all.len(), why), (most, Some(Errno::MFILE)));
+        // Copies count once, and what is closed everywhere does not.
+        let copy = all[0].try_clone().unwrap();
+        drop(all);
+        let (all, why) = fill();
+        assert_eq!((all.len(), why), (most - 1, Some(Errno::MFILE)));
+        drop(copy);
+        let watch = |n: usize| add_watch(&all[0], file(n), WatchFlags::OPEN);
+        let first = watch(0).unwrap();
+        (1..watches_most).for_each(|n| assert!(watch(n).is_ok()));
+        assert_eq!(watch(watches_most), Err(Errno::NOSPC));
+        // One that is there already can be changed, and one that goes makes room for another.
+        assert_eq!(watch(0), Ok(first));
+        rustix::fs::inotify::remove_watch(&all[0], first).unwrap();
+        assert!(watch(watches_most).is_ok());
+        assert_eq!(watch(watches_most + 1), Err(Errno::NOSPC));
+    });
+}
+
+/// A caller that is killed while it waits for room in a listener's queue takes nobody else's place.
+#[test]
+fn a_caller_that_has_gone_waits_no_more() {
+    const CALLERS: &str = "
+import socket, sys, threading
+def call():
+    socket.socket(socket.AF_UNIX).connect(sys.argv[1])
+for n in range(80):
+    threading.Thread(target=call, daemon=True).start()
+threading.Event().wait(1)
+";
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    inside(folder.path(), || {
+        let full = UnixListener::bind(at("full")).unwrap();
+        rustix::net::listen(&full, 0).unwrap();
+        let _one = UnixStream::connect(at("full")).unwrap();
+        let status = Command::new("/usr/bin/timeout")
+            .args(["-s", "KILL", "10", "/usr/bin/python3", "-c", CALLERS])
+            .arg(at("full"))
+            .stderr(fs::File::create(at("errors")).unwrap())
+            .status();
+        assert!(status.unwrap().success());
+        let other = UnixListener::bind(at("other")).unwrap();
+        rustix::net::listen(&other, 0).unwrap();
+        let _two = UnixStream::connect(at("other")).unwrap();
+        let start = std::time::Instant::now();
+        let is_soon = || start.elapsed() < std::time::Duration::from_secs(10);
+        let wait = || loop {
+            match errno(UnixStream::connect(at("other")).map(drop)) {
+                Some(libc::EAGAIN) if is_soon() => {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                done => return done,
+            }
+        };
+        let third = std::thread::scope(|scope| {
+            let waits = scope.spawn(wait);
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            other.accept().unwrap();
+            waits.join().unwrap()
+        });
+        assert_eq!(third, None);
+    });
+}
+
 #[test]
 fn processes_outside_are_left_alone() {
     let mut sleep = Command::new("sleep")

@@ -163,6 +163,8 @@ impl Bounds {
             let bounds = (self.view.lent(), self.limits);
             keeper::run(self.config.clone(), work, bounds, warden)
         })?;
+        // Its programs have the limit of before.
+        ring3_node::raise_descriptor_limit();
         let watch = Watch::start()?;
         let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
         let memory = self.view.memory.as_ref().map(files::Tmp::fd);

@@ -315,9 +315,13 @@ u64 gate_strtou(const char *s, int base, const char **end);
 enum own_file {
 	OWN_MAPS,
 	OWN_STATUS,
-	OWN_MEMORY = 18,	/* not a file of /proc: see memory.c */
+	OWN_MEMORY = 20,	/* not a file of /proc: see memory.c */
+	OWN_MACHINE = 64,	/* the first of those that no process has */
 };
-long own_ask(u32 file, s32 tid);		/* tid: one of this process's threads, 0: the process */
+/* tid: a thread, 0: the process; pid: another process of the sandbox, 0: this one */
+long own_ask(u32 file, s32 tid, s32 pid);
+bool own_confined(void);
+long own_given(const char *path, long ret);
 long own_open(enum own_file file);		/* a descriptor, or an error */
 long own_opened(u64 user_path, u64 flags, long ret);
 /* memory.c */

@@ -86,6 +86,16 @@ long do_symlink(struct gate_regs *r)
 	}
 }
 
+/* In a sandbox the host's /proc can't be listed. The node's has the processes of the sandbox. */
+static bool is_proc_of_sandbox(u64 user_path, long ret)
+{
+	char path[8];
+
+	if (likely(ret != -EACCES) || gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) <= 0)
+		return false;
+	return (!strcmp(path, "/proc") || !strcmp(path, "/proc/")) && own_confined();
+}
+
 static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64 mode)
 {
 	bool cloexec = flags & O_CLOEXEC;
@@ -103,6 +113,8 @@ static long open_common(struct gate_regs *r, s32 dirfd, u64 path, u64 flags, u64
 	if (unlikely(proc_exe_call(r, path, &ret)))
 		return ret;
 	ret = gate_host_regs(r);
+	if (unlikely(is_proc_of_sandbox(path, ret)))
+		return fd_create(cloexec, __NR_openat, AT_FDCWD, (u64)"/proc", flags, mode);
 	return ret < 0 ? own_opened(path, flags, ret) : machine_opened(dirfd, path, flags, ret);
 }
 

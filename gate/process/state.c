@@ -6,7 +6,9 @@
 
 long read_proc(const char *path, char *text, size_t size)
 {
-	return read_and_close(host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0), text, size);
+	long fd = host_syscall4(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC, 0);
+
+	return read_and_close(own_given(path, fd), text, size);
 }
 
 long read_and_close(long fd, char *text, size_t size)

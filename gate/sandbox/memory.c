@@ -22,7 +22,7 @@ static bool has_memory(void)
 
 	if (likely(known))
 		return known == 2;
-	fd = own_ask(OWN_MEMORY, 0);
+	fd = own_ask(OWN_MEMORY, 0, 0);
 	if (fd >= 0) {
 		n = fd_link(fd, path, sizeof(path));
 		host_syscall1(__NR_close, fd);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * own.c - files of this process's own folder in /proc
+ * own.c - files of the sandbox's processes in /proc
  *
  * In a sandbox, programs can't see /proc: Landlock has no rule for directories that do not exist yet. There the
- * warden opens the file. The gate asks it by a call with the number of epoll_wait_old(), which is unused on x86-64
- * and passes containers' filters (ring3/sandbox/src/notify.rs). Elsewhere the host answers ENOSYS.
+ * warden opens the file, if its process is one of the sandbox's. The gate asks it by a call with the number of epoll_wait_old(),
+ * which is unused on x86-64 and passes containers' filters (ring3/sandbox/src/notify.rs). Elsewhere the host answers ENOSYS.
  */
 #include "policy.h"
 
@@ -13,12 +13,36 @@ static const char *const files[OWN_MEMORY] = {
 	[OWN_MAPS] = "maps",
 	[OWN_STATUS] = "status",
 	"stat", "statm", "cmdline", "comm", "environ", "auxv", "limits", "cgroup", "smaps", "smaps_rollup", "io", "oom_score",
-	"oom_score_adj", "fd", "fdinfo", "task",
+	"oom_score_adj", "fd", "fdinfo", "task", "uid_map", "gid_map",
 };
 
-long own_ask(u32 file, s32 tid)
+/* Of the machine: the order of MACHINE_FILES there. */
+static const char *const machine[] = {
+	"cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version", "sys/fs/file-max", "sys/fs/nr_open",
+	"sys/fs/pipe-max-size", "sys/kernel/cap_last_cap", "sys/kernel/ngroups_max", "sys/kernel/osrelease", "sys/kernel/ostype",
+	"sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/kernel/threads-max", "sys/vm/max_map_count", "sys/vm/overcommit_memory",
+};
+
+long own_ask(u32 file, s32 tid, s32 pid)
 {
-	return host_syscall2(__NR_epoll_wait_old, file, tid);
+	return host_syscall3(__NR_epoll_wait_old, file, tid, pid);
+}
+
+/* Is this process in a sandbox? Then it was, and will be. */
+bool own_confined(void)
+{
+	static u32 known;	/* 1: no; 2: yes */
+	u32 is = __atomic_load_n(&known, __ATOMIC_RELAXED);
+	long fd;
+
+	if (unlikely(!is)) {
+		fd = own_ask(OWN_STATUS, 0, 0);
+		if (fd >= 0)
+			host_syscall1(__NR_close, fd);
+		is = fd >= 0 || fd == -EACCES ? 2 : 1;
+		__atomic_store_n(&known, is, __ATOMIC_RELAXED);
+	}
+	return is == 2;
 }
 
 long own_open(enum own_file file)
@@ -30,7 +54,7 @@ long own_open(enum own_file file)
 	fd = host_syscall3(__NR_openat, AT_FDCWD, (long)path, O_RDONLY | O_CLOEXEC);
 	if (fd != -EACCES)
 		return fd;
-	asked = own_ask(file, 0);
+	asked = own_ask(file, 0, 0);
 	return asked == -ENOSYS ? fd : asked;
 }
 
@@ -42,38 +66,52 @@ static bool is_named(const char *rest, const char *file)
 	return !strncmp(rest, file, len) && (!rest[len] || !strcmp(rest + len, "/"));
 }
 
-/* The index of the file of this process that a path names, and the thread's number or 0; or -1. */
-static s32 own_file(const char *path, s32 *tid)
+/* The index of the file that a path names, the thread's number or 0, and another process's or 0; or -1. */
+static s32 own_file(const char *path, s32 *tid, s32 *pid)
 {
 	struct proc_path at;
 	u32 i;
 
-	if (!proc_path(strcmp(path, "/dev/fd") ? path : "/proc/self/fd", &at) || at.pid != host_syscall0(__NR_getpid))
+	*tid = *pid = 0;
+	for (i = 0; i < ARRAY_SIZE(machine) && !strncmp(path, "/proc/", 6); i++)
+		if (!strcmp(path + 6, machine[i]))
+			return OWN_MACHINE + i;
+	if (!proc_path(strcmp(path, "/dev/fd") ? path : "/proc/self/fd", &at))
 		return -1;
 	*tid = at.tid;
+	*pid = at.pid == host_syscall0(__NR_getpid) ? 0 : at.pid;
 	for (i = 0; i < ARRAY_SIZE(files); i++)
 		if (is_named(at.rest, files[i]))
 			return i;
 	return -1;
 }
 
-/* The host has refused to open this path: ret, or a descriptor of what it names in this process's own folder. */
+/* The host has refused to open this path to read: ret, or a descriptor that the warden gives, which exec closes. */
+long own_given(const char *path, long ret)
+{
+	s32 file, tid, pid;
+	long fd;
+
+	if (likely(ret != -EACCES))
+		return ret;
+	file = own_file(path, &tid, &pid);
+	if (file < 0)
+		return ret;
+	fd = own_ask(file, tid, pid);
+	return fd == -ENOSYS ? ret : fd;
+}
+
+/* The same for a call of the program's. */
 long own_opened(u64 user_path, u64 flags, long ret)
 {
 	char path[64];
-	s32 file, tid;
 	long fd;
 
 	if (likely(ret != -EACCES) || (flags & (O_ACCMODE | O_CREAT | O_TRUNC)) != O_RDONLY)
 		return ret;
 	if (gate_strncpy_in(path, user_ptr(user_path), sizeof(path)) <= 0)
 		return ret;
-	file = own_file(path, &tid);
-	if (file < 0)
-		return ret;
-	fd = own_ask(file, tid);
-	if (fd == -ENOSYS)
-		return ret;
+	fd = own_given(path, ret);
 	if (fd >= 0 && !(flags & O_CLOEXEC))
 		host_syscall3(__NR_fcntl, fd, F_SETFD, 0);
 	return fd;

@@ -487,6 +487,34 @@ sleep 1000 &
     assert!(output.status.success());
 }
 
+/// `ps` and what programs ask of the machine: the sandbox's own processes are there, and no other.
+#[test]
+fn processes_see_one_another() {
+    let place = Place::new();
+    let other = Command::new("sleep").arg("1000").spawn();
+    let mut other = other.expect("sleep");
+    let script = r#"
+sleep 1001 & one=$!
+ps -eo args= | grep -c '^sleep 100[01]$'
+cat /proc/$one/comm
+tr '\0' ' ' </proc/$one/cmdline; echo
+grep -c ^State: /proc/$one/status
+cat /proc/$1/comm 2>&1 | grep -o 'Permission denied'
+cat /proc/1/environ 2>&1 | grep -o 'Permission denied'
+for file in cpuinfo meminfo loadavg uptime stat sys/kernel/osrelease; do [ -s /proc/$file ] || head -c 1 /proc/$file >/dev/null || echo no $file; done
+free >/dev/null && nproc >/dev/null && echo known
+kill $one
+"#;
+    let number = other.id().to_string();
+    let run = ["run", "--sandbox", "--", "sh", "-c", script, "sh", &number];
+    let said = place.ok(&run);
+    other.kill().unwrap();
+    other.wait().unwrap();
+    let wanted = "1\nsleep\nsleep 1001 \n1\nPermission denied\nPermission denied\nknown\n";
+    assert_eq!(said, wanted);
+    place.is_empty();
+}
+
 /// Semaphores, shared memory and named unix sockets are the sandbox's own, and go with it.
 #[test]
 fn processes_within_work_together() {
@@ -504,6 +532,7 @@ queue, lock = Queue(), Lock()
 child = multiprocessing.Process(target=fill, args=(queue, lock)); child.start()
 print(queue.get(), child.join())
 memory = shared_memory.SharedMemory("ring3-test", create=True, size=100)
+with open("/dev/shm/ring3-test") as file: print(os.path.dirname(os.readlink(f"/proc/self/fd/{file.fileno()}")), file=sys.stderr)
 print(os.listdir("/dev/shm"), os.stat("/dev/shm/ring3-test").st_size)
 os.rename("/dev/shm/ring3-test", "/dev/shm/moved"); os.rename("/dev/shm/moved", "/dev/shm/ring3-test")
 memory.close(); memory.unlink()
@@ -531,7 +560,6 @@ asyncio.run(ask())
         "/usr/bin/python3",
         "-c",
     ]);
-    let before = shared_memory();
     let output = finish(spawn(command.args([script, folder])));
     let named = "True ''\nb'x' 0o140755\n";
     let wanted = format!(
@@ -544,18 +572,10 @@ asyncio.run(ask())
     );
     assert!(output.status.success(), "{output:?}");
     place.is_empty();
-    let stays = |folder: &PathBuf| !before.contains(folder);
-    place::eventually("its shared memory has gone", || {
-        !shared_memory().iter().any(stays)
-    });
-}
-
-/// Folders of sandboxes that are up.
-fn shared_memory() -> Vec<PathBuf> {
-    let all = fs::read_dir("/dev/shm").unwrap().flatten();
-    let all = all.map(|entry| entry.path());
-    all.filter(|path| path.to_string_lossy().contains("ring3-sandbox-"))
-        .collect()
+    let memory = String::from_utf8(output.stderr).unwrap();
+    assert!(memory.starts_with("/dev/shm/ring3-sandbox-"), "{memory}");
+    let memory = PathBuf::from(memory.trim());
+    place::eventually("its shared memory has gone", || !memory.exists());
 }
 
 #[test]

@@ -33,6 +33,7 @@ use rustix::fs::{
     Timestamps, CWD,
 };
 
+use crate::members::descendant;
 use crate::sockets::Sockets;
 
 /// With the NUL (<linux/limits.h>).
@@ -51,6 +52,8 @@ pub struct Reach {
     /// Of the warden's, for unix sockets with names; it is made when there is one. None: there can't be any.
     sockets: Option<PathBuf>,
     memory: Option<Memory>,
+    /// Above all processes of the sandbox, and of nobody else: what its processes leave behind becomes its child.
+    reaper: Option<u32>,
 }
 
 /// For POSIX shared memory and semaphores: what the sandbox has at /dev/shm.
@@ -93,6 +96,18 @@ impl Reach {
             is_ready: OnceLock::new(),
         });
         Reach { memory, ..self }
+    }
+
+    /// A child of this process that is not reaped.
+    pub fn with_reaper(self, pid: u32) -> Reach {
+        let reaper = Some(pid);
+        Reach { reaper, ..self }
+    }
+
+    /// The folder in /proc of a process of the sandbox.
+    pub(crate) fn folder_of(&self, process: u32) -> Result<OwnedFd> {
+        let reaper = self.reaper.ok_or_else(|| error(libc::EACCES))?;
+        descendant(process, reaper)
     }
 
     pub(crate) fn sockets(&self, most: usize) -> Option<Sockets> {

@@ -17,6 +17,7 @@ pub mod arguments;
 pub mod behalf;
 mod filter;
 pub mod list;
+mod members;
 pub mod notify;
 pub mod rules;
 mod sockets;

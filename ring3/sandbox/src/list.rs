@@ -218,17 +218,27 @@ pub const UNSUPPORTED: Checked = Checked {
 };
 
 /// Asks the warden for a descriptor. Linux for x86-64 has never had anything under this number, and the filters of containers let it through. The first argument
-/// is an index of [`OWN_FILES`], the second one of the caller's threads or 0; the result is a descriptor of that file in the caller's folder of /proc.
+/// is an index of [`OWN_FILES`], the second a thread or 0, the third another process of the sandbox or 0; the result is a descriptor of that file in the
+/// folder of /proc of this process, or of the caller.
 pub const OWN: Call = call!("epoll_wait_old", SYS_epoll_wait_old);
 /// The gate has these in the same order: `gate/sandbox/own.c`.
 #[rustfmt::skip]
-pub const OWN_FILES: [&str; 18] = [
+pub const OWN_FILES: [&str; 20] = [
     "maps", "status", "stat", "statm", "cmdline", "comm", "environ", "auxv", "limits", "cgroup", "smaps", "smaps_rollup", "io", "oom_score",
-    "oom_score_adj", "fd", "fdinfo", "task",
+    "oom_score_adj", "fd", "fdinfo", "task", "uid_map", "gid_map",
 ];
 
 /// In the place of such an index: the folder that the sandbox has for /dev/shm.
 pub const OWN_MEMORY: usize = OWN_FILES.len();
+
+/// Files of /proc that are no process's, from this index on: facts of the machine that programs ask for. The gate has these in the same order, too.
+pub const OWN_MACHINE: usize = 64;
+#[rustfmt::skip]
+pub const MACHINE_FILES: [&str; 19] = [
+    "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version", "sys/fs/file-max", "sys/fs/nr_open",
+    "sys/fs/pipe-max-size", "sys/kernel/cap_last_cap", "sys/kernel/ngroups_max", "sys/kernel/osrelease", "sys/kernel/ostype",
+    "sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/kernel/threads-max", "sys/vm/max_map_count", "sys/vm/overcommit_memory",
+];
 
 /// What the warden does for the caller, and what it goes by ([`crate::behalf`]). Landlock judges none of these.
 #[rustfmt::skip]
@@ -257,6 +267,12 @@ pub(crate) fn asked() -> impl Iterator<Item = i64> {
     std::iter::once(OWN.nr).chain(BEHALF.iter().map(|it| it.call.nr))
 }
 
+fn numbered(first: usize, files: &[&str]) -> String {
+    let files = files.iter().enumerate();
+    let files = files.map(|(n, file)| format!("{} is `{file}`", first + n));
+    files.collect::<Vec<_>>().join(", ")
+}
+
 /// The list as a page for people: docs/host-calls.md.
 pub fn page() -> String {
     let mut page = String::from(
@@ -277,14 +293,13 @@ pub fn page() -> String {
     }
     page += "\n## Answered by the warden\n\n";
     page += &format!(
-        "`{}(n, t)` gives the caller a descriptor to read a file or folder of its own folder in /proc, or of its thread t: {}.\n",
+        "`{}(n, t, p)` gives the caller a descriptor to read a file or folder in /proc of its own process, or of p, which is one of the sandbox's, or of that one's thread t: {}.\n",
         OWN.name,
-        OWN_FILES
-            .iter()
-            .enumerate()
-            .map(|(n, file)| format!("{n} is `{file}`"))
-            .collect::<Vec<_>>()
-            .join(", ")
+        numbered(0, &OWN_FILES)
+    );
+    page += &format!(
+        "Or of these in /proc, which are no process's: {}.\n",
+        numbered(OWN_MACHINE, &MACHINE_FILES)
     );
     page += "\nThese it makes for the caller. On other files they get `EPERM`.\n\n| call | what may be asked |\n| --- | --- |\n";
     for it in BEHALF {

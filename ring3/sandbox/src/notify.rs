@@ -22,7 +22,7 @@ use rustix::process::{getrlimit, Resource};
 use seccompiler::BpfProgram;
 
 use crate::behalf::{Reach, Wish};
-use crate::list::{OWN, OWN_FILES, OWN_MEMORY};
+use crate::list::{MACHINE_FILES, OWN, OWN_FILES, OWN_MACHINE, OWN_MEMORY};
 use crate::sockets::{self, Attempt, Connection, Sockets, TICK};
 use crate::watches::{Instances, Watched};
 
@@ -203,13 +203,24 @@ impl Warden<'_, '_> {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             return Ok(rustix::fs::openat(folder, ".", flags, Mode::empty())?);
         }
+        if let Some(number) = file.checked_sub(OWN_MACHINE) {
+            let file = MACHINE_FILES.get(number).ok_or_else(absent)?;
+            return File::open(format!("/proc/{file}")).map(OwnedFd::from);
+        }
         let file = OWN_FILES.get(file).ok_or_else(absent)?;
         // Threads of others are not below it.
-        let thread = match asked.data.args[1] as u32 {
-            0 => String::new(),
-            thread => format!("task/{thread}/"),
+        let file = match asked.data.args[1] as u32 {
+            0 => (*file).to_owned(),
+            thread => format!("task/{thread}/{file}"),
         };
-        File::open(format!("/proc/{}/{thread}{file}", asked.pid)).map(OwnedFd::from)
+        match asked.data.args[2] as u32 {
+            0 => File::open(format!("/proc/{}/{file}", asked.pid)).map(OwnedFd::from),
+            process => {
+                let folder = self.reach.folder_of(process)?;
+                let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+                Ok(rustix::fs::openat(folder, &file, flags, Mode::empty())?)
+            }
+        }
     }
 }
 

@@ -89,6 +89,7 @@ impl Begun {
         let Some((pid, questions)) = hear(&self.talk)? else {
             return Ok(Heard::Nothing);
         };
+        let reach = reach.with_reaper(self.reaper.as_raw() as u32);
         // It ends with the last process of the sandbox.
         std::thread::spawn(move || ring3_sandbox::notify::serve(&questions, &reach));
         outside.send(&self.talk)?;

@@ -73,6 +73,11 @@ const JAVA_SETTINGS: [&str; 4] = [
     "net.properties",
     "security",
 ];
+/// How many processors there are, and how memory is given: what allocators and language runtimes ask for.
+const MACHINE: [&str; 2] = [
+    "/sys/devices/system/cpu",
+    "/sys/kernel/mm/transparent_hugepage",
+];
 /// Devices without state.
 const DEVICES: [&str; 5] = [
     "/dev/null",
@@ -297,7 +302,8 @@ fn by_descriptor(fd: &OwnedFd) -> PathBuf {
 pub fn system(programs: &[&Program]) -> Files {
     let mut files = Files::default();
     let there = |path: &&str| Path::new(path).exists();
-    let system = SYSTEM.iter().chain(&SETTINGS).copied().filter(there);
+    let system = SYSTEM.iter().chain(&SETTINGS).chain(&MACHINE);
+    let system = system.copied().filter(there);
     files.read.extend(system.map(PathBuf::from));
     files.read.extend(settings_of_java());
     let devices = DEVICES.iter().copied().filter(there);

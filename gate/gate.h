@@ -358,6 +358,7 @@ struct gate_mutex {
 };
 
 void gate_lock(struct gate_mutex *m);
+bool gate_trylock(struct gate_mutex *m);
 void gate_unlock(struct gate_mutex *m);
 
 /* ---- messages (log.c) ---- */

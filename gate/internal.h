@@ -330,6 +330,7 @@ static inline bool seccomp_active(const struct gate_tcb *tcb)
 	return READ_ONCE(tcb->filters) || tcb->strict;
 }
 long seccomp_prctl(struct gate_regs *r);	/* PR_SET_SECCOMP */
+long seccomp_mode(struct gate_regs *r);		/* PR_GET_SECCOMP */
 void seccomp_inherit(struct gate_tcb *child, const struct gate_tcb *parent);
 long seccomp_save(void);			/* before exec: 1 if there are filters to restore */
 void seccomp_restore(void);

@@ -24,6 +24,14 @@
  */
 #define CPUID_SLOW_NS		1000
 
+/*
+ * Nanoseconds between two looks whether another process of a sandbox has answered, looks until it is asked again, and looks at most: a second. Chosen.
+ * sandbox::oracle::limit_as.
+ */
+#define WISH_LOOK_NS		100000L
+#define WISH_AGAIN		200
+#define WISH_LOOKS		10000
+
 /* Nanoseconds between two checks whether a keeper that does not answer is stopped. Chosen. apps::up_stopped. */
 #define JOIN_LOOK_NS		500000000L
 

@@ -20,6 +20,13 @@ void gate_lock(struct gate_mutex *m)
 			host_syscall4(__NR_futex, (long)&m->word, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, 2, 0);
 }
 
+bool gate_trylock(struct gate_mutex *m)
+{
+	u32 was = 0;
+
+	return __atomic_compare_exchange_n(&m->word, &was, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+
 void gate_unlock(struct gate_mutex *m)
 {
 	if (__atomic_exchange_n(&m->word, 0, __ATOMIC_RELEASE) == 2 && likely(!gate.nap))

@@ -61,10 +61,15 @@ long do_bpf(struct gate_regs *r)
 	return image_pass(r);
 }
 
-/* True if a call that concerns both sides goes on to the node after this result of the host. */
+/*
+ * True if a call that concerns both sides goes on to the node after this result of the host. In a sandbox the host has no
+ * namespaces and mounts for anybody.
+ */
 static bool host_lets(long ret)
 {
-	return !ret || (ret == -EPERM && host_syscall0(__NR_geteuid));
+	if (!ret)
+		return true;
+	return (ret == -EPERM && host_syscall0(__NR_geteuid)) || ((ret == -EPERM || ret == -ENOSYS) && own_confined());
 }
 
 /* A thread with a descriptor table of its own would need a feeder of its own; the gate has one for each process. */
@@ -162,7 +167,8 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)	/* not permitted to look at the process: open() has another error for that */
 		return fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
-	if (others)
+	/* All processes of a sandbox have the same namespaces of the host. */
+	if (others && !(proc_find(pid) && !(others & ~(u32)SETNS_KNOWN) && own_confined()))
 		ret = host_syscall2(__NR_setns, (u32)r->a[0], others);
 	if (!ret && (others & CLONE_NEWUSER))
 		ret = cred_follow_user_ns();

@@ -137,9 +137,14 @@ long do_openat2(struct gate_regs *r)
 	struct open_how how;
 	char buf[PATH_BUF], first;
 	u64 dirfd = r->a[0], path = r->a[1], how_at = r->a[2];
+	enum path_owner owner = path_owner(dirfd, path, buf);
 	long ret;
 
-	switch (path_owner(dirfd, path, buf)) {
+	/* In a directory of the node's as the root, a path that begins with a slash is below that. */
+	if (fd_is_node(dirfd) && r->a[3] >= sizeof(how) && !gate_copy_in(&how, user_ptr(how_at), sizeof(how)) &&
+	    (how.resolve & RESOLVE_IN_ROOT))
+		owner = PATH_NODE_RELATIVE;
+	switch (owner) {
 	case PATH_HOST:
 		if (unlikely(proc_exe_call(r, path, &ret)))
 			return ret;

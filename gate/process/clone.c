@@ -213,10 +213,20 @@ static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, b
 	return wanted;
 }
 
+/* Has the host clone3() for this process? */
+static bool host_has_clone3(void)
+{
+	static u32 known;	/* 1: no; 2: yes */
+
+	if (unlikely(!READ_ONCE(known)))
+		WRITE_ONCE(known, host_syscall2(__NR_clone3, 0, 0) == -ENOSYS ? 1 : 2);
+	return READ_ONCE(known) == 2;
+}
+
 /*
  * clone() has one argument for the address of the pidfd and that of CLONE_PARENT_SETTID, which the gate needs
  * (own_parent_tid()): so the call becomes a clone3(). Not if clone3() would allow something that clone() refuses,
- * nor if the host refuses clone3() (a container's filter). In virtual time every clone becomes a clone3(), which
+ * nor if the host refuses clone3() (a container's filter, a sandbox's). In virtual time every clone becomes a clone3(), which
  * can set the tid: sim_clone_number().
  */
 static bool clone_anew(struct clone *c)
@@ -227,7 +237,7 @@ static bool clone_anew(struct clone *c)
 
 	if (likely(!pidfd && !gate.sim) ||
 	    (flags & CLONE_DETACHED) || (pidfd && (flags & (CLONE_PARENT_SETTID | CLONE_THREAD))) ||
-	    host_syscall2(__NR_clone3, 0, 0) == -ENOSYS)
+	    !host_has_clone3())
 		return false;
 	args->flags = flags & ~(u64)CSIGNAL;
 	if (pidfd)
@@ -259,6 +269,34 @@ static u64 host_flags(u64 flags)
 		return flags;
 	signal_share(gate_tcb()->sighand);
 	return flags & ~(u64)CLONE_SIGHAND;
+}
+
+/*
+ * A host that has no clone3() for this process, such as a sandbox's: clone() has most of it. What it has not is ENOSYS, as there, and
+ * mistakes are told as Linux tells them.
+ */
+static long clone_as_before(struct clone *c)
+{
+	const struct clone_args *args = &c->req.args;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(c->req.more) && c->size > sizeof(*args); i++)
+		if (c->req.more[i])
+			return -E2BIG;
+	if ((c->flags & (CLONE_DETACHED | (CSIGNAL & ~(u64)CLONE_NEWTIME))) || c->flags >> 34 ||
+	    (c->flags & (CLONE_SIGHAND | CLONE_CLEAR_SIGHAND)) == (CLONE_SIGHAND | CLONE_CLEAR_SIGHAND) ||
+	    (args->exit_signal && (c->flags & (CLONE_THREAD | CLONE_PARENT))) || args->exit_signal > SIGNALS)
+		return -EINVAL;
+	/* CLONE_CLEAR_SIGHAND is done by the child's gate. */
+	if (c->flags >> 33 || (c->flags & CLONE_NEWTIME) || (c->size > CLONE_ARGS_SIZE_VER0 && args->set_tid_size) ||
+	    (c->flags & (CLONE_PIDFD | CLONE_PARENT_SETTID)) == (CLONE_PIDFD | CLONE_PARENT_SETTID))
+		return -ENOSYS;
+	c->nr = __NR_clone;
+	c->flags |= args->exit_signal;
+	c->a[2] = c->flags & CLONE_PIDFD ? args->pidfd : args->parent_tid;
+	c->a[3] = args->child_tid;
+	c->a[4] = args->tls;
+	return 0;
 }
 
 /* Reads the request of the program; 0 or an error. */
@@ -297,6 +335,12 @@ static long clone_read(struct clone *c, struct gate_regs *r)
 			return -EINVAL;
 		c->stack = c->req.args.stack ? c->req.args.stack + c->req.args.stack_size : 0;
 		c->req.args.stack = c->req.args.stack_size = 0;
+		if (unlikely(!host_has_clone3())) {
+			long ret = clone_as_before(c);
+
+			if (ret)
+				return ret;
+		}
 	}
 	return (c->flags & CLONE_THREAD) && !(c->flags & CLONE_VM) ? -EINVAL : 0;
 }
@@ -304,7 +348,7 @@ static long clone_read(struct clone *c, struct gate_regs *r)
 /* fork() and vfork() are clones with fixed flags; some flags are added. */
 static void clone_for_host(struct clone *c)
 {
-	bool asked_anew = c->r->nr == __NR_clone3;
+	bool asked_anew = c->r->nr == __NR_clone3 && c->nr == __NR_clone3;
 
 	c->flags &= ~(u64)CLONE_NEWNET;		/* network namespaces are the node's (ns.c) */
 	c->flags = sim_clone(gate_tcb(), c->flags, asked_anew ? c->req.args.child_tid : (u64)c->a[3]);

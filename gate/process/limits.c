@@ -25,6 +25,9 @@
  * keeps the host's limit, and the mappings count.
  *
  * The state of a process is in its ring3_proc: it survives exec there, and other processes of the node find it.
+ *
+ * In a sandbox no process may set or read the limits of another: the host could not keep that from processes outside. So the other's own gate
+ * does it. DEATH_SIGNAL with WISH tells it where the asking process has its wish, which it reads there; it writes the answer there, the number of the wish last.
  */
 #include "internal.h"
 #include "tuning.h"
@@ -34,6 +37,7 @@
 #define DEATH_SIGNAL	SIGSTKFLT
 #define MARK_OVER	0x72696e67330074ULL	/* value of a timer: the CPU time is used up */
 #define MARK_LIMITS	0x72696e67330075ULL	/* value of a signal from another process: read the limits again */
+#define WISH			0x7233		/* si_errno of a signal from another process: it asks this one to set or read a limit */
 #define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
 #define NS		1000000000ULL
 #define SI_TIMER_CODE	(-2)
@@ -59,6 +63,8 @@ static struct ring3_proc *proc_by_pid(s32 pid)
 {
 	return !pid || pid == host_syscall0(__NR_getpid) ? own_proc() : proc_find(pid);
 }
+
+static void wish_grant(s32 pid, const void *at);
 
 /* ---- CPU time ---- */
 
@@ -118,9 +124,13 @@ bool limits_is_death(const siginfo_t *info)
 	return info->si_code == SI_USER && READ_ONCE(own_proc()->pdeath_kill);
 }
 
-/* Another process of the node has changed the limits of this one. */
+/* Another process of the node has changed the limits of this one, or asks it to. */
 bool limits_is_mark(const siginfo_t *info)
 {
+	if (info->si_signo == DEATH_SIGNAL && info->si_code == SI_QUEUE && info->si_errno == WISH) {
+		wish_grant(info->si_pid, info->si_value.sival_ptr);
+		return true;
+	}
 	if (info->si_signo != DEATH_SIGNAL || info->si_code != SI_QUEUE ||
 	    info->si_value.sival_ptr != (void *)MARK_LIMITS)
 		return false;
@@ -329,6 +339,121 @@ static long space_limit(s32 pid, u32 what, u64 set, u64 get)
 	return get && gate_copy_out((void *)get, &old, sizeof(old)) ? -EFAULT : 0;
 }
 
+/* ---- another process's, in a sandbox ---- */
+
+struct wish {
+	u32 number, what, sets;
+	struct rlimit64 limit;
+};
+
+struct answer {
+	struct rlimit64 was;
+	s64 ret;
+	u32 number;		/* of the wish */
+};
+
+static struct {
+	struct wish wish;
+	struct answer answer;
+	s32 asking;		/* the process whose thread asks: a child inherits it; 0: none */
+} wishes;
+
+static bool poke(s32 pid, const void *from, u64 at, size_t n)
+{
+	struct iovec here = { .iov_base = (void *)from, .iov_len = n };
+	struct iovec there = { .iov_base = (void *)at, .iov_len = n };
+
+	return host_syscall6(__NR_process_vm_writev, pid, (long)&here, 1, (long)&there, 1, 0) == (long)n;
+}
+
+/* In the handler. False: the thread that was interrupted has the lock, or another that this one may wait for. */
+static bool wish_do(const struct wish *wish, struct answer *answer)
+{
+	const struct rlimit64 *set = wish->sets ? &wish->limit : NULL;
+
+	if (wish->what == RLIMIT_AS || wish->what == RLIMIT_DATA) {
+		if (!gate_trylock(&gate_limits_lock))
+			return false;
+		answer->ret = space_exchange(0, wish->what, set, &answer->was);
+		gate_unlock(&gate_limits_lock);
+		return true;
+	}
+	answer->ret = host_syscall4(__NR_prlimit64, 0, wish->what, (long)set, (long)&answer->was);
+	if (set && !answer->ret && wish->what == RLIMIT_CPU)
+		cpu_watch();
+	return true;
+}
+
+static void wish_grant(s32 pid, const void *at)
+{
+	struct answer answer = { 0 };
+	struct wish wish;
+	u64 there = (u64)at + offsetof(typeof(wishes), answer);
+
+	if (!proc_find(pid) || !process_peek(pid, at, &wish, sizeof(wish)) || !wish_do(&wish, &answer))
+		return;
+	if (poke(pid, &answer, there, offsetof(struct answer, number)))
+		poke(pid, &wish.number, there + offsetof(struct answer, number), sizeof(wish.number));
+}
+
+static void wish_lock(void)
+{
+	s32 self = host_syscall0(__NR_getpid), free = READ_ONCE(wishes.asking);
+
+	for (;;) {
+		if (free == self)
+			free = 0;
+		if (__atomic_compare_exchange_n(&wishes.asking, &free, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+			return;
+		if (free == self)
+			host_nap(WISH_LOOK_NS);
+	}
+}
+
+/* A process that is stopped, or that this one may not write to or signal, does not answer. */
+static long wish_ask(s32 pid, u32 what, const struct rlimit64 *set, struct rlimit64 *was)
+{
+	siginfo_t info;
+	long ret = 0;
+	u32 i;
+
+	wish_lock();
+	wishes.wish = (struct wish){ .number = wishes.wish.number + 1, .what = what, .sets = !!set };
+	if (set)
+		wishes.wish.limit = *set;
+	memset(&info, 0, sizeof(info));
+	info.si_signo = DEATH_SIGNAL;
+	info.si_errno = WISH;
+	info.si_code = SI_QUEUE;
+	info.si_pid = host_syscall0(__NR_getpid);
+	info.si_value.sival_ptr = &wishes;
+	for (i = 0; i < WISH_LOOKS && __atomic_load_n(&wishes.answer.number, __ATOMIC_ACQUIRE) != wishes.wish.number; i++) {
+		if (!(i % WISH_AGAIN))
+			ret = host_syscall3(__NR_rt_sigqueueinfo, pid, DEATH_SIGNAL, (long)&info);
+		if (ret)
+			break;
+		host_nap(WISH_LOOK_NS);
+	}
+	if (!ret)
+		ret = i < WISH_LOOKS ? wishes.answer.ret : -EPERM;
+	*was = wishes.answer.was;
+	__atomic_store_n(&wishes.asking, 0, __ATOMIC_RELEASE);
+	return ret;
+}
+
+static long others_limit(s32 pid, u32 what, u64 set, u64 get)
+{
+	struct rlimit64 limit, was;
+	long ret;
+
+	if (set && gate_copy_in(&limit, (void *)set, sizeof(limit)))
+		return -EFAULT;
+	ret = wish_ask(pid, what, set ? &limit : NULL, &was);
+	if (ret)
+		return ret;
+	return get && gate_copy_out((void *)get, &was, sizeof(was)) ? -EFAULT : 0;
+}
+
 /* ---- system calls ---- */
 
 static long cpu_limit(struct gate_regs *r, s32 pid, u64 set)
@@ -365,6 +490,8 @@ long do_rlimit(struct gate_regs *r)
 	/* A sandbox's filter knows the caller by 0 alone. */
 	if (wide && pid && pid == host_syscall0(__NR_getpid))
 		r->a[0] = pid = 0;
+	if (wide && unlikely(pid) && own_confined() && proc_find(pid))
+		return others_limit(pid, what, set, get);
 	if ((what == RLIMIT_AS || what == RLIMIT_DATA) && (wide || set || get))
 		return space_limit(pid, what, set, get);
 	if (what == RLIMIT_CPU)

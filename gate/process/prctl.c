@@ -34,6 +34,8 @@ long gate_prctl(struct gate_regs *r)
 		return set_name(r);
 	if (r->a[0] == PR_SET_SECCOMP)
 		return seccomp_prctl(r);
+	if (r->a[0] == PR_GET_SECCOMP)
+		return seccomp_mode(r);
 	if (r->a[0] == PR_SET_PDEATHSIG || r->a[0] == PR_GET_PDEATHSIG)
 		return limits_pdeath(r);
 	if (gate.sim && r->a[0] == PR_SET_TSC)

@@ -327,6 +327,16 @@ long seccomp_prctl(struct gate_regs *r)
 	return r->a[1] == SECCOMP_MODE_STRICT ? set_strict() : -EINVAL;
 }
 
+/* prctl(PR_GET_SECCOMP). In a sandbox the host tells of the sandbox's own filters, which no program has set. */
+long seccomp_mode(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (ret != SECCOMP_MODE_FILTER || gate_tcb()->filters || !own_confined())
+		return ret;
+	return SECCOMP_MODE_DISABLED;
+}
+
 /* ---- exec ---- */
 
 static long write_filter(long fd, const struct gate_filter *f)

@@ -259,6 +259,8 @@ static u64 host_flags(u64 flags)
 {
 	u64 those;
 
+	if (gate.region)
+		flags &= ~(u64)CLONE_UNTRACED;	/* the node's adopter traces all threads; a debugger's choice is the host's */
 	if (gate.sim)
 		flags &= ~((u64)CLONE_VFORK | CSIGNAL);	/* the parent waits, and is told of the child's end, in the node */
 	if (gate.region && (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VFORK)

@@ -284,7 +284,7 @@ struct ring3_proc *trace_place_take(s32 tid)
 	/* At -1 there may be an adopter soon, which sees what is wanted before it traces. */
 	if (!gate.region || !READ_ONCE(gate.region->tracer))
 		return NULL;
-	while ((proc = proc_next(&i)) && host_syscall3(__NR_tgkill, proc->pid, tid, 0))
+	while ((proc = proc_next(&i)) && host_syscall3(__NR_tgkill, proc->pid, tid, 0) == -ESRCH)
 		;
 	if (!proc)
 		return NULL;

@@ -153,7 +153,7 @@ struct ring3_proc *ring3_adopt_holds(u32 tid)
 		if (!holder)
 			continue;
 		proc = (struct ring3_proc *)holder->proc;
-		return ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0) ? NULL : proc;
+		return ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0) == -ESRCH ? NULL : proc;
 	}
 	return NULL;
 }
@@ -233,6 +233,21 @@ static void adopt_waiting(void)
 	}
 }
 
+/* A call of a dead thread is under way in a successor, or waits for one. */
+static bool goes_on(void)
+{
+	struct ring3_vcpu *vcpu;
+	int i;
+
+	for (i = 0; i < NR_CPUS; i++)
+		if (waiting[i].death.tid)
+			return true;
+	for_each_vcpu(vcpu)
+		if (!ring3_successor_is_home(vcpu))
+			return true;
+	return false;
+}
+
 struct host_sigaction {
 	void *handler;
 	unsigned long flags;
@@ -256,11 +271,14 @@ static void on_fault(int sig, void *info, struct host_context *context)
 }
 
 static u32 looks;		/* asked for by SIGUSR1 */
+static u32 again;		/* SIGCHLD has come: something has stopped, or a successor is home */
 
 static void on_call(int sig, void *info, struct host_context *context)
 {
 	if (sig == SIGUSR1)
 		host_store(&looks, 1);
+	if (sig == SIGCHLD)
+		host_store(&again, 1);
 	context->ip = ring3_adopt_called(sig, context->ip);
 }
 
@@ -328,20 +346,19 @@ static void live(struct ring3_thread *me)
 	struct ring3_proc *proc = (struct ring3_proc *)me->proc;
 	struct ring3_death death;
 	struct pollfd deaths = { .events = POLLIN };
-	/* SIGUSR2 ends it, and lets all go that it traces. */
-	u64 mask = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1) | 1UL << (SIGCHLD - 1) | 1UL << (SIGUSR1 - 1) |
-		     1UL << (SIGUSR2 - 1));
+	const u64 asleep = ~(1UL << (SIGSEGV - 1) | 1UL << (SIGBUS - 1) | 1UL << (SIGCHLD - 1) | 1UL << (SIGUSR1 - 1));
 
 	prepare_signals();
 	if (ring3_host_syscall(__NR_munmap, 0, RING3_SPACE_BASE, 0, 0, 0, 0) ||
 	    ring3_host_syscall(__NR_munmap, RING3_SPACE_END, TASK_SIZE_MAX - RING3_SPACE_END, 0, 0, 0, 0))
 		end(-ENOMEM);
 	deaths.fd = begin(me, proc);
-	/* Signals are let in while it sleeps only; and each says that there is something to look at. */
+	/* Signals are let in while it sleeps, and SIGCHLD in PTRACE_SEIZE, too; each says that there is something to look at. */
 	while (!ring3_poisoned()) {
 		struct __kernel_timespec ts, *timeout = NULL;
-		u64 until, now;
+		u64 until, now, mask = asleep;
 
+		host_store(&again, 0);
 		adopt_waiting();
 		while (proc->threads == RING3_ADOPTS_AFTER && ring3_adopt_bpf_next(&death)) {
 			ring3_adopt_stop_signal();
@@ -349,6 +366,11 @@ static void live(struct ring3_thread *me)
 				ring3_adopt(&death, FATE_GONE);
 		}
 		until = ring3_adopt_trace(host_xchg(&looks, 0));
+		if (host_load(&again))
+			until = 0;
+		/* SIGUSR2 ends it, and lets all go that it traces: not amid the call of a dead thread. */
+		if (!goes_on())
+			mask &= ~(1UL << (SIGUSR2 - 1));
 		if (until != U64_MAX) {
 			now = ring3_clock();
 			until = until > now ? until - now : 0;

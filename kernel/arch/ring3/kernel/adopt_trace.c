@@ -74,8 +74,10 @@ static struct ring3_proc *proc_of(u32 tid)
 {
 	struct ring3_proc *proc, *end = ring3_region.procs + host_load(&ring3_region.procs_used);
 
+	/* A process of another uid may not be signalled. */
 	for (proc = ring3_region.procs; proc < end; proc++)
-		if (ring3_adopt_is_program(proc) && !ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0))
+		if (ring3_adopt_is_program(proc) &&
+		    ring3_host_syscall(__NR_tgkill, proc->pid, tid, 0, 0, 0, 0) != -ESRCH)
 			return proc;
 	return NULL;
 }
@@ -227,8 +229,8 @@ long ring3_adopt_seize(u32 tid)
 	long ret;
 
 	let_signals_in(true);
-	set_timer(SEIZE_US);
 	host_store(&timed_out, 0);
+	set_timer(SEIZE_US);
 	do {
 		host_store(&called, 0);
 		while (see_stops() && !host_load(&timed_out))
@@ -315,6 +317,9 @@ static void give_place(struct ring3_proc *proc)
 	if (ours) {
 		gives = true;
 		look_in(GIVE_LOOK_NS);
+		/* Some threads may have gone already when the debugger gives up: the process is to be looked at again then. */
+		host_store(&proc->traced, RING3_TRACED_LATER);
+		later_in(LOOK_AGAIN_NS);
 		return;
 	}
 	host_store(&proc->traced, 0);

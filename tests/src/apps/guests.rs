@@ -231,8 +231,8 @@ fetch /got && cmp /got /first && echo SAME
         ensure(!log.contains("it is started again"), || log.clone())?;
         ensure(
             bed.node
-                .output(&["ip", "-br", "link", "show", "vm0"])?
-                .contains("vm0"),
+                .output(&["ip", "-br", "link", "show", "vhost0"])?
+                .contains("vhost0"),
             || log.clone(),
         )?;
         Ok(Verdict::Passed)

@@ -273,7 +273,7 @@ impl OpenPort {
                 let plan = host::Plan::new(node, spec, &addrs, gateways, image);
                 (Host::Relay(HostPort::start(&plan)?), "host0")
             }
-            PortKind::Vhost { socket } => (Host::Vhost(VhostPort::start(node, socket)?), "vm0"),
+            PortKind::Vhost { socket } => (Host::Vhost(VhostPort::start(node, socket)?), "vhost0"),
             PortKind::Passt => {
                 let plan = passt::plan(&addrs, &gw);
                 let host = Host::Passt(Passt::spawn(&plan, spec.loopback == Some(true))?);

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use crate::control::{read_line, write_line, Reply, Request, PATIENCE};
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::fs::{fcntl_setfl, mknodat, FileType, Mode, OFlags, CWD};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags, Signal};
+use rustix::process::{pidfd_open, pidfd_send_signal, Pid, PidfdFlags, Signal};
 
 pub use crate::calls::Instruction;
 pub use crate::control::{Adopter, Calls, Counters, Log, Memory, Port, Proc, State, Status};
 use crate::ended;
 use crate::error::{Error, Result};
+use crate::peer::Peer;
 use crate::runtime::{is_held, Folder};
 
 /// How long `ring3 ls` waits for one node.
@@ -399,7 +399,7 @@ mod tests {
 
 /// A pidfd of the process that answers, unless it is this one: readable when it has ended.
 fn keeper_of(stream: &UnixStream) -> Option<OwnedFd> {
-    let pid = socket_peercred(stream).ok()?.pid;
+    let pid = Pid::from_raw(Peer::of(stream).ok()?.pid?)?;
     (pid != rustix::process::getpid())
         .then(|| pidfd_open(pid, PidfdFlags::empty()).ok())
         .flatten()
@@ -416,7 +416,7 @@ enum Absent {
 
 /// The message about a node whose process is stopped: waiting for its answer would be in vain.
 fn stopped(stream: &UnixStream) -> Option<String> {
-    let pid = socket_peercred(stream).ok()?.pid.as_raw_nonzero();
+    let pid = Peer::of(stream).ok()?.pid?;
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let (_, state) = stat.rsplit_once(") ")?;
     state.starts_with('T').then(|| {
@@ -448,11 +448,10 @@ fn late(stream: &UnixStream, patience: Duration) -> String {
         return why;
     }
     let seconds = patience.as_secs();
-    match socket_peercred(stream) {
-        Ok(peer) => format!(
-            "nothing within {seconds} s; its process is {}, `kill -KILL` ends that",
-            peer.pid.as_raw_nonzero()
-        ),
-        Err(_) => format!("nothing within {seconds} s"),
+    match Peer::of(stream).ok().and_then(|peer| peer.pid) {
+        Some(pid) => {
+            format!("nothing within {seconds} s; its process is {pid}, `kill -KILL` ends that")
+        }
+        None => format!("nothing within {seconds} s"),
     }
 }

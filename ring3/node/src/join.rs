@@ -13,7 +13,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ring3_abi::*;
-use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
@@ -22,6 +21,7 @@ use rustix::net::{
 use crate::error::{Errno, Error, Result};
 use crate::image::Thread;
 use crate::node::Spare;
+use crate::peer::Peer;
 use crate::ports::Port;
 
 /// A gate sends its request right after it has connected.
@@ -127,19 +127,28 @@ fn admit(
 ) -> Option<Result<(i32, u64), Refusal>> {
     let fail = |errno: rustix::io::Errno| (-errno.raw_os_error(), errno.to_string());
     let mut bytes = [0; size_of::<ring3_join_request>() + 1];
-    let (uid, pid) = match (caller.pid, socket_peercred(&caller.socket)) {
-        (Some(pid), _) => (rustix::process::geteuid(), pid),
-        (None, Ok(peer)) => (peer.uid, peer.pid.as_raw_nonzero().get()),
-        (None, Err(why)) => return Some(Err(fail(why))),
+    let own = rustix::process::geteuid().as_raw();
+    let peer = match caller.pid {
+        Some(pid) => Peer {
+            uid: own,
+            pid: Some(pid),
+        },
+        None => match Peer::of(&caller.socket) {
+            Ok(peer) => peer,
+            Err(why) => return Some(Err((-libc::EIO, why.to_string()))),
+        },
     };
     // Another user's request is not waited for; but if it stayed unread, closing would discard our
     // answer.
     let got = rustix::net::recv(&caller.socket, &mut bytes[..], RecvFlags::DONTWAIT);
-    if uid != rustix::process::geteuid() {
-        let uid = uid.as_raw();
-        let why = format!("user {uid} is not this node's user");
+    if peer.uid != own {
+        let why = format!("user {} is not this node's user", peer.uid);
         return Some(Err((-libc::EPERM, why)));
     }
+    let Some(pid) = peer.pid else {
+        let why = "the node is in a PID namespace of its own, as that of a simulation is: programs of the host can't be put on it";
+        return Some(Err((-libc::EPERM, why.into())));
+    };
     match got {
         Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|who| match who {
             Joiner::Program if is_switch => Err((

@@ -61,6 +61,7 @@ mod nft;
 mod node;
 pub mod outside;
 mod pcap;
+mod peer;
 mod ports;
 mod procs;
 mod region;

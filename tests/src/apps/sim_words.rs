@@ -4,7 +4,12 @@
 use super::ordinary::as_nobody;
 use super::sim_cmd::Simulation;
 use super::{Checked, Verdict, ensure, missing, trial};
+use crate::exec::{self, Group, until};
+use crate::node::ring3;
+use crate::scratch::Scratch;
 use libtest_mimic::Trial;
+use std::process::Stdio;
+use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -12,6 +17,10 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_words_capture".into(), capture),
         trial("sim_words_ordinary".into(), || {
             as_nobody("apps::sim_words_capture")
+        }),
+        trial("sim_words_seen".into(), seen),
+        trial("sim_words_seen_ordinary".into(), || {
+            as_nobody("apps::sim_words_seen")
         }),
     ]
 }
@@ -110,5 +119,39 @@ fn capture() -> Checked {
             ensure(count == requests, || format!("{interface}: {text}"))?;
         }
     }
+    Ok(Verdict::Passed)
+}
+
+/// A simulation that runs is looked at from outside its PID namespace, and cannot be entered from there.
+fn seen() -> Checked {
+    const SOON: Duration = Duration::from_secs(30);
+    let scratch = Scratch::new()?;
+    let text = "general: {stop_time: 60 s, heartbeat_interval: null}\n\
+                hosts: {a: {processes: [{path: sleep, args: \"50\"}]}}\n";
+    let file = scratch.write("scenario.yaml", text)?;
+    let errors = std::fs::File::create(scratch.file("errors")).map_err(|why| why.to_string())?;
+    let mut command = ring3(["sim", "--real-time"]);
+    command.arg(file).current_dir(scratch.path());
+    command.stdout(Stdio::null()).stderr(errors);
+    let mut simulation = Group::spawn(&mut command)?;
+    let node = format!("sim-{}", simulation.child().id());
+    let mut last = String::new();
+    let is_up = until(SOON, || {
+        let listed = exec::run(&mut ring3(["ls"]), SOON);
+        last = listed.map_or_else(|why| why, |it| it.stdout);
+        last.lines()
+            .any(|line| line.starts_with(&node) && line.contains(" up "))
+    });
+    let heard = || std::fs::read_to_string(scratch.file("errors")).unwrap_or_default();
+    ensure(is_up, || format!("ls: {last}; {}", heard()))?;
+    let stat = exec::run(&mut ring3(["stat", &node]), SOON)?;
+    ensure(stat.ok(), || stat.report())?;
+    let enter = exec::run(&mut ring3(["exec", &node, "--", "true"]), SOON)?;
+    ensure(
+        enter.end == exec::End::Exit(125) && enter.stderr.contains("PID namespace"),
+        || enter.report(),
+    )?;
+    ensure(!heard().contains("warn"), heard)?;
+    simulation.kill();
     Ok(Verdict::Passed)
 }

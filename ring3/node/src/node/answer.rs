@@ -14,14 +14,13 @@ use std::time::{Duration, Instant};
 
 use ring3_abi::*;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
-use rustix::net::sockopt::socket_peercred;
-use rustix::process::geteuid;
 
 use crate::adopter;
 use crate::calls::Instruction;
 use crate::control::{self, Adopter, Calls, Memory, Proc, Reply, Request, State, Status};
 use crate::drivers::{event_fd, ring, Driver};
 use crate::error::{Error, Result};
+use crate::peer::Peer;
 use crate::ports::link::far_end;
 use crate::ports::Port;
 use crate::region::Region;
@@ -151,7 +150,7 @@ fn accept(listener: &UnixListener, quit: &OwnedFd, context: &Context) {
         let facts = &context.facts;
         // The folder's mode keeps other users out; if someone has changed that, this check still
         // holds.
-        if !socket_peercred(&stream).is_ok_and(|peer| peer.uid == geteuid()) {
+        if !Peer::of(&stream).is_ok_and(Peer::is_own_user) {
             log::warn!(
                 "node {}: another user asked at its control socket",
                 facts.name

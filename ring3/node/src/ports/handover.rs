@@ -21,7 +21,7 @@ use std::time::Duration;
 use ring3_abi::RING3_LINK_BYTES;
 use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_timeout, socket_peercred, Timeout};
+use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags,
@@ -29,6 +29,7 @@ use rustix::net::{
 
 use crate::drivers::Driver;
 use crate::error::{Error, Result};
+use crate::peer::Peer;
 use crate::unix::{address, socket};
 
 /// An end answers as soon as its thread runs.
@@ -138,7 +139,7 @@ fn serve(listener: &OwnedFd, memory: &File, was_given: &AtomicBool) {
 }
 
 fn give(caller: &OwnedFd, memory: &File, was_given: &AtomicBool) {
-    if !socket_peercred(caller).is_ok_and(|peer| peer.uid == rustix::process::geteuid()) {
+    if !Peer::of(caller).is_ok_and(Peer::is_own_user) {
         return;
     }
     was_given.store(true, Ordering::Release);

@@ -163,6 +163,8 @@ fn refuse_on_node(verb: &Verb) -> Result<()> {
         // It would find what the gate has taken, and blame the host.
         Verb::Doctor(_) => "doctor",
         Verb::Kunit(args) if args.from.is_none() => "kunit",
+        // Its hosts are namespaces, which the host refuses to a process of a node.
+        Verb::Sim(args) if sim::starts_one(args) => "sim",
         _ => return Ok(()),
     };
     match program::is_on_node() {

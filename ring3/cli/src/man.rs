@@ -141,8 +141,8 @@ const DESCRIPTION: &str = "\
 ring3 runs Linux's own network stack in user space, inside the processes of unmodified \
 programs. A node is one such stack: a virtual host with its own addresses, routes, sockets and \
 sysctls. Programs are put on a node by ring3 run or ring3 exec; everything they do with the network \
-happens there, and everything else on the host as usual. A program has one node: ring3 run, up \
-and exec are refused from within one.
+happens there, and everything else on the host as usual. A program has one node: commands that \
+start a node or enter one (run, up, exec, sim, forward, ...) are refused from within one, and so is doctor.
 
 Whoever starts a node is root on it: ip, nft, tc, tcpdump and raw sockets need no privilege on \
 the host.";

@@ -95,6 +95,14 @@ fn state_without_answer(error: &Error) -> Option<State> {
     }
 }
 
+/// The word for the state of a node that does not answer, and the reason if the word doesn't say it.
+pub fn words_without_answer(error: &Error) -> (String, Option<String>) {
+    match state_without_answer(error) {
+        Some(state) => (state.to_string(), None),
+        None => ("silent".to_owned(), Some(error.to_string())),
+    }
+}
+
 fn row(name: &str, status: &ring3_node::Result<Status>) -> Vec<Cell> {
     match status {
         Ok(status) if status.ended_s.is_some() => vec![

@@ -31,6 +31,11 @@ const NAMED: usize = 20;
 /// Beside the command, as every image.
 const IMAGE: &str = "ring3-sim.image";
 
+/// Whether a simulation is to run; otherwise something is read only.
+pub fn starts_one(args: &args::Sim) -> bool {
+    args.verb.is_none() && !args.schema && !args.check && !args.show_config
+}
+
 pub fn sim(args: &args::Sim) -> Result<u8> {
     if let Some(args::SimVerb::Diff(diff)) = &args.verb {
         return compare(diff);

@@ -7,7 +7,7 @@ use std::time::Instant;
 use ring3_node::client::{self, Client, Counters, Status};
 
 use crate::error::Result;
-use crate::nodes::duration;
+use crate::nodes::{duration, words_without_answer};
 use crate::watch::{Line, Reading};
 
 /// USER_HZ, which is 100 on x86 (asm/param.h): the unit of times in /proc/PID/stat.
@@ -28,8 +28,10 @@ pub struct Watch(HashMap<String, Was>);
 #[derive(Debug, Clone)]
 pub struct Row {
     pub name: String,
-    /// Up, poisoned ...; or why it does not answer.
+    /// Up, poisoned ..., as `ring3 ls` has it.
     pub state: String,
+    /// Why it does not answer.
+    pub why: Option<String>,
     pub status: Option<Status>,
     /// `None`: it is new, or its kernel does not answer.
     pub line: Option<Line>,
@@ -62,7 +64,7 @@ impl Watch {
             let status = match status {
                 Ok(status) => status,
                 Err(why) => {
-                    rows.push(Row::silent(name, why.to_string()));
+                    rows.push(Row::silent(name, &why));
                     continue;
                 }
             };
@@ -120,10 +122,12 @@ impl Row {
         "MiB",
     ];
 
-    fn silent(name: String, why: String) -> Row {
+    fn silent(name: String, error: &ring3_node::Error) -> Row {
+        let (state, why) = words_without_answer(error);
         Row {
             name,
-            state: why,
+            state,
+            why,
             status: None,
             line: None,
             cpu: 0.0,
@@ -144,6 +148,7 @@ impl Row {
         });
         Row {
             state: status.state.to_string(),
+            why: None,
             name,
             status: Some(status),
             line,
@@ -154,6 +159,9 @@ impl Row {
     /// The keys of `ring3 stat --watch --json`, and the node's. Rates are left out where there are none.
     pub fn json(&self) -> serde_json::Value {
         let mut all = serde_json::json!({ "name": self.name, "state": self.state });
+        if let Some(why) = &self.why {
+            all["error"] = why.clone().into();
+        }
         if let Some(status) = &self.status {
             all["uptime_ns"] = status.uptime_ns.into();
         }
@@ -231,6 +239,7 @@ pub mod tests {
         Row {
             name: name.to_owned(),
             state: "up".to_owned(),
+            why: None,
             status: None,
             line: None,
             cpu,

@@ -24,6 +24,22 @@ const TURN: Duration = Duration::from_millis(50);
 const ABOUT: u16 = 9;
 const KEYS: &str = "q quit  up/down choose  s sort  p pause";
 
+/// Least and most columns of a node's name.
+const NAME: (usize, usize) = (14, 32);
+/// Columns of the figures behind it, as [`Row::HEAD`] has them.
+const FIGURES: [u16; 12] = [8, 7, 6, 9, 8, 10, 9, 7, 7, 8, 7, 6];
+
+/// Columns of a name, and of as many figures behind it as there is room for, each after a space. A name is cut only
+/// where not even its state would fit.
+fn widths(name: u16, room: u16) -> Vec<u16> {
+    let mut used = name;
+    let fits = FIGURES.into_iter().take_while(|width| {
+        used += 1 + width;
+        used <= room
+    });
+    std::iter::once(name.min(room)).chain(fits).collect()
+}
+
 /// The state of the screen.
 #[derive(Debug)]
 pub struct View {
@@ -206,6 +222,9 @@ impl View {
     }
 
     fn draw_list(&mut self, frame: &mut Frame<'_>, area: Rect) {
+        let longest = self.rows.iter().map(|row| row.name.chars().count()).max();
+        let name = longest.unwrap_or(0).clamp(NAME.0, NAME.1) as u16;
+        let widths = widths(name, area.width);
         let rows = self.rows.iter().map(|row| {
             let colour = match row.state.as_str() {
                 "up" => Style::new(),
@@ -214,8 +233,7 @@ impl View {
             };
             Cells::new(row.cells()).style(colour)
         });
-        let widths = [14, 8, 7, 6, 9, 8, 10, 9, 7, 7, 8, 7, 6].map(Constraint::Length);
-        let table = Table::new(rows, widths)
+        let table = Table::new(rows, widths.into_iter().map(Constraint::Length))
             .header(Cells::new(Row::HEAD).style(Style::new().add_modifier(Modifier::BOLD)))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
         frame.render_stateful_widget(table, area, &mut self.chosen);
@@ -230,7 +248,7 @@ impl View {
         };
         let mut lines = Vec::new();
         match &row.status {
-            None => lines.push(Line::from(row.state.clone())),
+            None => lines.extend(row.why.clone().map(Line::from)),
             Some(status) => {
                 lines.extend(status.poison.clone().map(Line::from));
                 lines.extend(status.ports.iter().map(|port| {
@@ -308,6 +326,27 @@ mod tests {
         assert_eq!(press(&mut view, KeyCode::Char('q')), Act::Quit);
         let control = KeyModifiers::CONTROL;
         assert_eq!(view.on_key(KeyCode::Char('c'), control), Act::Quit);
+    }
+
+    /// Figures go before names are cut.
+    #[test]
+    fn a_narrow_screen_shows_whole_names() {
+        let long = "a-node-of-quite-a-name-2";
+        let mut view = View::new();
+        view.take(Ok(vec![row(long, 5.0)]));
+        let mut terminal = Terminal::new(TestBackend::new(70, 20)).unwrap();
+        terminal.draw(|frame| view.draw(frame)).unwrap();
+        let text: String = terminal
+            .backend()
+            .buffer()
+            .content
+            .iter()
+            .map(|cell| cell.symbol())
+            .collect();
+        for words in [&format!("{long} up "), "IN Mbit/s"] {
+            assert!(text.contains(words), "{words} in {text}");
+        }
+        assert!(!text.contains("MiB"), "{text}");
     }
 
     #[test]

@@ -187,7 +187,7 @@ pub fn wait(config: &NodeConfig, interrupt: &Interrupt) -> Result<()> {
 }
 
 /// By `ring3 wait`, which becomes a process of the node; it says itself what it has to say.
-fn wait_for(name: &str, wait: &WaitFor, interrupt: &Interrupt) -> Result<()> {
+pub fn wait_for(name: &str, wait: &WaitFor, interrupt: &Interrupt) -> Result<()> {
     let exe = std::env::current_exe().map_err(Failure::host("start ring3 wait"))?;
     let protocol = if wait.is_tcp { "tcp" } else { "udp" };
     let mut command = Command::new(exe);
@@ -262,7 +262,10 @@ fn open_log(path: &Path) -> std::io::Result<Flock<File>> {
             file.set_len(0)?;
         }
         file.relock(FlockArg::LockShared)?;
-        return Ok(file);
+        // A lock is converted by letting go of it first (flock(2)): whoever removes the file may have had it in between.
+        if is_current(&file, path) {
+            return Ok(file);
+        }
     }
 }
 
@@ -338,4 +341,32 @@ fn wait_ready(
         Err(why) => Failure::host(format!("hear from node `{name}`"))(why),
     };
     Err(failure)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::{is_current, open_log, remove_unless_needed};
+
+    /// `ring3 down x; ring3 up x`, again and again: the new node's log is never a file that the one before has removed.
+    #[test]
+    fn a_log_in_use_is_at_its_path() {
+        const TURNS: usize = 20_000;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("x.log");
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    remove_unless_needed(open_log(&path).unwrap(), &path, 0);
+                }
+            });
+            let lost = (0..TURNS)
+                .filter(|_| !is_current(&open_log(&path).unwrap(), &path))
+                .count();
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(lost, 0, "of {TURNS}");
+        });
+    }
 }

@@ -5,14 +5,16 @@
 //! leaves the node's last status in the runtime folder, as `ended/NAME`; the undertaker does for a keeper that was killed. The file's time is the node's end. The record
 //! goes when a node of its name starts, by `ring3 down`, and after [`KEPT`].
 
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use rustix::fs::{flock, FlockOperation};
 
 use crate::client::{Calls, Memory, State, Status};
 use crate::error::{Error, Result};
 use crate::region::Region;
-use crate::runtime::{private, Folder};
+use crate::runtime::{is_current, private, Folder, NodeFolder};
 
 /// Long enough for somebody to come back and look.
 const KEPT: Duration = Duration::from_secs(3600);
@@ -45,10 +47,6 @@ pub fn record(folder: &Folder, status: &Status) -> Result<()> {
 
 /// For the undertaker of a keeper that was killed.
 pub(crate) fn record_killed(folder: &Folder, name: &str, region: &Region) -> Result<()> {
-    // Another node may have taken the name meanwhile.
-    if folder.is_running(name) {
-        return Ok(());
-    }
     let status = Status {
         name: name.to_owned(),
         state: State::Poisoned,
@@ -71,7 +69,16 @@ pub(crate) fn record_killed(folder: &Folder, name: &str, region: &Region) -> Res
         held_up_by: Vec::new(),
         ended_s: None,
     };
-    record(folder, &status)
+    record_unless_taken(folder, &status)
+}
+
+/// Another node may have taken the name meanwhile, and none takes it while the record is made: its end would seem to be the new node's.
+fn record_unless_taken(folder: &Folder, status: &Status) -> Result<()> {
+    match NodeFolder::lock(folder, &status.name) {
+        Ok(_held) => record(folder, status),
+        Err(Error::NameTaken { .. }) => Ok(()),
+        Err(why) => Err(why),
+    }
 }
 
 /// What became of node `name`, if it failed within the last hour and nothing has its name now.
@@ -105,16 +112,27 @@ pub(crate) fn list(folder: &Folder) -> Vec<Status> {
 /// Whether there was anything to forget.
 pub(crate) fn forget(folder: &Folder, name: &str) -> bool {
     let was_there = fs::remove_file(path(folder, name)).is_ok();
-    if was_there && !folder.is_running(name) {
-        let _ = fs::remove_file(folder.log_path(name));
+    if was_there {
+        remove_unused(&folder.log_path(name));
     }
     was_there
 }
 
+/// Removes a log that no node's process holds (ring3/cli/src/up.rs): a new node has its log before it has its name.
+fn remove_unused(log: &Path) {
+    let Ok(file) = File::open(log) else {
+        return;
+    };
+    if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && is_current(&file, log) {
+        let _ = fs::remove_file(log);
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
-    use crate::runtime::NodeFolder;
 
     /// Of another ring3: the fields that it has not are left out.
     const STATUS: &str = r#"{"name":"a","state":"poisoned","poison":"why","pid":7,"uptime_ns":0,"version":"","image":"","join":"",
@@ -141,5 +159,58 @@ mod tests {
             .unwrap();
         file.set_modified(old).unwrap();
         assert!(list(&folder).is_empty() && !path(&folder, "a").exists());
+    }
+
+    fn of(name: &str) -> Status {
+        let status: Status = serde_json::from_str(STATUS).unwrap();
+        Status {
+            name: name.to_owned(),
+            ..status
+        }
+    }
+
+    /// `ring3 down x` of a node that failed, beside a `ring3 up x` that has its log and not yet its name.
+    #[test]
+    fn a_log_that_a_new_node_holds_stays() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path().join("r")).unwrap();
+        let log = folder.log_path("a");
+        let file = File::create(&log).unwrap();
+        flock(&file, FlockOperation::LockShared).unwrap();
+        record(&folder, &of("a")).unwrap();
+        assert!(forget(&folder, "a") && log.exists());
+        drop(file);
+        record(&folder, &of("a")).unwrap();
+        assert!(forget(&folder, "a") && !log.exists());
+    }
+
+    /// The undertaker of a killed keeper, beside nodes that take the name.
+    #[test]
+    fn a_node_that_is_up_has_no_end() {
+        const TURNS: usize = 20_000;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = Folder::at(dir.path().join("r")).unwrap();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    record_unless_taken(&folder, &of("a")).unwrap();
+                }
+            });
+            let mut claimed = 0;
+            let mut wrong = 0;
+            for _ in 0..TURNS {
+                // The undertaker may have the name for a moment.
+                let Ok(held) = NodeFolder::claim(&folder, "a") else {
+                    continue;
+                };
+                claimed += 1;
+                std::thread::yield_now();
+                wrong += usize::from(path(&folder, "a").exists());
+                drop(held);
+            }
+            is_over.store(true, Ordering::Relaxed);
+            assert!(claimed > 0 && wrong == 0, "{wrong} of {claimed}");
+        });
     }
 }

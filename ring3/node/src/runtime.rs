@@ -165,7 +165,7 @@ impl NodeFolder {
         Ok(claimed)
     }
 
-    fn lock(folder: &Folder, name: &str) -> Result<NodeFolder> {
+    pub(crate) fn lock(folder: &Folder, name: &str) -> Result<NodeFolder> {
         let path = folder.node(name);
         if folder.control_path(name).as_os_str().len() >= SUN_PATH {
             return Err(Error::PathTooLong {

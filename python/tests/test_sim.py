@@ -104,10 +104,13 @@ def test_mistakes_are_named(tmp_path):
         scenario.run(tmp_path / "out")
 
 
-#: In the place of Dask's: two workers, which are threads here. The second one leaves another file, if asked to.
+#: In the place of Dask's: two workers, which are threads here. The second one leaves another file, if asked to. LOST: a worker is lost
+#: with each run after the comparison. BLIND: workers don't see the folder.
 DISTRIBUTED = """
 import os
 from concurrent.futures import ThreadPoolExecutor
+def lose(*words):
+    raise RuntimeError("KilledWorker")
 class Client:
     def __init__(self, address, timeout):
         if address == "tcp://nobody:1":
@@ -119,8 +122,12 @@ class Client:
         assert not pure
         if workers == ["tcp://two:2"] and "OTHER" in os.environ:
             args = ([*args[0][:-1], os.environ["OTHER"]], *args[1:])
+        if "BLIND" in os.environ:
+            args = ([*args[0][:-1], "/nowhere/faults.json"], *args[1:])
         with open(os.environ["CALLS"], "a") as file:
             file.write(f"{workers}\\n")
+        if "LOST" in os.environ and workers is None:
+            what = lose
         return self.pool.submit(what, *args)
 """
 
@@ -146,10 +153,23 @@ def test_search_on_a_cluster(tmp_path, monkeypatch):
     assert calls == ["['tcp://one:2']", "['tcp://two:2']"] + 4 * ["None"]
     # A worker that is given other faults has other results.
     (tmp_path / "other.json").write_text(
-        json.dumps([{"label": "x", "events": [{"at": {"secs": 1, "nanos": 0}, "what": {"loss": ["client", 1.0]}}]}])
+        json.dumps([{"label": "x", "events": [{"at": {"secs": 1, "nanos": 0}, "what": {"loss": ["client", 0.5]}}]}])
     )
     monkeypatch.setenv("OTHER", str(tmp_path / "other.json"))
     done = search("differs", "tcp://all:1")
     assert done.returncode != 0 and "have different results for one seed" in done.stderr, done
+    monkeypatch.delenv("OTHER")
+    # Workers that can't run it have no results to be equal.
+    monkeypatch.setenv("BLIND", "1")
+    done = search("blind", "tcp://all:1")
+    assert done.returncode != 0 and "worker tcp://one:2 cannot run the scenario: " in done.stderr, done
+    monkeypatch.delenv("BLIND")
+    # A worker that is lost says nothing of its seed.
+    monkeypatch.setenv("LOST", "1")
+    done = search("lost", "tcp://all:1")
+    assert done.returncode != 0 and "a worker failed: RuntimeError('KilledWorker')" in done.stderr, done
+    assert "seeds fail" not in done.stdout, done
+    # The corrected command works: nothing lies where the results are to go.
     done = search("nobody", "tcp://nobody:1")
     assert done.returncode != 0 and "no scheduler at tcp://nobody:1: timed out" in done.stderr, done
+    assert not (tmp_path / "nobody").exists()

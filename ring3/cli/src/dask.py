@@ -6,7 +6,8 @@ Reads requests and writes answers, each a line of JSON; the first line says who 
     {"id": 1, "run": [WORD, ...]}                    a command, on any worker
     {"id": 2, "each": [WORD, ...], "folder": PATH}   on each worker, one after the other; a hash of what it leaves in the folder
 
-The folder is one that all workers and the asking machine see under the same name.
+The folder is one that all workers and the asking machine see under the same name. A command that did not come to an end has the status null,
+and the reason instead of its standard error.
 """
 
 import json
@@ -18,10 +19,10 @@ def run(words):
     import subprocess
 
     try:
-        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     except OSError as why:
-        return {"status": None, "stdout": "", "stderr": f"cannot start {words[0]}: {why.strerror}"}
-    return {"status": done.returncode, "stdout": done.stdout, "stderr": done.stderr}
+        return {"status": None, "stderr": f"cannot start {words[0]}: {why.strerror}"}
+    return {"status": done.returncode, "stderr": done.stderr.decode(errors="replace")}
 
 
 def run_and_hash(words, folder):
@@ -30,6 +31,9 @@ def run_and_hash(words, folder):
     import shutil
 
     done = run(words)
+    # A run that came to its end leaves this, however its processes ended.
+    if not os.path.exists(os.path.join(folder, "result.json")):
+        return {**done, "hash": None}
     whole = hashlib.sha256()
     for top, folders, files in os.walk(folder):
         folders.sort()
@@ -61,7 +65,7 @@ def main():
         try:
             say({"id": number, **future.result()})
         except Exception as why:  # Whatever a worker, its network or its Python has to complain of.
-            say({"id": number, "status": None, "stdout": "", "stderr": f"a worker failed: {why!r}"})
+            say({"id": number, "status": None, "stderr": f"a worker failed: {why!r}"})
 
     workers = client.scheduler_info(n_workers=-1)["workers"] if has_limit(client) else client.scheduler_info()["workers"]
     say({"workers": sorted(workers), "threads": sum(worker["nthreads"] for worker in workers.values())})
@@ -78,7 +82,7 @@ def main():
             try:
                 each.append({"worker": worker, **future.result()})
             except Exception as why:
-                each.append({"worker": worker, "status": None, "stdout": "", "stderr": f"it failed: {why!r}", "hash": ""})
+                each.append({"worker": worker, "status": None, "stderr": f"it failed: {why!r}", "hash": None})
         say({"id": number, "each": each})
 
 

@@ -19,15 +19,17 @@ const CLIENT: &str = include_str!("dask.py");
 /// How a command went on a worker.
 #[derive(Debug, Deserialize)]
 pub struct Ran {
-    /// None: it was not started, or a signal ended it.
+    /// Negative: a signal ended it. None: it was not started, or its worker was lost.
     pub status: Option<i32>,
+    /// Or why there is no status.
     pub stderr: String,
 }
 
 #[derive(Debug, Deserialize)]
 struct Each {
     worker: String,
-    hash: String,
+    /// None: it has left no results.
+    hash: Option<String>,
     #[serde(flatten)]
     ran: Ran,
 }
@@ -157,10 +159,15 @@ impl Cluster {
         heard.recv().map_err(|_| gone())
     }
 
-    /// Runs a command on one of the workers.
+    /// Runs a command on one of the workers. A run that came to no end says nothing of its seed, so it is an error.
     pub fn run(&self, words: &[String]) -> Result<Ran> {
         let answer = self.ask(What::Run(words), None)?;
-        serde_json::from_value(answer).map_err(|why| said(format!("--dask: {why}")))
+        let ran: Ran =
+            serde_json::from_value(answer).map_err(|why| said(format!("--dask: {why}")))?;
+        match ran.status {
+            Some(_) => Ok(ran),
+            None => Err(said(format!("--dask: {}", ran.stderr))),
+        }
     }
 
     /// Runs a command on each worker, and compares what they leave in the folder.
@@ -171,11 +178,9 @@ impl Cluster {
         let Some(first) = each.first() else {
             return Err(said("--dask: no worker has answered"));
         };
-        // 1: a process that did not end as expected, which is for the search to say.
-        if let Some(bad) = each
-            .iter()
-            .find(|one| !matches!(one.ran.status, Some(0 | 1)))
-        {
+        // A process that did not end as expected is for the search to say; there are results then.
+        let has_run = |one: &Each| one.hash.is_some() && matches!(one.ran.status, Some(0 | 1));
+        if let Some(bad) = each.iter().find(|one| !has_run(one)) {
             let line = bad.ran.stderr.lines().last().unwrap_or("it says nothing");
             return Err(said(format!(
                 "--dask: worker {} cannot run the scenario: {line}",

@@ -85,6 +85,11 @@ pub fn search(
         );
         return Err(ring3_sim::Error::Said(words).into());
     }
+    // A folder of a search that has not begun would be in the way of the next one.
+    let cluster = match &args.dask {
+        Some(address) => Some(Cluster::connect(address)?),
+        None => None,
+    };
     data::folder(&folder)?;
     // What is not in the file is written down, for the runs and for whoever repeats one.
     let file = match read::is_stdin(file) || !args.over.0.is_empty() {
@@ -106,10 +111,7 @@ pub fn search(
         scenario,
         judge,
         folder,
-        cluster: match &args.dask {
-            Some(address) => Some(Cluster::connect(address)?),
-            None => None,
-        },
+        cluster,
     };
     search.compare_workers(*range.start())?;
     let runs = search.all(range)?;

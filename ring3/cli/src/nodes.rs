@@ -233,15 +233,33 @@ pub fn look_for_mistyped_links(new: &Status, all: &[&Status]) {
     }
 }
 
-/// The same letters in another order, or written with other capitals and dashes.
+/// The same letters in another order, written with other capitals and dashes, or a letter less. Another letter or digit in a place of
+/// one is how links are told apart: `lan-a`, `lan-b`, `lan2`.
 fn looks_like(one: &str, other: &str) -> bool {
     let letters = |text: &str| {
         let mut letters: Vec<char> = text.to_lowercase().chars().collect();
         letters.retain(|c| !matches!(c, '-' | '_' | '.'));
+        letters
+    };
+    let sorted = |mut letters: Vec<char>| {
         letters.sort_unstable();
         letters
     };
-    one != other && letters(one) == letters(other)
+    let (one_letters, other_letters) = (letters(one), letters(other));
+    one != other
+        && (lacks_a_letter(&one_letters, &other_letters)
+            || lacks_a_letter(&other_letters, &one_letters)
+            || sorted(one_letters) == sorted(other_letters))
+}
+
+/// Whether the first is the second without one of its letters. A short name has too many neighbours.
+fn lacks_a_letter(one: &[char], other: &[char]) -> bool {
+    const SHORTEST: usize = 3;
+    if one.len() < SHORTEST || one.len() + 1 != other.len() {
+        return false;
+    }
+    let same = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    other[same].is_alphabetic() && one[same..] == other[same + 1..]
 }
 
 /// `3s`, `4m05s`, `2h03m`, `5d02h`.
@@ -395,6 +413,36 @@ pub fn take_down<'a>(names: impl Iterator<Item = &'a str>, may_be_gone: bool) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_seem_to_be_one() {
+        for (one, other) in [
+            ("wan", "wna"),
+            ("wan", "WAN"),
+            ("lan-a", "lan_a"),
+            ("uplink", "uplnk"),
+            ("uplink", "uplinks"),
+            ("lan", "lann"),
+        ] {
+            assert!(
+                looks_like(one, other) && looks_like(other, one),
+                "{one} {other}"
+            );
+        }
+        for (one, other) in [
+            ("lan", "lan"),
+            ("lan-a", "lan-b"),
+            ("lan", "lan2"),
+            ("ab", "abc"),
+            ("lan", "lanes"),
+            ("up", "down"),
+        ] {
+            assert!(
+                !looks_like(one, other) && !looks_like(other, one),
+                "{one} {other}"
+            );
+        }
+    }
 
     #[test]
     fn durations() {

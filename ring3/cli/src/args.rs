@@ -289,6 +289,9 @@ pub struct ComposeUp {
     /// Print the nodes' particulars as JSON once all are up
     #[arg(long)]
     pub json: bool,
+    /// Return when a program of a node has such a socket: 'NODE tcp PORT' or 'NODE udp PORT', at most 30 s; may be repeated
+    #[arg(long, value_name = "SOCKET")]
+    pub wait: Vec<String>,
 }
 
 #[derive(Debug, Args)]

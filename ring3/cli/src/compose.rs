@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use ring3_config::names::WaitForNode;
 use ring3_config::{compose, NodeConfig};
 use ring3_node::client::{Client, Status};
 use ring3_node::Folder;
@@ -43,10 +44,33 @@ fn find_programs(path: &Path, all: &[NodeConfig]) -> Result<()> {
     Ok(())
 }
 
+/// What the command line waits for, of nodes of the file.
+fn waits(path: &Path, words: &[String], all: &[NodeConfig]) -> Result<Vec<WaitForNode>> {
+    let mut waits = Vec::new();
+    for text in words {
+        let wait: WaitForNode = text.parse()?;
+        if !all.iter().any(|node| node.name == wait.node) {
+            return Err(Failure::WaitForNobody {
+                path: path.to_owned(),
+                node: wait.node,
+            });
+        }
+        waits.push(wait);
+    }
+    Ok(waits)
+}
+
+/// The first failure is what matters.
+fn give_up(started: &[Client], failure: Failure) -> Failure {
+    started.iter().rev().for_each(|node| drop(node.down()));
+    failure
+}
+
 /// All, or none: what was started before a failure or an interruption is taken down again. Nodes that are up stay as
 /// they are.
 fn start(args: &args::ComposeUp) -> Result<()> {
     let all = read(&args.file)?;
+    let waits = waits(&args.file, &args.wait, &all)?;
     find_programs(&args.file, &all)?;
     let folder = Folder::open()?;
     let interrupt = Interrupt::hold_back()?;
@@ -64,9 +88,13 @@ fn start(args: &args::ComposeUp) -> Result<()> {
             up::wait(node, &interrupt)
         };
         if let Err(failure) = start(&mut started) {
-            // The first failure is what matters.
-            started.iter().rev().for_each(|node| drop(node.down()));
-            return Err(failure);
+            return Err(give_up(&started, failure));
+        }
+    }
+    // Of nodes that were up before, too.
+    for it in &waits {
+        if let Err(failure) = up::wait_for(&it.node, &it.wait, &interrupt) {
+            return Err(give_up(&started, failure));
         }
     }
     if args.json {

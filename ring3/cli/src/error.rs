@@ -157,6 +157,9 @@ pub enum Failure {
         failure: Box<Failure>,
     },
 
+    #[error("--wait: {} has no node `{node}`", path.display())]
+    WaitForNobody { path: PathBuf, node: String },
+
     #[error("{command}: no such file")]
     FileNotFound { command: String },
 
@@ -247,6 +250,7 @@ impl Failure {
             | Failure::ForwardTargets { .. }
             | Failure::NodeFile { .. }
             | Failure::NodeFileNoText { .. }
+            | Failure::WaitForNobody { .. }
             | Failure::NotLoopback { .. }
             | Failure::ProgramsForRun
             | Failure::ServeWhat { .. }

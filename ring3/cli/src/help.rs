@@ -258,7 +258,8 @@ Example of a file:
   route = [\"default via 10.0.0.1\"]
 
 Then `ring3 exec b -- curl http://a:8000/`: each node has the names of the others in its own
-/etc/hosts. A node that is up already is left as it is.";
+/etc/hosts. A node that is up already is left as it is. `ring3 compose up --wait 'a tcp 8000' FILE`
+waits for a server whose node has no `wait =` for it.";
 
 pub const CONNECT: &str = "\
 Examples:

@@ -104,6 +104,29 @@ fn all_or_none() {
     assert_eq!(output.status.code(), Some(2));
 }
 
+/// `--wait` waits for servers of all nodes, those that were up before too. What never comes takes with it what was started.
+#[test]
+fn until_servers_listen() {
+    let place = Place::new();
+    let file = place.dir.path().join("net.toml");
+    let text = "[node.a]\nprogram = [{ command = ['sh', '-c', 'sleep 0.5; exec python3 -m http.server 8000'] }]\n[node.b]\n";
+    fs::write(&file, text).expect("write");
+    let path = file.to_str().expect("UTF-8").to_owned();
+    place.ok(&["compose", "up", "--wait", "a tcp 8000", &path]);
+    let page = place.ok(&["exec", "a", "curl", "-sS", "http://127.0.0.1:8000/"]);
+    assert!(page.contains("Directory listing"), "{page}");
+    place.ok(&["compose", "up", "--wait=a:tcp:8000", &path]);
+    compose(&place, "down", &file);
+    for (wait, why) in [
+        ("tcp 8000", "is nothing to wait for"),
+        ("c tcp 8000", "has no node `c`"),
+    ] {
+        place.fails(&["compose", "up", "--wait", wait, &path], 2, why);
+    }
+    fs::remove_file(&file).expect("remove");
+    nothing_is_up(&place);
+}
+
 /// Sends `number` to a start that waits for what never comes: the command alone, or its `ring3 wait` too, as a
 /// terminal does.
 fn interrupt(args: &[&str], last: &str, number: Signal) {
@@ -184,6 +207,10 @@ fn a_mistyped_link() {
         said.contains("link `wna` has no other end") && said.contains("link `wan`"),
         "{said}"
     );
+    place.ok(&["down", "b"]);
+    let output = place.run(&["up", "b", "--port", "link:want"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("link `want` has no other end"), "{said}");
     place.ok(&["down", "b"]);
     let output = place.run(&["up", "b", "--port", "link:wan"]);
     assert!(output.stderr.is_empty(), "{output:?}");

@@ -44,6 +44,9 @@ pub enum ConfigError {
     #[error("`{text}` is nothing to wait for: use tcp PORT or udp PORT, for example tcp 8000")]
     WaitFor { text: String },
 
+    #[error("`{text}` is nothing to wait for: use NODE tcp PORT or NODE udp PORT, for example `web tcp 8000`")]
+    WaitForNode { text: String },
+
     #[error("kernel command line {why}")]
     Cmdline { why: &'static str },
 

@@ -111,6 +111,28 @@ impl FromStr for WaitFor {
     }
 }
 
+/// The same with the node's name in front: `web tcp 8000`, `web:tcp:8000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitForNode {
+    pub node: String,
+    pub wait: WaitFor,
+}
+
+impl FromStr for WaitForNode {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<WaitForNode, ConfigError> {
+        let error = || ConfigError::WaitForNode {
+            text: text.to_owned(),
+        };
+        let (node, wait) = text.split_once([' ', ':']).ok_or_else(error)?;
+        Ok(WaitForNode {
+            node: node.to_owned(),
+            wait: wait.trim_start().parse().map_err(|_| error())?,
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -148,6 +170,14 @@ mod tests {
         assert_eq!("tcp:80".parse(), Ok(wait));
         for bad in ["80", "tcp", "tcp 0", "sctp 80", "tcp 65536"] {
             assert!(bad.parse::<WaitFor>().is_err(), "{bad}");
+        }
+        for good in ["a tcp 80", "a:tcp:80", "a  tcp 80"] {
+            let of_a = good.parse::<WaitForNode>().unwrap();
+            assert_eq!((of_a.node.as_str(), of_a.wait), ("a", wait), "{good}");
+        }
+        for bad in ["tcp 80", "a", "a tcp", "a 80"] {
+            let error = bad.parse::<WaitForNode>().unwrap_err().to_string();
+            assert!(error.contains("NODE tcp PORT"), "{error}");
         }
     }
 }

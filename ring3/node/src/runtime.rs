@@ -249,16 +249,25 @@ pub(crate) fn private(path: &Path) -> Result<()> {
         path: path.to_owned(),
         why,
     };
-    match fs::DirBuilder::new().mode(0o700).create(path) {
-        Ok(()) => return Ok(()),
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        Err(error) => {
-            return Err(fail(format!(
-                "cannot be made ({error}): set XDG_RUNTIME_DIR to a folder of your own"
-            )))
+    let mut tries = 0..LOCK_TRIES;
+    let meta = loop {
+        match fs::DirBuilder::new().mode(0o700).create(path) {
+            Ok(()) => return Ok(()),
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => {
+                return Err(fail(format!(
+                    "cannot be made ({error}): set XDG_RUNTIME_DIR to a folder of your own"
+                )))
+            }
         }
-    }
-    let meta = fs::symlink_metadata(path).map_err(|e| fail(format!("cannot be read: {e}")))?;
+        match fs::symlink_metadata(path) {
+            Ok(meta) => break meta,
+            // The process that made it has removed it meanwhile.
+            Err(error)
+                if error.kind() == std::io::ErrorKind::NotFound && tries.next().is_some() => {}
+            Err(error) => return Err(fail(format!("cannot be read: {error}"))),
+        }
+    };
     if !meta.is_dir() {
         return Err(fail("is not a folder: remove it".into()));
     }

@@ -127,7 +127,8 @@ fn seen() -> Checked {
     const SOON: Duration = Duration::from_secs(30);
     let scratch = Scratch::new()?;
     let text = "general: {stop_time: 60 s, heartbeat_interval: null}\n\
-                hosts: {a: {processes: [{path: sleep, args: \"50\"}]}}\n";
+                network: {graph: {type: 1_gbit_switch}}\n\
+                hosts: {a: {network_node_id: 0, processes: [{path: sleep, args: \"50\"}]}}\n";
     let file = scratch.write("scenario.yaml", text)?;
     let errors = std::fs::File::create(scratch.file("errors")).map_err(|why| why.to_string())?;
     let mut command = ring3(["sim", "--real-time"]);
@@ -146,12 +147,12 @@ fn seen() -> Checked {
     ensure(is_up, || format!("ls: {last}; {}", heard()))?;
     let stat = exec::run(&mut ring3(["stat", &node]), SOON)?;
     ensure(stat.ok(), || stat.report())?;
+    ensure(!heard().contains("warn"), heard)?;
     let enter = exec::run(&mut ring3(["exec", &node, "--", "true"]), SOON)?;
     ensure(
         enter.end == exec::End::Exit(125) && enter.stderr.contains("PID namespace"),
         || enter.report(),
     )?;
-    ensure(!heard().contains("warn"), heard)?;
     simulation.kill();
     Ok(Verdict::Passed)
 }

@@ -145,12 +145,8 @@ fn admit(
         let why = format!("user {} is not this node's user", peer.uid);
         return Some(Err((-libc::EPERM, why)));
     }
-    let Some(pid) = peer.pid else {
-        let why = "the node is in a PID namespace of its own, as that of a simulation is: programs of the host can't be put on it";
-        return Some(Err((-libc::EPERM, why.into())));
-    };
     match got {
-        Ok((len, _)) => Some(judge(&bytes[..len], pid).and_then(|who| match who {
+        Ok((len, _)) => Some(numbered(peer).and_then(|pid| match judge(&bytes[..len], pid)? {
             Joiner::Program if is_switch => Err((
                 -libc::EPERM,
                 "the node is a switch, which has no programs: look from a node that is joined to it".into(),
@@ -165,6 +161,14 @@ fn admit(
         }
         Err(why) => Some(Err(fail(why))),
     }
+}
+
+/// The number by which the keeper knows the process.
+fn numbered(peer: Peer) -> Result<i32, Refusal> {
+    peer.pid.ok_or_else(|| {
+        let why = "the node is in a PID namespace of its own, as that of a simulation is: programs of the host can't be put on it";
+        (-libc::EPERM, why.into())
+    })
 }
 
 /// Makes the program's task; returns its pid and thread block.

@@ -88,6 +88,42 @@ def test_a_clock_that_is_set(tmp_path):
     assert time.time() - time.monotonic() == pytest.approx(before, abs=10)
 
 
+#: What Linux says to times that can't be, and waits for ever: a line each.
+EDGES = """import ctypes, errno, os, select, threading, time
+libc = ctypes.CDLL(None, use_errno=True)
+class Spec(ctypes.Structure): _fields_ = [("s", ctypes.c_long), ("ns", ctypes.c_long)]
+class Both(ctypes.Structure): _fields_ = [("every", Spec), ("first", Spec)]
+class Timex(ctypes.Structure): _fields_ = [("modes", ctypes.c_uint), ("x", ctypes.c_long * 8), ("time", Spec), ("y", ctypes.c_long * 30)]
+NEVER = 9223372036
+def err(ret): return errno.errorcode[ctypes.get_errno()] if ret == -1 else ret
+word = ctypes.c_int(0)
+threading.Thread(target=lambda: (time.sleep(3), libc.syscall(202, ctypes.byref(word), 1 | 128, 1))).start()
+print(err(libc.syscall(202, ctypes.byref(word), 9 | 128 | 256, 0, ctypes.byref(Spec(NEVER, 0)), None, -1)))
+fd = libc.timerfd_create(0, os.O_NONBLOCK)
+print(err(libc.timerfd_settime(fd, 1, ctypes.byref(Both(Spec(), Spec(NEVER, 0))), None)), select.select([fd], [], [], 3)[0])
+print(err(libc.timerfd_settime(fd, 1, ctypes.byref(Both(Spec(), Spec(0, 1))), None)), len(select.select([fd], [], [], 3)[0]))
+now = int(time.time())
+print(libc.clock_nanosleep(5, 1, ctypes.byref(Spec(now + 1, 0)), None) == errno.EOPNOTSUPP)
+for seconds in (2**63 - 1, -2**63, 9300000000, -now - 1): print(err(libc.clock_adjtime(0, ctypes.byref(Timex(0x100, time=Spec(seconds, 0))))))
+print(err(libc.clock_settime(0, ctypes.byref(Spec(0, 0)))), int(time.time()) - now)
+"""
+
+
+def test_times_that_cannot_be(tmp_path):
+    """A wait for ever is none that is over, whatever the clock was set to; a clock is not set to before the start of the machine."""
+    scenario = ring3.Scenario("20 s")
+    scenario.link("behind", "slow")
+    scenario.host("behind", clock={"step": "-2 s"})
+    scenario.host("slow", clock={"drift": "-100 ppm"})
+    for host in ("behind", "slow"):
+        scenario.process(host, "python3", "-c", EDGES, start="1 s")
+    results = scenario.run(tmp_path / "data")
+    for host in ("behind", "slow"):
+        lines = results.output(host, "python3").splitlines()
+        assert lines[:4] == ["0", "0 []", "0 1", "True"], (host, lines)
+        assert lines[4:8] == 4 * ["EINVAL"] and lines[8] == "EINVAL 0", (host, lines)
+
+
 def test_no_clocks_in_real_time(tmp_path):
     scenario = ring3.Scenario("1 s")
     scenario.link("a", "b")

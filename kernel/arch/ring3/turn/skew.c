@@ -21,6 +21,7 @@
 #include <linux/init.h>
 #include <linux/math64.h>
 #include <linux/nsproxy.h>
+#include <linux/overflow.h>
 #include <linux/sched.h>
 #include <linux/syscalls.h>
 #include <linux/time64.h>
@@ -71,18 +72,21 @@ static bool is_of_day(clockid_t clock)
 	return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE || clock == CLOCK_TAI;
 }
 
-/* When, by the node's clock, it is `time' by the host's. */
+/* When, by the node's clock, it is `time' by the host's: KTIME_MAX is for ever on both, and 0 is over. */
 ktime_t turn_time_to_node(clockid_t clock, ktime_t time)
 {
 	const struct skew *skew;
-	s64 wait;
+	s64 wait, at;
 
-	if (likely(!any) || !is_of_day(clock))
+	if (likely(!any) || !is_of_day(clock) || time == KTIME_MAX)
 		return time;
 	skew = of_host();
-	wait = time - ktime_get_real() - ahead(skew, ktime_get_ns());
+	wait = time - (ktime_get_real() + ahead(skew, ktime_get_ns()));
 	/* The host's clock may be the faster one. */
-	return time - ahead(skew, ktime_get_ns()) - times(wait, skew->rate, RATE_ONE + skew->rate);
+	if (check_add_overflow(ktime_get_real(), wait, &at) ||
+	    check_sub_overflow(at, times(wait, skew->rate, RATE_ONE + skew->rate), &at))
+		return KTIME_MAX;
+	return max(at, 0ll);
 }
 
 static s64 ahead_now(void)
@@ -130,7 +134,8 @@ SYSCALL_DEFINE4(turn_clock_nanosleep, clockid_t, clock, int, flags, const struct
 {
 	struct timespec64 ts;
 
-	if (likely(!any) || !is_of_day(clock) || !(flags & TIMER_ABSTIME))
+	/* Linux has no sleep by the coarse clock. */
+	if (likely(!any) || (clock != CLOCK_REALTIME && clock != CLOCK_TAI) || !(flags & TIMER_ABSTIME))
 		return sys_clock_nanosleep(clock, flags, until, rest);
 	if (get_timespec64(&ts, until))
 		return -EFAULT;
@@ -140,13 +145,22 @@ SYSCALL_DEFINE4(turn_clock_nanosleep, clockid_t, clock, int, flags, const struct
 	return hrtimer_nanosleep(turn_time_to_node(clock, timespec64_to_ktime(ts)), HRTIMER_MODE_ABS, clock);
 }
 
+/* As Linux has it: 1970 is not after the start of the machine. */
+static bool may_be_set(const struct timespec64 *to)
+{
+	struct timespec64 up;
+
+	ktime_get_ts64(&up);
+	return timespec64_valid_settod(to) && timespec64_compare(to, &up) >= 0;
+}
+
 static long set_time(const struct timespec64 *to)
 {
 	struct skew *skew = of_host();
 
 	if (!capable(CAP_SYS_TIME))
 		return -EPERM;
-	if (!timespec64_valid_settod(to))
+	if (!may_be_set(to))
 		return -EINVAL;
 	set(skew, timespec64_to_ns(to) - ktime_get_real_ns(), skew->rate);
 	return 0;
@@ -180,9 +194,9 @@ SYSCALL_DEFINE2(turn_settimeofday, struct __kernel_old_timeval __user *, time, s
 static long adjust(struct __kernel_timex __user *user)
 {
 	struct skew *skew = of_host();
+	struct timespec64 sum = ns_to_timespec64(ktime_get_real_ns() + ahead_now());
 	struct __kernel_timex tx;
-	s64 rate, step = 0;
-	s32 rest;
+	s64 rate;
 
 	if (copy_from_user(&tx, user, sizeof(tx)))
 		return -EFAULT;
@@ -193,17 +207,19 @@ static long adjust(struct __kernel_timex __user *user)
 	if (tx.modes & ADJ_SETOFFSET) {
 		if (tx.time.tv_usec < 0 || tx.time.tv_usec >= (tx.modes & ADJ_NANO ? NSEC_PER_SEC : USEC_PER_SEC))
 			return -EINVAL;
-		step = tx.time.tv_sec * NSEC_PER_SEC + tx.time.tv_usec * (tx.modes & ADJ_NANO ? 1 : NSEC_PER_USEC);
+		sum = timespec64_add(sum, (struct timespec64){ tx.time.tv_sec,
+				     tx.time.tv_usec * (tx.modes & ADJ_NANO ? 1 : NSEC_PER_USEC) });
+		if (!may_be_set(&sum))
+			return -EINVAL;
 	}
 	rate = skew->rate;
 	if (tx.modes & ADJ_FREQUENCY)
 		rate = clamp_t(s64, tx.freq, -RATE_MAX, RATE_MAX);
-	if (step || rate != skew->rate)
-		set(skew, ahead_now() + step, rate);
+	if (tx.modes & ADJ_SETOFFSET || rate != skew->rate)
+		set(skew, timespec64_to_ns(&sum) - ktime_get_real_ns(), rate);
 	tx = (struct __kernel_timex){ .freq = rate, .tick = USEC_PER_SEC / USER_HZ, .precision = 1, .tolerance = RATE_MAX };
-	step = ktime_get_real_ns() + ahead_now();
-	tx.time.tv_sec = div_s64_rem(step, NSEC_PER_SEC, &rest);
-	tx.time.tv_usec = rest / NSEC_PER_USEC;
+	tx.time.tv_sec = sum.tv_sec;
+	tx.time.tv_usec = sum.tv_nsec / NSEC_PER_USEC;
 	return copy_to_user(user, &tx, sizeof(tx)) ? -EFAULT : TIME_OK;
 }
 

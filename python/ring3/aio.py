@@ -20,7 +20,7 @@ from typing import Any, AsyncIterator, Mapping, Optional, Sequence, Union
 from . import _command
 from ._command import Result, Word, words
 from .config import Config, Port, unused_name
-from .statistics import Event, Rates, Sample, read_metrics, total
+from .statistics import Event, Rates, Sample, read_metrics, total, watch_words
 from .status import Status
 
 
@@ -187,8 +187,8 @@ class Node:
         return Event.read_all(await ask(*line))
 
     async def watch(self, every: float = 1.0) -> AsyncIterator[Rates]:
-        """Rates, each `every` seconds, until the node goes down."""
-        line = [_command.command(), "stat", self.name, f"--watch={every}", "--json"]
+        """Rates, each `every` seconds (0.1 or more, or ValueError), until the node goes down."""
+        line = [_command.command(), *watch_words(self.name, every)]
         process = await asyncio.create_subprocess_exec(*line, stdout=asyncio.subprocess.PIPE)
         assert process.stdout is not None
         try:

@@ -17,7 +17,7 @@ from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 from . import _command
 from ._command import ProgramError, ProgramTimeout, Result, Ring3Error, Word, ask, ask_json, words
 from .config import Config, Port, unused_name
-from .statistics import Event, Rates, Sample, metrics, total
+from .statistics import Event, Rates, Sample, metrics, total, watch_words
 from .status import Status
 
 #: Seconds that a program has between SIGTERM and SIGKILL.
@@ -236,8 +236,8 @@ class Node(Place):
         return total(self.metrics(), self.name, name, labels)
 
     def watch(self, every: float = 1.0) -> Iterator[Rates]:
-        """Rates, each `every` seconds, until the node goes down."""
-        line = [_command.command(), "stat", self.name, f"--watch={every}", "--json"]
+        """Rates, each `every` seconds (0.1 or more, or ValueError), until the node goes down."""
+        line = [_command.command(), *watch_words(self.name, every)]
         with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as inner:
             assert inner.stdout is not None
             try:

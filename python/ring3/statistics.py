@@ -35,6 +35,13 @@ class Rates:
         return Rates(**{it.name: values[it.name] for it in fields(Rates)})
 
 
+def watch_words(name: str, every: float) -> list[str]:
+    """The command's words for a node's rates. ValueError: more often than each tenth of a second."""
+    if every < 0.1:
+        raise ValueError(f"{every} s is too short a time between two looks: 0.1 or more")
+    return ["stat", name, f"--watch={every}", "--json"]
+
+
 @dataclass(frozen=True)
 class Event:
     """A line of a node's kernel log."""

@@ -190,7 +190,9 @@ def test_statistics():
         assert a.counter("node_network_receive_packets_total", device=a.status().ports[0].ifname) >= 3
         with pytest.raises(Ring3Error, match="counts nothing"):
             a.counter("no_such_counter")
-        rates = [rate for rate, _ in zip(a.watch(0.05), range(2))]
+        rates = [rate for rate, _ in zip(a.watch(0.1), range(2))]
+        with pytest.raises(ValueError, match="0.1 or more"):
+            next(a.watch(0.05))
         assert rates[0].memory > 0
         if has_pandas:
             assert list(ring3.frame(rates)["memory"]) == [it.memory for it in rates]
@@ -219,7 +221,7 @@ def test_asyncio():
                 await a.run("sleep", "60", timeout=0.2)
             with pytest.raises(ring3.ProgramError):
                 await a.run("false")
-            async for rates in a.watch(0.05):
+            async for rates in a.watch(0.1):
                 assert rates.memory > 0
                 break
             assert await b.events()

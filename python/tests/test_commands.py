@@ -16,16 +16,15 @@ PAGES = ["README.md", "docs/recipes.md", "examples/README.md"]
 COMMAND = re.compile(r"^(ring3(-\w+)?|make|pip|tshark|curl|perf|sudo|apt|(tools|tests|bench|examples|\.ci)/\S+)( |$)")
 #: A command: the file of the test, and what stands there.
 ELSEWHERE = {
-    "make demo": ("python/tests/test_shell_pages.py", "tools/demo"),
-    "make deb": (".ci/packages", "make gate image deb wheel"),
-    "make wheel": (".ci/packages", "make gate image deb wheel"),
+    "make deb": (".ci/packages", "make deb"),
+    "make wheel": (".ci/packages", "make wheel"),
     "make archive": ("tests/distributions", "tools/package archive"),
     "make smp": ("tools/test-long", "make --no-print-directory smp"),
     "make test": (".ci/run", "make test"),
     "tests/python pages": ("tools/test", "tests/python"),
     "ring3": ("python/tests/test_shell_pages.py", 'subprocess.run([f"{ROOT}/bin/ring3"]'),
     "ring3 capture": ("python/tests/test_extcap.py", '"capture", node.name'),
-    "ring3 debug PID -- gdb -p PID": ("tests/src/apps/debug.rs", '["debug", &program.pid, "--"]'),
+    "ring3 debug PID -- CMD": ("tests/src/apps/debug.rs", '["debug", &program.pid, "--"]'),
     "ring3 forward": ("docs/forward.md", "ring3 forward --on b --listen tcp:80"),
     "ring3 man": ("ring3/cli/tests/words.rs", 'ring3(&["man"])'),
     "ring3 perf": ("python/tests/test_perf.py", '"perf", "report"'),

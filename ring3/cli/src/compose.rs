@@ -44,7 +44,7 @@ fn find_programs(path: &Path, all: &[NodeConfig]) -> Result<()> {
     Ok(())
 }
 
-/// What the command line waits for, of nodes of the file.
+/// The servers of the nodes of the file that the command line waits for.
 fn waits(path: &Path, words: &[String], all: &[NodeConfig]) -> Result<Vec<WaitForNode>> {
     let mut waits = Vec::new();
     for text in words {

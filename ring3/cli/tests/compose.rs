@@ -104,7 +104,7 @@ fn all_or_none() {
     assert_eq!(output.status.code(), Some(2));
 }
 
-/// `--wait` waits for servers of all nodes, those that were up before too. What never comes takes with it what was started.
+/// `--wait` waits for servers of all nodes, those that were up before too. A server that never comes takes down the nodes that were started.
 #[test]
 fn until_servers_listen() {
     let place = Place::new();

@@ -128,7 +128,7 @@ pub fn now() -> Now {
 pub fn begin_call() {
     let number = CALL.number.load(Ordering::Relaxed);
     CALL.number.store(number + 1, Ordering::Release);
-    // What follows is not done before: see the watchdog's sleep.
+    // The lines below are not done before: see the watchdog's sleep.
     compiler_fence(Ordering::SeqCst);
 }
 

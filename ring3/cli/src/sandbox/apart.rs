@@ -45,7 +45,7 @@ struct Given {
     path: PathBuf,
     fd: OwnedFd,
     id: Id,
-    /// What is at and below it, mounts included.
+    /// All that lies at and below it, mounts included.
     places: Vec<Place>,
 }
 

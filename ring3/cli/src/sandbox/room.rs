@@ -30,7 +30,7 @@ const FASTEST: u64 = 8 << 30;
 const FASTEST_FILES: u64 = 8 << 20;
 const TURN_MIN: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(500);
-/// What stays of the inodes that are free at the start, and of /dev/shm where the user has no limit: one part of so many.
+/// The part that stays of the inodes that are free at the start, and of /dev/shm where the user has no limit: one part of so many.
 const STAYS: u64 = 4;
 
 /// How much is to stay free, if the user has said so.
@@ -111,7 +111,7 @@ fn is_on_disk(fd: &OwnedFd) -> bool {
     fstat(fd).is_ok_and(|it| it.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFREG.bits())
 }
 
-/// What is free on a file system.
+/// The bytes and inodes that are free on a file system.
 #[derive(Debug, Clone, Copy)]
 struct Free {
     bytes: u64,

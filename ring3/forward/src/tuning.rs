@@ -33,5 +33,5 @@ pub const LOOK: Duration = Duration::from_secs(1);
 pub const NUDGE: Duration = Duration::from_millis(5);
 /// How often a handler's open() is looked after.
 pub const OPENING: Duration = Duration::from_millis(10);
-/// What an agent has for its end, beside two budgets. Without a handler it takes less than 10 ms.
+/// The time that an agent has for its end, beside two budgets. Without a handler it takes less than 10 ms.
 pub const END: Duration = Duration::from_secs(5);

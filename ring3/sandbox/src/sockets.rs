@@ -143,7 +143,7 @@ pub(crate) struct Connection {
     deadline: Option<Instant>,
 }
 
-/// What an attempt to connect comes to.
+/// The outcome of an attempt to connect.
 pub(crate) enum Attempt {
     Done,
     /// The listener's queue is full, and the caller waits for room.

@@ -28,6 +28,7 @@ const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
     --sandbox       The oracle programs, and the programs on two linked nodes, in sandboxes; exceptions are in tests/sandbox.toml
     --host-only     Run the oracle programs on the host alone, print their output
+    --only NAME     Run this test, and others that are named so; as often as there are names
     --repeat N      Run each oracle program N times a side; all must agree
     --page          Write docs/compatibility.md: make compat does it
     --bless         Print the entries that tests/oracle/known.toml would need
@@ -46,7 +47,15 @@ pub struct Options {
     pub seed: Option<u64>,
 }
 
-fn split_options() -> Result<(Options, bool, Vec<String>), String> {
+/// What of the command line is not libtest's.
+struct Ours {
+    options: Options,
+    page: bool,
+    /// The names of the tests to run; none stands for all.
+    only: Vec<String>,
+}
+
+fn split_options() -> Result<(Ours, Vec<String>), String> {
     let mut options = Options {
         sandbox: false,
         host_only: false,
@@ -56,6 +65,7 @@ fn split_options() -> Result<(Options, bool, Vec<String>), String> {
         seed: None,
     };
     let mut page = false;
+    let mut only = Vec::new();
     let mut rest = Vec::new();
     let mut args = std::env::args();
     while let Some(arg) = args.next() {
@@ -64,6 +74,7 @@ fn split_options() -> Result<(Options, bool, Vec<String>), String> {
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
             "--page" => page = true,
+            "--only" => only.push(args.next().ok_or("--only: a test's name is missing")?),
             "--long" => options.long = true,
             "--seed" => {
                 let n = args.next().unwrap_or_default();
@@ -85,17 +96,23 @@ fn split_options() -> Result<(Options, bool, Vec<String>), String> {
             _ => rest.push(arg),
         }
     }
-    Ok((options, page, rest))
+    let ours = Ours {
+        options,
+        page,
+        only,
+    };
+    Ok((ours, rest))
 }
 
 fn main() -> ExitCode {
-    let (options, page, rest) = match split_options() {
+    let (ours, rest) = match split_options() {
         Ok(parsed) => parsed,
         Err(message) => {
             eprintln!("tests: {message}");
             return ExitCode::from(2);
         }
     };
+    let options = ours.options;
     let mut args = Arguments::from_iter(rest);
     // Each test keeps about one core busy, and timing-sensitive ones suffer first.
     args.test_threads.get_or_insert(2);
@@ -118,7 +135,7 @@ fn main() -> ExitCode {
         trials.extend(kunit::trials());
         trials.extend(apps::trials(options));
         let tests: Vec<String> = trials.iter().map(|t| t.name().to_string()).collect();
-        if page {
+        if ours.page {
             return match page::write(&tests) {
                 Ok(()) => ExitCode::SUCCESS,
                 Err(message) => {
@@ -130,6 +147,15 @@ fn main() -> ExitCode {
         trials.push(page::trial(&tests));
         trials.push(mutants::trial());
         trials.extend(names::trials());
+    }
+    for name in &ours.only {
+        if !trials.iter().any(|t| t.name() == name) {
+            eprintln!("tests: --only: there is no test {name}");
+            return ExitCode::from(2);
+        }
+    }
+    if !ours.only.is_empty() {
+        trials.retain(|t| ours.only.iter().any(|name| t.name() == name));
     }
     libtest_mimic::run(&args, trials).exit_code()
 }

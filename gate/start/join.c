@@ -124,6 +124,12 @@ static void check_up(const char *name)
 /* A sandboxed program may not connect: the keeper, its parent, has left it one end of a socket pair ("fd:N"). */
 #define JOIN_FD		"fd:"
 
+/* It was there when the command looked for it, and the program's parent may be on it. */
+static void __attribute__((noreturn)) die_gone(const char *path, long ret)
+{
+	gate_die(125, "the node at %s has just ended (error %ld): `ring3 ls' says why", path, -ret);
+}
+
 static long connect_to(const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = 1 /* AF_UNIX */ };
@@ -141,6 +147,8 @@ static long connect_to(const char *path)
 	if (fd < 0)
 		gate_die(125, "cannot make a unix socket (error %ld)", -fd);
 	ret = host_syscall3(__NR_connect, fd, (long)&addr, sizeof(addr));
+	if (ret == -ECONNREFUSED)
+		die_gone(path, ret);
 	if (ret)
 		gate_die(125, "no node answers at %s (error %ld): is it up? `ring3 ls' shows them",
 			 path, -ret);
@@ -172,7 +180,7 @@ static void wait_for_keeper(int sock)
 	}
 }
 
-static int receive(int sock, struct ring3_join_reply *reply,
+static int receive(const char *path, int sock, struct ring3_join_reply *reply,
 		   int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX])
 {
 	union {
@@ -187,6 +195,9 @@ static int receive(int sock, struct ring3_join_reply *reply,
 	long n = host_syscall3(__NR_recvmsg, sock, (long)&msg, HOST_MSG_CMSG_CLOEXEC);
 	int count = 0;
 
+	/* The keeper ends, and has or has not taken the request. */
+	if (!n || n == -ECONNRESET)
+		die_gone(path, n);
 	if (n < (long)offsetof(struct ring3_join_reply, message[sizeof(reply->message)]) || reply->magic != RING3_JOIN_MAGIC)
 		gate_die(125, "the node gave no sensible answer (%ld bytes): is it of this version of ring3?",
 			 n);
@@ -241,10 +252,12 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 	sock = connect_to(path);
 	request.pid = host_syscall0(__NR_getpid);
 	ret = host_syscall6(__NR_sendto, sock, (long)&request, sizeof(request), 0x4000, 0, 0);
+	if (ret == -EPIPE || ret == -ECONNRESET)
+		die_gone(path, ret);
 	if (ret != sizeof(request))
 		gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
 	wait_for_keeper(sock);
-	ret = receive(sock, &reply, fds);
+	ret = receive(path, sock, &reply, fds);
 	host_syscall1(__NR_close, sock);
 	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + FDS_BEFORE_PORTS)
 		gate_die(125, "the node sent %ld descriptors for %u ports", ret, reply.nports);

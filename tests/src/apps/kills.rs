@@ -39,13 +39,13 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A program whose lines come in one by one.
-struct Talker {
+pub(super) struct Talker {
     group: Group,
     lines: Receiver<String>,
 }
 
 impl Talker {
-    fn start(mut command: Command) -> Result<Talker, String> {
+    pub(super) fn start(mut command: Command) -> Result<Talker, String> {
         command.stdin(Stdio::null());
         Talker::start_with(command)
     }
@@ -71,7 +71,7 @@ impl Talker {
         self.lines.recv_timeout(exec::patience(limit)).ok()
     }
 
-    fn expect(&self, start: &str) -> Result<String, String> {
+    pub(super) fn expect(&self, start: &str) -> Result<String, String> {
         match self.line(Duration::from_secs(10)) {
             Some(line) if line.starts_with(start) => Ok(line),
             other => Err(format!("waited for '{start}', got {other:?}")),
@@ -238,7 +238,8 @@ fn busy(how: &str) -> Checked {
         }
         poisoned += 1;
         // The node may have ended already.
-        let says_why = ["poison", "died inside kernel code"].map(|it| probe.stderr.contains(it));
+        let says_why = ["poison", "died inside kernel code", "has just ended"]
+            .map(|it| probe.stderr.contains(it));
         ensure(says_why.contains(&true), || {
             format!("no clear error: {}", probe.report())
         })?;
@@ -535,6 +536,9 @@ fn used_by_keep(keeper: i64) -> Result<f64, String> {
 fn beside_waiters() -> Checked {
     /// Of the processor, in the 3 s: KEEP comes with each tick, and waits again. 0.03 s, mostly.
     const KEEP_S: f64 = 0.12;
+    /// With several vCPUs: KEEP is kicked for interrupts from the others, too, 5,000 times a second. 0.13 to 0.28 s on a busy machine;
+    /// one that spins takes 3 s.
+    const KEEP_SMP_S: f64 = 0.6;
     let node = Node::up(&[])?;
     let stat = exec::run(
         &mut crate::node::ring3(["stat", &node.name, "--json"]),
@@ -545,7 +549,11 @@ fn beside_waiters() -> Checked {
     let before = used_by_keep(keeper)?;
     let said = node.output(&[&helper("contend")?.to_string_lossy(), "3"])?;
     let spent = used_by_keep(keeper)? - before;
-    ensure(spent < KEEP_S, || {
+    let has_several = value["version"]
+        .as_str()
+        .is_some_and(|it| it.ends_with(" smp"));
+    let most = if has_several { KEEP_SMP_S } else { KEEP_S };
+    ensure(spent < most, || {
         format!("KEEP used {spent:.2} s of the processor beside waiters, of 3 s")
     })?;
     let kills: u32 = said.trim().parse().map_err(|e| format!("{e}: {said}"))?;

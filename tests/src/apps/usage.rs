@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Mistakes on the command line: one line that names the cause and the remedy, and the status.
 
-use super::{Verdict, ensure, trial};
+use super::kills::Talker;
+use super::{Checked, Verdict, ensure, trial};
 use crate::exec::{self, End};
 use crate::node::{Node, SHORT, ring3};
 use crate::scratch::Scratch;
@@ -217,6 +218,7 @@ pub fn trials() -> Vec<Trial> {
         ensure(node.exec(&["true"])?.ok(), || "the node is gone".into())?;
         Ok(Verdict::Passed)
     }));
+    all.push(trial("usage_node_just_ended".into(), node_just_ended));
     all.push(trial("usage_tap_not_permitted".into(), || {
         if !rustix::process::geteuid().is_root() {
             let args = ["run", "--port", "tap:r3nope,addr=10.1.1.1/24", "--", "true"];
@@ -246,8 +248,39 @@ pub fn trials() -> Vec<Trial> {
     all
 }
 
-/// The command fails with that status and a message that holds the words. What clap says of the
-/// grammar has a usage under it; every other message is one line.
+/// A node that ends while a program comes to it: before it has taken the connection, the request, or after both. The gate is
+/// told of one that the test plays.
+fn node_just_ended() -> Checked {
+    const NODE: &str = "\
+import os, socket, sys
+path, when = sys.argv[1:]
+door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+door.bind(path)
+if when != 'before':
+    door.listen()
+print('there', flush=True)
+if when != 'before':
+    peer = door.accept()[0]
+    peer.recv(1, socket.MSG_PEEK)
+    if when == 'after':
+        peer.recv(4096)
+    peer.close()
+";
+    let folder = Scratch::new()?;
+    for when in ["before", "amid", "after"] {
+        let path = folder.path().join(when);
+        let mut command = std::process::Command::new("python3");
+        command.args(["-c", NODE]).arg(&path).arg(when);
+        let node = Talker::start(command)?;
+        node.expect("there")?;
+        let mut gate = std::process::Command::new(crate::paths::root().join("bin/ring3-gate"));
+        gate.env("RING3_NODE", &path).arg("/bin/true");
+        one_line(&mut gate, 125, &["has just ended", "ring3 ls"])
+            .map_err(|why| format!("{when}: {why}"))?;
+    }
+    Ok(Verdict::Passed)
+}
+
 /// Where an image has the contract's number: behind the magic number.
 fn version(image: &[u8]) -> Result<usize, String> {
     let magic = 0x3367_006e_6967_6572_u64.to_le_bytes();
@@ -256,6 +289,8 @@ fn version(image: &[u8]) -> Result<usize, String> {
         .ok_or_else(|| "the image has no magic number".into())
 }
 
+/// The command fails with that status and a message that holds the words. What clap says of the
+/// grammar has a usage under it; every other message is one line.
 fn refused(args: &[&str], status: i32, words: &[&str]) -> Result<(), String> {
     one_line(&mut ring3(args), status, words)
 }

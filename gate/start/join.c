@@ -147,7 +147,7 @@ static long connect_to(const char *path)
 	if (fd < 0)
 		gate_die(125, "cannot make a unix socket (error %ld)", -fd);
 	ret = host_syscall3(__NR_connect, fd, (long)&addr, sizeof(addr));
-	if (ret == -ECONNREFUSED)
+	if (ret == -ECONNREFUSED || ret == -ENOENT)
 		die_gone(path, ret);
 	if (ret)
 		gate_die(125, "no node answers at %s (error %ld): is it up? `ring3 ls' shows them",

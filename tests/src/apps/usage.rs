@@ -248,18 +248,19 @@ pub fn trials() -> Vec<Trial> {
     all
 }
 
-/// A node that ends while a program comes to it: before it has taken the connection, the request, or after both. The gate is
-/// told of one that the test plays.
+/// A node that ends while a program comes to it: its socket is gone already, or has no listener, or it ends before it has taken the
+/// request, or after that. The test plays the node.
 fn node_just_ended() -> Checked {
     const NODE: &str = "\
 import os, socket, sys
 path, when = sys.argv[1:]
 door = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-door.bind(path)
-if when != 'before':
+if when != 'gone':
+    door.bind(path)
+if when in ('amid', 'after'):
     door.listen()
 print('there', flush=True)
-if when != 'before':
+if when in ('amid', 'after'):
     peer = door.accept()[0]
     peer.recv(1, socket.MSG_PEEK)
     if when == 'after':
@@ -267,7 +268,7 @@ if when != 'before':
     peer.close()
 ";
     let folder = Scratch::new()?;
-    for when in ["before", "amid", "after"] {
+    for when in ["gone", "before", "amid", "after"] {
         let path = folder.path().join(when);
         let mut command = std::process::Command::new("python3");
         command.args(["-c", NODE]).arg(&path).arg(when);

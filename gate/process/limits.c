@@ -40,7 +40,6 @@
 #define WISH			0x7233		/* si_errno of a signal from another process: it asks this one to set or read a limit */
 #define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
 #define NS		1000000000ULL
-#define SI_TIMER_CODE	(-2)
 #define CPU_TIMER_WANTED	(~0u)
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
 #define GATE_GROW_BYTES	(1ULL << 20)		/* further threads: some 250 KiB each */
@@ -119,7 +118,7 @@ bool limits_is_death(const siginfo_t *info)
 {
 	if (info->si_signo != DEATH_SIGNAL)
 		return false;
-	if (info->si_code == SI_TIMER_CODE || info->si_code == SI_QUEUE)
+	if (info->si_code == SI_TIMER || info->si_code == SI_QUEUE)
 		return info->si_value.sival_ptr == (void *)MARK_OVER;
 	return info->si_code == SI_USER && READ_ONCE(own_proc()->pdeath_kill);
 }

@@ -148,7 +148,10 @@ static void handle(const siginfo_t *info, struct ucontext *uc)
 	}
 	if (sig == SIGCONT && sh->action[sig].handler == (u64)SIG_DFL) {
 		hide_eintr(&uc->uc_mcontext);
-		sigstop_pass_on();
+		if (info->si_code == SI_TIMER)
+			sigstop_of_timer();
+		else
+			sigstop_pass_on();
 		return;
 	}
 	arrive(info, uc);

@@ -103,5 +103,7 @@ void sigstop_process(int sig);
 bool sigstop_continued(const siginfo_t *info, struct ucontext *uc);
 /* ... and it has not interrupted it. */
 void sigstop_pass_on(void);
+/* A timer has sent it, and the program has no handler. */
+void sigstop_of_timer(void);
 
 #endif /* GATE_SIGNALS_H */

@@ -114,6 +114,16 @@ void sigstop_pass_on(void)
 		host_syscall3(__NR_tgkill, process, process, SIGCONT);
 }
 
+/*
+ * A timer's SIGCONT arms the timer again as it is taken, so that one of some nanoseconds would call the handler for
+ * ever. The host, which ignores such a signal, leaves the timer alone until then. Until the program's next change of
+ * the disposition it does so: a stop signal that this process gets meanwhile may outlive a SIGCONT that comes at once.
+ */
+void sigstop_of_timer(void)
+{
+	host_default(SIGCONT);
+}
+
 /* Returns after SIGCONT, which may already have come. */
 void sigstop_process(int sig)
 {

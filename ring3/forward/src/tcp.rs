@@ -3,7 +3,9 @@
 //!
 //! Each client's connection is joined with one to each target. The first target answers; what others answer is read and
 //! thrown away, so that they can go on. A side that ends its direction ends that direction alone on the other side. A reset,
-//! of the client or of the first target, resets all. A target behind the first that fails is left out from then on.
+//! of the client or of the first target, resets all. A target behind the first that fails is left out from then on; one
+//! that has not ended its direction when all else is over keeps its connection for LINGER: what it says to a closed one
+//! would cost it the part of its copy that it has not taken.
 //!
 //! Events are edge-triggered. Each of a connection's descriptors leads to the same: all that can be moved is moved
 //! ([`Stream::pump`]). An error is told by its event alone where a direction is over, or its reader waits: so the event is
@@ -15,6 +17,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
@@ -23,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::handler::About;
 use crate::leaf::Name;
 use crate::numbers::{add, Numbers};
-use crate::tuning::{ACCEPTS, BACKLOG, CHUNK, CHUNK_ROOM, EVENTS, LOOK, STREAMS, TURNS};
+use crate::tuning::{ACCEPTS, BACKLOG, CHUNK, CHUNK_ROOM, EVENTS, LINGER, LOOK, STREAMS, TURNS};
 use crate::watchdog::Caller;
 use crate::Order;
 
@@ -44,6 +47,8 @@ pub struct Agent {
     free: Vec<usize>,
     /// Streams that have more to do than one turn.
     again: VecDeque<usize>,
+    /// Streams that are over but for targets behind the first: until when, place, and number, as places are used again.
+    lingering: VecDeque<(Instant, usize, u64)>,
     /// Clients may wait for which there is no room.
     is_starved: bool,
     /// More clients may wait than have had their turn.
@@ -79,6 +84,7 @@ impl Agent {
             streams: Vec::new(),
             free: Vec::new(),
             again: VecDeque::new(),
+            lingering: VecDeque::new(),
             is_starved: false,
             has_clients: false,
             is_said: false,
@@ -96,7 +102,7 @@ impl Agent {
         };
         let now = rustix::time::Timespec::default();
         while !numbers.ends.load(Ordering::Acquire) {
-            let timeout = match self.is_starved {
+            let timeout = match self.is_starved || !self.lingering.is_empty() {
                 _ if self.has_clients || !self.again.is_empty() => Some(&now),
                 true => Some(&look),
                 false => None,
@@ -131,11 +137,18 @@ impl Agent {
                 };
                 match stream.pump(&mut caller, &mut chunk, numbers) {
                     Next::Wait => {}
+                    Next::Linger => {
+                        if !std::mem::replace(&mut stream.lingers, true) {
+                            let until = Instant::now() + LINGER;
+                            self.lingering.push_back((until, at, stream.number));
+                        }
+                    }
                     Next::Again => self.again.push_back(at),
                     Next::Done => self.remove(at, false),
                     Next::Reset => self.remove(at, true),
                 }
             }
+            self.end_lingering();
             if clients {
                 self.accept_some(numbers)?;
             }
@@ -154,6 +167,20 @@ impl Agent {
                 stream.reset();
             }
             self.free.push(at);
+        }
+    }
+
+    /// Ends the streams whose LINGER is over.
+    fn end_lingering(&mut self) {
+        while let Some((until, at, number)) = self.lingering.front().copied() {
+            let is_there = matches!(&self.streams[at], Some(stream) if stream.number == number);
+            if is_there && until > Instant::now() {
+                break;
+            }
+            self.lingering.pop_front();
+            if is_there {
+                self.remove(at, false);
+            }
         }
     }
 
@@ -276,6 +303,8 @@ fn reset(stream: &TcpStream) {
 enum Next {
     /// Until an event.
     Wait,
+    /// Until targets behind the first have ended their directions, LINGER at most.
+    Linger,
     Again,
     Done,
     Reset,
@@ -315,8 +344,11 @@ struct Stream {
     /// From the first target to the client; `has` of it.
     back: Lane,
     client_has: usize,
-    /// The client's connection or the first target's has an error. What came before it is passed on first.
+    /// The client's connection or the first target's has an error. What came before it is passed on first, if there is
+    /// room for it at once: a reset drops the rest, as it does where client and target have one connection.
     is_failed: bool,
+    /// All is over but for targets behind the first.
+    lingers: bool,
 }
 
 /// What a call on a nonblocking socket came to.
@@ -368,6 +400,7 @@ impl Stream {
             back: Lane::default(),
             client_has: 0,
             is_failed: false,
+            lingers: false,
         }
     }
 
@@ -386,9 +419,11 @@ impl Stream {
         match (there, back) {
             (Next::Reset, _) | (_, Next::Reset) => Next::Reset,
             (Next::Again, _) | (_, Next::Again) => Next::Again,
-            _ if self.is_failed => Next::Reset,
-            _ if self.there.is_over && self.back.is_over => Next::Done,
-            _ => others,
+            _ if self.is_failed && !self.lingers => Next::Reset,
+            _ if !self.there.is_over || !self.back.is_over => others,
+            _ if others == Next::Again => Next::Again,
+            _ if self.others_are_over() => Next::Done,
+            _ => Next::Linger,
         }
     }
 
@@ -414,6 +449,10 @@ impl Stream {
         next
     }
 
+    fn others_are_over(&self) -> bool {
+        self.targets[1..].iter().all(|it| it.is_out || it.is_quiet)
+    }
+
     /// Tells the targets that the client has ended its direction; whether all know. Linux gives a connection up that is
     /// shut down while it is being made: such a target is told when it is there, which is an event.
     fn tell_end(&mut self) -> bool {
@@ -421,7 +460,8 @@ impl Stream {
             if target.is_out || target.is_told {
                 continue;
             }
-            target.is_told = target.stream.peer_addr().is_ok();
+            // One that has ended its direction was there, and may have reset since.
+            target.is_told = target.is_quiet || target.stream.peer_addr().is_ok();
             if target.is_told {
                 // One that is gone has nothing to hear.
                 let _ = target.stream.shutdown(Shutdown::Write);

@@ -7,6 +7,8 @@ import subprocess
 import pytest
 from pages import ROOT
 
+import ring3
+
 SCRIPT = """
 source <(ring3 completion bash)
 COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
@@ -33,6 +35,23 @@ def test_commands_on_a_node(node):
     assert "uname" in offered("exec", node.name, "--", "unam")
     assert "uname" in offered("exec", node.name, "unam")
     assert offered("exec", node.name, "--", "ls", f"{ROOT}/READ") == [f"{ROOT}/README.md"]
+
+
+@pytest.mark.parametrize("words", [["run", "--"], ["run", "--mem", "64M", "--"], ["up", "x", "--"]])
+def test_commands_of_a_new_node(words):
+    assert "uname" in offered(*words, "unam")
+    assert offered(*words, "ls", f"{ROOT}/READ") == [f"{ROOT}/README.md"]
+
+
+def test_kinds_of_ports():
+    assert offered("up", "x", "--port", "l") == ["link:"]
+    assert "switch:" in offered("run", "--port", "")
+
+
+def test_interfaces_of_a_node(node):
+    node.add_port(ring3.Port("switch", "lan", addr="192.0.2.1/24"))
+    assert offered("port", "del", node.name, "") == ["lan"]
+    assert offered("capture", node.name, "l") == ["lan", "lo"]
 
 
 def test_subcommands():

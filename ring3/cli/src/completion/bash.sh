@@ -1,17 +1,31 @@
 
 # Names of nodes, and commands on them.
 _ring3_nodes() { ring3 ls 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+# Names of the interfaces of a node.
+_ring3_interfaces() { ring3 stat "$1" 2>/dev/null | awk '$1 == "port" { print $2 }'; }
+# The words from the Nth on are a command line of their own.
+_ring3_command() {
+    local word=${COMP_WORDS[COMP_CWORD]}
+    # Where bash-completion is not installed: names of commands, then of files.
+    if declare -F _command_offset >/dev/null; then _command_offset "$1"
+    elif [ "$COMP_CWORD" = "$1" ]; then mapfile -t COMPREPLY < <(compgen -c -- "$word")
+    else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
+}
 _ring3_with_nodes() {
-    local verb=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
+    local verb=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]} at
     case $verb in
     exec)
-        local at=3
+        at=3
         [ "${COMP_WORDS[3]}" = -- ] && at=4
-        if [ "$COMP_CWORD" -ge "$at" ]; then
-            # Where bash-completion is not installed: names of commands, then of files.
-            if declare -F _command_offset >/dev/null; then _command_offset "$at"
-            elif [ "$COMP_CWORD" = "$at" ]; then mapfile -t COMPREPLY < <(compgen -c -- "$word")
-            else mapfile -t COMPREPLY < <(compgen -f -- "$word"); fi
+        [ "$COMP_CWORD" -lt "$at" ] || { _ring3_command "$at"; return; } ;;
+    run|up)
+        for ((at = 2; at < COMP_CWORD; at++)); do
+            [ "${COMP_WORDS[at]}" != -- ] || { _ring3_command $((at + 1)); return; }
+        done
+        if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --port ]; then
+            mapfile -t COMPREPLY < <(compgen -W "link: switch: tap: host passt packet: xdp: vhost:" -- "$word")
+            # A name or options follow.
+            compopt -o nospace 2>/dev/null
             return
         fi ;;
     esac
@@ -21,6 +35,11 @@ _ring3_with_nodes() {
         -*) ;;
         *) mapfile -t COMPREPLY < <(compgen -W "$(_ring3_nodes)" -- "$word"); return ;;
         esac ;;
+    port:4|capture:3)
+        if [ "$verb:${COMP_WORDS[2]}" != port:add ]; then
+            mapfile -t COMPREPLY < <(compgen -W "$(_ring3_interfaces "${COMP_WORDS[COMP_CWORD - 1]}") $([ "$verb" = port ] || echo lo)" -- "$word")
+            return
+        fi ;;
     exec:3)
         mapfile -t COMPREPLY < <(compgen -W -- -- "$word"; compgen -c -- "$word"); return ;;
     esac

@@ -63,6 +63,7 @@ mod fuzz;
 mod gateways;
 mod guests;
 mod halves;
+mod hostile;
 mod inspect;
 mod interfaces;
 mod kills;
@@ -139,6 +140,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
     all.extend(forward::trials());
     all.extend(guests::trials());
     all.extend(halves::trials(options));
+    all.extend(hostile::trials(options));
     all.extend(interfaces::trials());
     all.extend(xdp_programs::trials());
     all.extend(passing::trials());

@@ -240,7 +240,18 @@ fn a_policy_that_does_not_load_is_none() {
     assert_eq!(output.status.code(), Some(125), "{output:?}");
     assert_eq!(output.stdout, b"");
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("policy.nft:1"), "{said}");
+    let (first, nfts) = said.split_once('\n').unwrap();
+    let wanted = format!("ring3: {}:1: syntax error", world.policy);
+    assert!(first.starts_with(&wanted), "{said}");
+    assert!(first.ends_with(": the policy is not loaded"), "{said}");
+    assert!(nfts.starts_with(&format!("{}:1:", world.policy)), "{said}");
+    // Further down, and without a syntax error.
+    let none = "table inet filter {\n\tchain c {\n\t\tip saddr @none drop\n\t}\n}\n";
+    fs::write(&world.policy, none).unwrap();
+    let output = world.run(&["echo", "it runs"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let wanted = format!("ring3: {}:3: ", world.policy);
+    assert!(said.starts_with(&wanted), "{said}");
     let place = &world.place;
     let args = [
         "run",

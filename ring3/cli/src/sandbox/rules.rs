@@ -16,12 +16,24 @@ const FIRST: i32 = -450;
 const LAST: i32 = 2_147_483_000;
 
 /// Loads the policy, which it reads (the first argument is its name, for messages), then the rules around it. Only then does the gateway
-/// forward: until the end of this nothing passes. A policy may begin with `flush ruleset`, so it comes first.
+/// forward: until the end of this nothing passes. A policy may begin with `flush ruleset`, so it comes first. Of one that nft does not load, the first line
+/// says where and why; nft's own lines follow.
 pub const LOAD: &str = "\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 command -v nft >/dev/null || { echo 'ring3: a gateway needs the program nft: install nftables' >&2; exit 1; }
 said=$(nft -f - 2>&1)
 status=$?
+first() {
+    while IFS= read -r line; do
+        case $line in /dev/stdin:*'Error: '*)
+            line=${line#/dev/stdin:}
+            printf 'ring3: %s:%s: %s: the policy is not loaded\\n' \"$1\" \"${line%%:*}\" \"${line#*Error: }\"
+            return ;;
+        esac
+    done
+    printf 'ring3: %s: nft does not load this policy\\n' \"$1\"
+}
+[ $status = 0 ] || printf '%s\\n' \"$said\" | first \"$1\" >&2
 [ -z \"$said\" ] || printf '%s\\n' \"$said\" | while IFS= read -r line; do
     case $line in /dev/stdin*) line=$1${line#/dev/stdin} ;; esac
     printf '%s\\n' \"$line\" >&2

@@ -4,7 +4,8 @@
  *
  * The two kernels share no pages, so data passes through a buffer of the gate. Bytes are consumed from the source
  * only after the sink has accepted them: a file's offset is advanced afterwards, a socket is peeked at, and a pipe
- * is copied by tee() before it is read.
+ * is copied by tee() before it is read. Threads of this process that splice from one pipe at once take turns, so
+ * that none gets what another is about to consume. Other processes that read from the pipe meanwhile do not.
  */
 #include "policy.h"
 
@@ -341,7 +342,10 @@ long do_sendfile(struct gate_regs *r)
 	return ret;
 }
 
-/* A pipe of the gate's, empty between calls and protected by `lock'. No other process has it. */
+/*
+ * A pipe of the gate's, empty between calls and protected by `lock', which is also held until what was copied into it
+ * is consumed. Nothing waits meanwhile. No other process has this pipe.
+ */
 static struct {
 	struct gate_mutex lock;
 	bool made;
@@ -372,37 +376,70 @@ void xfer_forked(void)
 	own_pipe.made = false;
 }
 
-/* Reads from a pipe without consuming. */
+/* Reads from a pipe without consuming. Called with own_pipe.lock. */
 static long pipe_peek(u32 pipe, char *buf, u64 len)
 {
 	long got;
 
-	gate_lock(&own_pipe.lock);
 	got = own_pipe_make();
 	if (!got)
 		got = host_syscall4(__NR_tee, pipe, gate_fd(FD_PIPE_W), len, SPLICE_F_NONBLOCK);
 	if (got > 0)
 		got = host_syscall3(__NR_read, gate_fd(FD_PIPE_R), (long)buf, got);
-	gate_unlock(&own_pipe.lock);
 	return got;
+}
+
+/* 0: a descriptor of the node may have room again, after it had none. */
+static long node_wait_room(u32 out)
+{
+	struct { s64 sec, usec; } limit = { 0 };
+	struct pollfd p = { .fd = out, .events = POLLOUT };
+	struct timespec ts;
+	s32 size = sizeof(limit);
+	long ret;
+
+	if (image_call2(__NR_fcntl, out, F_GETFL) & O_NONBLOCK)
+		return -EAGAIN;
+	image_call5(__NR_getsockopt, out, SOL_SOCKET, SO_SNDTIMEO_OLD, &limit, &size);
+	ts = (struct timespec){ .tv_sec = limit.sec, .tv_nsec = limit.usec * 1000 };
+	ret = image_call5(__NR_ppoll, &p, 1, limit.sec || limit.usec ? &ts : NULL, NULL, 0);
+	if (!ret)
+		return -EAGAIN;
+	if (ret < 0)
+		return ret != -ERESTARTNOHAND ? ret : limit.sec || limit.usec ? -EINTR : -ERESTARTSYS;
+	return 0;
 }
 
 static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32 msg)
 {
-	long got, put;
+	long events, got, put;
 
-	got = host_wait(pipe, POLLIN, nonblock || host_nonblock(pipe));
-	if (got < 0)
-		return got;
-	got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
-	if (got == -EAGAIN)	/* readable, but tee() finds nothing: the writers have hung up */
-		return 0;
-	if (got <= 0)
-		return got;
-	put = node_put(out, buf, got, msg);
-	if (put > 0)
-		host_syscall3(__NR_read, pipe, (long)buf, put);
-	return put;
+	for (;;) {
+		events = host_wait(pipe, POLLIN, nonblock || host_nonblock(pipe));
+		if (events < 0)
+			return events;
+		put = 0;
+		gate_lock(&own_pipe.lock);
+		got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
+		if (got > 0)
+			put = node_put(out, buf, got, msg | MSG_DONTWAIT);
+		if (put > 0)
+			host_syscall3(__NR_read, pipe, (long)buf, put);
+		gate_unlock(&own_pipe.lock);
+		if (got == -EAGAIN) {
+			/* Another thread has taken what there was; or there is nothing, and the writers have hung up. */
+			if (events & POLLIN)
+				continue;
+			return 0;
+		}
+		if (got <= 0)
+			return got;
+		if (put != -EAGAIN)
+			return put;
+		put = node_wait_room(out);
+		if (put)
+			return put;
+	}
 }
 
 long do_splice(struct gate_regs *r)

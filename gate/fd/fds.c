@@ -30,13 +30,13 @@ void fds_start(u32 inherited_base)
 	}
 	if (host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim))
 		gate_die(125, "cannot read the limit of open files");
-	if (lim.rlim_cur < 2 * ROW_BELOW)
-		gate_die(125, "the limit of open files is %lu: raise it with ulimit -n 1024",
-			 (unsigned long)lim.rlim_cur);
 	if (lim.rlim_cur <= 1024 && lim.rlim_max >= lim.rlim_cur + GATE_RESERVED_FDS)
 		gate_fd_base = lim.rlim_cur;
-	else
+	else if (lim.rlim_cur >= 2 * ROW_BELOW)
 		gate_fd_base = (lim.rlim_cur < 1024 ? lim.rlim_cur : 1024) - ROW_BELOW;
+	else
+		gate_die(125, "the limit of open files is %lu: raise it with ulimit -n 1024",
+			 (unsigned long)lim.rlim_cur);
 }
 
 struct rlimit64 fds_raise(u64 to)

@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
         trial("shortage_descriptors".into(), || {
             limited("-n", &["4", "8", "12", "16", "20", "28"])
         }),
+        trial("shortage_soft_descriptors".into(), soft_descriptors),
         trial("shortage_address_space".into(), || {
             limited("-v", &["20000", "500000", "4000000"])
         }),
@@ -52,6 +53,25 @@ fn on_small_disk(folder: &Scratch, options: &str, script: &str) -> Command {
         .arg(folder.path())
         .arg(paths::ring3());
     command
+}
+
+/// A small soft limit below a larger hard one, as some services have it: the program runs, and the limit is its own.
+fn soft_descriptors() -> Checked {
+    let program = "ulimit -Sn; exec 3</dev/null 63</dev/null && echo all; ip -br addr show lo | grep -c 127.0.0.1";
+    let mut command = Command::new("bash");
+    command
+        .args([
+            "-c",
+            "ulimit -Sn 64 && exec \"$1\" run -- bash -c \"$2\"",
+            "bash",
+        ])
+        .arg(paths::ring3())
+        .arg(program);
+    let outcome = exec::run(&mut command, SHORT)?;
+    ensure(outcome.ok() && outcome.stdout == "64\nall\n1\n", || {
+        outcome.report()
+    })?;
+    Ok(Verdict::Passed)
 }
 
 fn needs_root() -> Option<Verdict> {

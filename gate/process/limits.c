@@ -342,6 +342,7 @@ static long space_limit(s32 pid, u32 what, u64 set, u64 get)
 
 struct wish {
 	u32 number, what, sets;
+	s32 whom;		/* 0: nobody any more. A process that was stopped meanwhile comes for it late */
 	struct rlimit64 limit;
 };
 
@@ -389,7 +390,8 @@ static void wish_grant(s32 pid, const void *at)
 	struct wish wish;
 	u64 there = (u64)at + offsetof(typeof(wishes), answer);
 
-	if (!proc_find(pid) || !process_peek(pid, at, &wish, sizeof(wish)) || !wish_do(&wish, &answer))
+	if (!proc_find(pid) || !process_peek(pid, at, &wish, sizeof(wish)) || wish.whom != host_syscall0(__NR_getpid) ||
+	    !wish_do(&wish, &answer))
 		return;
 	if (poke(pid, &answer, there, offsetof(struct answer, number)))
 		poke(pid, &wish.number, there + offsetof(struct answer, number), sizeof(wish.number));
@@ -417,7 +419,7 @@ static long wish_ask(s32 pid, u32 what, const struct rlimit64 *set, struct rlimi
 	u32 i;
 
 	wish_lock();
-	wishes.wish = (struct wish){ .number = wishes.wish.number + 1, .what = what, .sets = !!set };
+	wishes.wish = (struct wish){ .number = wishes.wish.number + 1, .what = what, .sets = !!set, .whom = pid };
 	if (set)
 		wishes.wish.limit = *set;
 	memset(&info, 0, sizeof(info));
@@ -436,6 +438,7 @@ static long wish_ask(s32 pid, u32 what, const struct rlimit64 *set, struct rlimi
 	if (!ret)
 		ret = i < WISH_LOOKS ? wishes.answer.ret : -EPERM;
 	*was = wishes.answer.was;
+	WRITE_ONCE(wishes.wish.whom, 0);
 	__atomic_store_n(&wishes.asking, 0, __ATOMIC_RELEASE);
 	return ret;
 }

@@ -308,3 +308,33 @@ fn memory_is_taken_from_it_first() {
     place.ok(&["down", "a"]);
     place.is_empty();
 }
+
+/// A process that was stopped when it was asked finds nothing to do when it goes on but what is meant for it.
+#[test]
+fn a_limit_is_for_one_process() {
+    const SETS: &str = "
+import os, resource, signal, time
+def child():
+    pid = os.fork()
+    if not pid:
+        while True:
+            time.sleep(1000)
+    return pid
+late, other = child(), child()
+os.kill(late, signal.SIGSTOP)
+os.waitpid(late, os.WUNTRACED)
+try:
+    resource.prlimit(late, resource.RLIMIT_NOFILE, (500, 500))
+except OSError as error:
+    print(error.errno)
+resource.prlimit(other, resource.RLIMIT_FSIZE, (5555, 5555))
+os.kill(late, signal.SIGCONT)
+time.sleep(0.5)
+for pid in (late, other):
+    print(resource.prlimit(pid, resource.RLIMIT_FSIZE))
+    os.kill(pid, signal.SIGKILL)
+";
+    let place = Place::new();
+    let said = place.ok(&["run", "--sandbox", "--", "/usr/bin/python3", "-c", SETS]);
+    assert_eq!(said, "1\n(-1, -1)\n(5555, 5555)\n");
+}

@@ -320,6 +320,7 @@ enum own_file {
 };
 /* tid: a thread, 0: the process; pid: another process of the sandbox, 0: this one */
 long own_ask(u32 file, s32 tid, s32 pid);
+bool own_is_unsure(long ret);
 bool own_confined(void);
 long own_given(const char *path, long ret);
 long own_open(enum own_file file);		/* a descriptor, or an error */

@@ -23,6 +23,8 @@ static bool has_memory(void)
 	if (likely(known))
 		return known == 2;
 	fd = own_ask(OWN_MEMORY, 0, 0);
+	if (own_is_unsure(fd))
+		return false;
 	if (fd >= 0) {
 		n = fd_link(fd, path, sizeof(path));
 		host_syscall1(__NR_close, fd);

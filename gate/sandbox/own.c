@@ -28,6 +28,12 @@ long own_ask(u32 file, s32 tid, s32 pid)
 	return host_syscall3(__NR_epoll_wait_old, file, tid, pid);
 }
 
+/* The warden has no place for a descriptor, or a signal came before it knew: an answer of a sandbox's, which may be another the next time. */
+bool own_is_unsure(long ret)
+{
+	return ret == -EMFILE || ret == -ENFILE || ret == -EINTR;
+}
+
 /* Is this process in a sandbox? Then it was, and will be. */
 bool own_confined(void)
 {
@@ -39,6 +45,8 @@ bool own_confined(void)
 		fd = own_ask(OWN_STATUS, 0, 0);
 		if (fd >= 0)
 			host_syscall1(__NR_close, fd);
+		if (own_is_unsure(fd))
+			return true;
 		is = fd >= 0 || fd == -EACCES ? 2 : 1;
 		__atomic_store_n(&known, is, __ATOMIC_RELAXED);
 	}

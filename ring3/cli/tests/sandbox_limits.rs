@@ -338,3 +338,31 @@ for pid in (late, other):
     let said = place.ok(&["run", "--sandbox", "--", "/usr/bin/python3", "-c", SETS]);
     assert_eq!(said, "1\n(-1, -1)\n(5555, 5555)\n");
 }
+
+/// A process that has no descriptor left when it first asks where it is learns it when it has some.
+#[test]
+fn a_process_that_has_no_descriptor_left() {
+    const FILLS: &str = "
+import ctypes, multiprocessing.synchronize, os, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+prctl, fds = ctypes.CDLL(None).prctl, []
+try:
+    while True:
+        fds.append(os.dup(0))
+except OSError:
+    pass
+try:
+    multiprocessing.Lock()
+except OSError as error:
+    print(error.errno)
+print(prctl(21))
+for fd in fds:
+    os.close(fd)
+print(prctl(21), len(os.listdir('/proc')) > 0)
+multiprocessing.Lock()
+print('good')
+";
+    let place = Place::new();
+    let said = place.ok(&["run", "--sandbox", "--", "/usr/bin/python3", "-c", FILLS]);
+    assert_eq!(said, "24\n0\n0 True\ngood\n");
+}

@@ -89,6 +89,9 @@ pub fn sim(args: &args::Sim) -> Result<u8> {
     let mut plan = plan::plan(&scenario, folder, cables);
     plan.trace = args.trace;
     plan.gdb = args.gdb;
+    if plan.gdb {
+        gdb::check(&Data::of(&plan))?;
+    }
     let data = Data::make(&plan, scenario.general.template_directory.as_deref())?;
     data::write(&data.path("processed-config.yaml"), &tree.to_json())?;
     let setup = Setup {

@@ -68,7 +68,7 @@ impl Watcher for Progress {
     fn debugger(&mut self) {
         say::complain(format_args!(
             "waits for a debugger: gdb -x {}",
-            self.script.display()
+            shell_words::quote(&self.script.to_string_lossy())
         ));
     }
 

@@ -71,6 +71,29 @@ const COMMANDS: &str = include_str!("gdb.py");
 /// Beside an image of a clone, the same with lines of its source.
 const UNSTRIPPED: &str = "../build/kernel-sim/vmlinux";
 
+/// `sun_path` of a unix socket holds this many bytes, its NUL included.
+const SUN_PATH: usize = 108;
+
+/// Before anything is made: whether the socket can be where gdb is to find it.
+pub fn check(data: &Data) -> Result<()> {
+    let socket = data.path(SOCKET);
+    let len = socket.as_os_str().len();
+    match len < SUN_PATH {
+        true => Ok(()),
+        false => Err(said(format!(
+            "{} is too long for a socket ({len} bytes, {} may be): name a shorter folder by --data-directory",
+            socket.display(),
+            SUN_PATH - 1
+        ))),
+    }
+}
+
+/// A word of a command of gdb's.
+fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
 /// What gdb is to read: symbols, commands, and where the simulation listens.
 pub fn script(target: &Target, data: &Data) -> String {
     let whole = target.image.parent().map(|folder| folder.join(UNSTRIPPED));
@@ -80,8 +103,9 @@ pub fn script(target: &Target, data: &Data) -> String {
     format!(
         "set pagination off\nset confirm off\nset architecture i386:x86-64\nsymbol-file -o {:#x} {}\npython\n{COMMANDS}\nHOSTS_FILE = {:?}\nend\ntarget remote {}\n",
         target.memory.start,
-        symbols.display(),
+        quoted(&symbols),
         data.network(HOSTS),
+        // Not quoted: gdb takes all of the line.
         data.path(SOCKET).display(),
     )
 }
@@ -579,7 +603,15 @@ fn symbols(file: &[u8], wanted: &[&str]) -> Option<BTreeMap<String, u64>> {
 
 #[cfg(test)]
 mod tests {
-    use super::{hex, little, symbols};
+    use std::path::Path;
+
+    use super::{hex, little, quoted, symbols};
+
+    #[test]
+    fn words_for_gdb() {
+        assert_eq!(quoted(Path::new("/a b/c")), r#""/a b/c""#);
+        assert_eq!(quoted(Path::new(r#"/a"b\c"#)), r#""/a\"b\\c""#);
+    }
 
     #[test]
     fn numbers() {

@@ -19,6 +19,7 @@ mod filter;
 pub mod list;
 mod members;
 pub mod notify;
+mod pace;
 pub mod rules;
 mod sockets;
 mod watches;

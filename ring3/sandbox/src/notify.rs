@@ -6,7 +6,7 @@
 //! The warden opens the file itself and puts the descriptor into the asking process. What it goes by are the call's
 //! number and argument, which the host has copied: nothing that the process can change meanwhile. The process number
 //! is checked after the file is open, by [`valid`]: until then it may have become another's. Calls of
-//! [`crate::list::BEHALF`] are made by the warden: [`crate::behalf`], [`crate::sockets`].
+//! [`crate::list::BEHALF`] are made by the warden: [`crate::behalf`], [`crate::sockets`]. All of that at a pace: [`crate::pace`].
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -23,6 +23,7 @@ use seccompiler::BpfProgram;
 
 use crate::behalf::{Reach, Wish};
 use crate::list::{MACHINE_FILES, OWN, OWN_FILES, OWN_MACHINE, OWN_MEMORY};
+use crate::pace::Pace;
 use crate::sockets::{self, Attempt, Connection, Sockets, TICK};
 use crate::watches::{Instances, Watched};
 
@@ -102,7 +103,9 @@ struct Warden<'scope, 'env> {
 impl Warden<'_, '_> {
     fn serve(&mut self) -> Result<()> {
         let listener = self.listener;
+        let mut pace = Pace::new();
         loop {
+            pace.keep();
             // SAFETY: all fields are integers; the kernel wants zeroes.
             let mut asked: libc::seccomp_notif = unsafe { zeroed() };
             match ioctl(listener, RECV, &raw mut asked) {

@@ -3,6 +3,7 @@
 //! without the wall first.
 
 mod files;
+mod floods;
 mod list;
 mod modes;
 mod processes;
@@ -16,6 +17,9 @@ use std::path::Path;
 
 use ring3_sandbox::behalf::Reach;
 use ring3_sandbox::{confine, enclose, notify, Files};
+
+/// The thread that answers.
+const WARDEN: &str = "warden";
 
 /// Does it in a thread that is confined, with this folder to write to and a warden for it.
 fn inside<T: Send>(write: &Path, attack: impl FnOnce() -> T + Send) -> T {
@@ -42,7 +46,9 @@ fn inside_with<T: Send>(write: &Path, stages: &Path, attack: impl FnOnce() -> T 
         };
         let confined = scope.spawn(body);
         let questions = take.recv().unwrap();
-        scope.spawn(move || notify::serve(&questions, &reach).unwrap());
+        let warden = std::thread::Builder::new().name(WARDEN.into());
+        let serve = move || notify::serve(&questions, &reach).unwrap();
+        warden.spawn_scoped(scope, serve).unwrap();
         confined.join().unwrap()
     })
 }

@@ -332,7 +332,7 @@ static long begin(struct ring3_thread *me, struct ring3_proc *proc)
 	if (ret < 0)
 		end(ret);
 	ring3_adopt_trace_start(fd < 0);
-	ring3_adopt_stop_signal();	/* a program may be stopped already */
+	ring3_adopt_stop_start();
 	if (fd < 0) {
 		looks = 1;
 		host_store(&ring3_region.tracer, me->tid);

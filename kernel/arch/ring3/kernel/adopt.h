@@ -28,9 +28,16 @@ struct ring3_death {
 #define LOOK_AGAIN_NS		20000000ULL	/* then it is left alone for so long. Choice */
 #define GIVE_LOOK_NS		1000000ULL	/* between two looks whether a process is free for a debugger. Choice */
 #define PLACE_LOOK_NS		1000000000ULL	/* between two looks whether a debugger still wants it. Choice */
-#define STOPPED_LOOK_NS		3000000ULL	/* between two looks at stopped threads. Choice: others wait for 10 ms at most */
+
+/* Of adopt_stop.c. Shown by: `tests/run neighbours_stop --long`. */
+#define STOPPED_FIRST_NS	50000ULL	/* after a signal that stops, then twice as long each time; a thread stops within microseconds. Choice */
+#define STOPPED_LOOK_NS		3000000ULL	/* between two looks at stopped threads, at most. Choice: others wait for 10 ms at most */
 #define STOPPED_SCAN_NS		500000000ULL	/* between two looks whether any program is stopped. Choice */
-#define STOP_NAP_NS		20000ULL	/* between two stops of one that is to let go of its vCPU. Choice */
+#define STOP_SPIN_NS		20000ULL	/* the adopter waits awake for a vCPU: longer than most calls take. Choice */
+#define STOP_SLEEP_NS		200000ULL	/* then asleep: a wake-up on another CPU takes 25 to 50 us */
+#define STOP_NAP_NS		20000ULL	/* for a thread to send wake-ups: some 5 us each. Choice */
+#define STOP_TAKE_NS		4000000ULL	/* then it interrupts the thread all the same, and sees to what has come. Choice: one slice of the host's */
+#define STOP_AWAIT_NS		500000ULL	/* for an interrupted thread to stop; others wait for the vCPU meanwhile. Choice */
 
 static inline unsigned long adopt_memory(void)
 {
@@ -69,6 +76,7 @@ bool ring3_adopt_is_program(struct ring3_proc *proc);
 long ring3_adopt_ptrace(long request, u32 tid, unsigned long data);
 
 /* adopt_stop.c: threads that job control stops */
+void ring3_adopt_stop_start(void);
 void ring3_adopt_stop_signal(void);
 void ring3_adopt_stays(u32 tid);
 void ring3_adopt_leaves(u32 tid, int sig);

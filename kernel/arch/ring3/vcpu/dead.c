@@ -21,6 +21,9 @@ struct ring3_thread *ring3_holder(struct ring3_vcpu *vcpu, u32 tid)
 
 	if (tb && tb->tid == tid)
 		return tb;
+	/* It takes a vCPU for a moment, and does not drive (adopt_stop.c). */
+	if (ring3_adopter_thread.tid == tid)
+		return &ring3_adopter_thread;
 	for (i = 0; i < ARRAY_SIZE(ring3_region.driver_thread); i++)
 		if (ring3_region.driver_thread[i].tid == tid)
 			return &ring3_region.driver_thread[i];

@@ -127,7 +127,6 @@ bool vcpu_is_handed(struct ring3_thread *tb);
 bool vcpu_take_offer(struct ring3_thread *tb);
 void vcpu_hand_over(struct ring3_thread *tb, struct ring3_thread *to);
 void vcpu_ask(struct ring3_vcpu *vcpu, u32 how);
-bool vcpu_announce(struct ring3_vcpu *vcpu, u32 o);
 int vcpu_drive_again(struct ring3_thread *tb);
 void vcpu_wake_sleeper(struct ring3_thread *tb);
 

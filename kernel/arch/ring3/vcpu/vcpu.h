@@ -322,6 +322,8 @@ int ring3_enter_drive(struct ring3_thread *tb);
 struct ring3_thread *ring3_holder(struct ring3_vcpu *vcpu, u32 tid);
 void ring3_settle(struct ring3_vcpu *vcpu, bool idle);
 bool ring3_take_from_dead(struct ring3_vcpu *vcpu);
+bool vcpu_announce(struct ring3_vcpu *vcpu, u32 o);
+struct ring3_thread *vcpu_next_owing(struct ring3_thread *tb);
 unsigned long ring3_fixup(unsigned long ip, u64 *regs);
 long ring3_host_adopt(struct ring3_thread *me);
 long ring3_sys_adopter(void);

@@ -90,6 +90,17 @@ void vcpu_owe_no_more(struct ring3_thread *tb)
 	host_add(&owing, -1);
 }
 
+/* The next thread that owes something; NULL: none. */
+struct ring3_thread *vcpu_next_owing(struct ring3_thread *tb)
+{
+	if (!host_load(&owing))
+		return NULL;
+	tb = tb ? (struct ring3_thread *)tb->image_private[R3T_LINK] : ring3_threads;
+	while (tb && !r3t_owes(tb))
+		tb = (struct ring3_thread *)tb->image_private[R3T_LINK];
+	return tb;
+}
+
 static bool owed_by(const struct ring3_proc *proc)
 {
 	struct ring3_thread *tb;

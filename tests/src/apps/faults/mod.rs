@@ -18,6 +18,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("fault_stopped".into(), stops::stopped),
         trial("fault_stopped_traced".into(), stops::stopped_traced),
+        trial("fault_stopped_once".into(), stops::stopped_once),
         trial("fault_stopped_within".into(), stops::stopped_within),
         trial("fault_stopped_late".into(), stops::stopped_late),
         trial("fault_watcher_stopped".into(), stops::watcher_stopped),

@@ -63,6 +63,43 @@ fn stopped_beside(adopter: &str) -> Checked {
     Ok(Verdict::Passed)
 }
 
+/// A program that is stopped in kernel code runs until it has released the vCPU, and is not stopped on its way there again and
+/// again: each of those stops is a switch of the host's.
+pub fn stopped_once() -> Checked {
+    for adopter in ["best", "trace"] {
+        let node = Node::up_adopted(adopter, [])?;
+        let mut program = node::background(&mut node.command([helper("busy")?]))?;
+        let id = program.child().id();
+        let pid = Pid::from_raw(id as i32).ok_or("pid 0")?;
+        let signal = |signal| kill_process(pid, signal).map_err(|e| format!("{signal:?}: {e}"));
+        let switches = || -> Result<u64, String> {
+            let status =
+                std::fs::read_to_string(format!("/proc/{id}/status")).map_err(|e| e.to_string())?;
+            let line = status
+                .lines()
+                .find_map(|it| it.strip_prefix("voluntary_ctxt_switches:"));
+            line.and_then(|it| it.trim().parse().ok())
+                .ok_or(format!("no count of switches:\n{status}"))
+        };
+        let mut counts = Vec::new();
+        std::thread::sleep(Duration::from_millis(300));
+        for turn in 0..60 {
+            std::thread::sleep(Duration::from_micros(3000 + turn * 1733 % 20_000));
+            signal(Signal::STOP)?;
+            let before = switches()?;
+            std::thread::sleep(Duration::from_millis(40));
+            counts.push(switches()? - before);
+            signal(Signal::CONT)?;
+        }
+        println!("{adopter}: {counts:?}");
+        // One or two to stop it, as many for each time that it has been made to run.
+        ensure(counts.iter().all(|it| *it < 40), || {
+            format!("switches of a stopped program, adopter {adopter}: {counts:?}")
+        })?;
+    }
+    Ok(Verdict::Passed)
+}
+
 /// A busy program is stopped by another one of its node, or a thread of a process stops that while others are busy: not in kernel
 /// code, so the node serves a third one.
 pub fn stopped_within() -> Checked {

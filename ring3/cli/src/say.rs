@@ -6,6 +6,8 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::time::{Duration, Instant};
 
 use crate::error::{Failure, Result};
 
@@ -14,6 +16,35 @@ pub fn complain(words: impl Display) {
     // One write: lines of several threads and of the program do not mix.
     let line = format!("ring3: {words}\n");
     let _ = std::io::stderr().write_all(line.as_bytes());
+}
+
+/// Complaints that threads are about to write, or wait to write.
+static ASIDE: AtomicUsize = AtomicUsize::new(0);
+/// How long [`finish`] waits for a reader of them, and how often it looks.
+const PATIENCE: Duration = Duration::from_secs(1);
+const TURN: Duration = Duration::from_millis(2);
+
+/// The same once `act` is done: standard error may be a full pipe or a stopped terminal, on which a write waits for ever.
+pub fn complain_after(act: impl FnOnce(), words: impl Display) {
+    ASIDE.fetch_add(1, SeqCst);
+    act();
+    complain(words);
+    ASIDE.fetch_sub(1, SeqCst);
+}
+
+/// The same for a thread that has to go on whether the complaint is read or not.
+pub fn complain_aside(words: &'static str) {
+    let thread = std::thread::Builder::new();
+    // A host that has no more threads for this user has no complaint.
+    let _ = thread.spawn(move || complain_after(|| {}, words));
+}
+
+/// Before this process ends: gives threads the time to complain, if somebody reads.
+pub fn finish() {
+    let start = Instant::now();
+    while ASIDE.load(SeqCst) != 0 && start.elapsed() < PATIENCE {
+        std::thread::sleep(TURN);
+    }
 }
 
 /// Text on standard output. A reader that has gone has read what it wanted.

@@ -284,11 +284,15 @@ fn mounts(place: &Place) -> bool {
 
 /// With temporary files on a small disk that nobody else sees. What is left there is said.
 fn on_a_disk(place: &Place, options: &str, args: &[&str]) -> Output {
+    finish_late(&mut disk_of(place, options, args))
+}
+
+fn disk_of(place: &Place, options: &str, args: &[&str]) -> Command {
     let mut command = place.command(args);
     command.env("TMPDIR", place.dir.path().join("disk"));
     let script = format!("mount -t tmpfs -o {options} none \"$TMPDIR\" && \"$@\"; status=$?; ls -A \"$TMPDIR\"; exit $status");
     let unshare = ["-m", "sh", "-c", &script, "sh"];
-    finish_late(&mut place::behind(&command, "unshare", &unshare))
+    place::behind(&command, "unshare", &unshare)
 }
 
 /// The host's kernel ends the sandbox, and not who looks after it, when memory runs out.
@@ -365,4 +369,39 @@ print('good')
     let place = Place::new();
     let said = place.ok(&["run", "--sandbox", "--", "/usr/bin/python3", "-c", FILLS]);
     assert_eq!(said, "24\n0\n0 True\ngood\n");
+}
+
+/// Standard error is the program's, too: a pipe that it has filled keeps no complaint from being read, and no sandbox from being ended.
+#[test]
+fn a_disk_that_fills_up_while_nobody_reads() {
+    const FILLS: &str = "
+import fcntl, os, time
+flags = fcntl.fcntl(2, fcntl.F_GETFL)
+fcntl.fcntl(2, fcntl.F_SETFL, flags | os.O_NONBLOCK)
+for size in (4096, 1):
+    try:
+        while True:
+            os.write(2, b'x' * size)
+    except BlockingIOError:
+        pass
+fcntl.fcntl(2, fcntl.F_SETFL, flags)
+file = open(os.path.join(os.environ['TMPDIR'], 'x'), 'wb', 0)
+try:
+    while True:
+        file.write(bytes(1 << 20))
+        time.sleep(0.005)
+except OSError:
+    print('full', flush=True)
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let run = ["run", "--sandbox", "--tmp", "--min-free", "128M", "--"];
+    let args = [&run[..], &["/usr/bin/python3", "-c", FILLS]].concat();
+    // Its output is read after its end.
+    let output = place::finish(spawn(&mut disk_of(&place, "size=256M", &args)));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    assert_eq!(output.status.code(), Some(143));
+    place.is_empty();
 }

@@ -195,8 +195,8 @@ fn watch(
         while let Ok(Some(calm)) = calm(&disks) {
             std::thread::sleep(calm);
         }
-        say::complain(used_up());
-        end();
+        // First: a program can fill the pipe of standard error, or stop the terminal.
+        say::complain_after(end, used_up());
     };
     let thread = std::thread::Builder::new().spawn(body);
     let thread = thread.map_err(Failure::host("start a thread"));

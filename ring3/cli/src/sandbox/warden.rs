@@ -33,7 +33,9 @@ const ENDED: u8 = 128 + 15;
 /// `ring3 run --sandbox`: the program's status.
 pub fn run(args: &SandboxArgs, program: &Program, config: NodeConfig) -> Result<u8> {
     let bounds = Bounds::of(args, &[program], config)?;
-    let status = bounds.keep(Work::Program(program), &mut None)?;
+    let status = bounds.keep(Work::Program(program), &mut None);
+    say::finish();
+    let status = status?;
     if let Some(words) = limits::ended_by(args, status) {
         say::complain(words);
     }
@@ -51,6 +53,7 @@ pub fn stay(
         [] => stay_as_sandbox(args, config, &mut caller),
         serve => stay_as_gateway(args, serve, config, &mut caller),
     };
+    say::finish();
     match (status, caller) {
         // `ring3 down` ends it by SIGTERM.
         (Ok(0 | ENDED), _) => 0,
@@ -212,7 +215,7 @@ fn watch_over(sandbox: Begun, mut gateway: Option<Gateway>, watch: &Watch) -> Re
     let ended = || {
         if gateway.as_mut().is_some_and(Gateway::is_gone) {
             gateway = None;
-            say::complain("the sandbox's gateway has ended: it has no network any more");
+            say::complain_aside("the sandbox's gateway has ended: it has no network any more");
         }
         sandbox.borrow_mut().ended()
     };

@@ -91,10 +91,10 @@ pub enum Failure {
     #[error("{} has a second name (a hard link), which the sandbox's programs may reach: name a copy of it", path.display())]
     SecondName { path: PathBuf },
 
-    #[error("less than {least} (--min-free) is left on a file system that the sandbox writes to, or less than a quarter of its inodes")]
+    #[error("less than {least} (--min-free) is left on a file system that the sandbox writes to, or few of its inodes")]
     NoRoom { least: String },
 
-    #[error("the sandbox has filled most of /dev/shm, which other programs use, too: give it a limit (--min-free), or have it keep its files elsewhere (--tmp)")]
+    #[error("little of /dev/shm is left, by the sandbox or by other programs, which need it: give the sandbox a limit (--min-free), or have it keep its files elsewhere (--tmp)")]
     NoMemory,
 
     #[error("{}: a policy is a file of at most {} MiB", path.display(), max >> 20)]

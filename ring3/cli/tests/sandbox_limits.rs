@@ -405,3 +405,64 @@ except OSError:
     assert_eq!(output.status.code(), Some(143));
     place.is_empty();
 }
+
+/// With /dev/shm for these alone; `script` has the command as its arguments.
+fn in_small_memory(place: &Place, script: &str, program: &str) -> Output {
+    let run = ["run", "--sandbox", "--", "/usr/bin/python3", "-c", program];
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = place.command(&run);
+    command.env("XDG_RUNTIME_DIR", folder.path());
+    let script = format!("mount -t tmpfs -o size=64M none /dev/shm && {script}");
+    let unshare = ["-m", "sh", "-c", &script, "sh"];
+    finish_late(&mut place::behind(&command, "unshare", &unshare))
+}
+
+/// The sandbox has a semaphore there. It is ended, too, when others take the rest, and nobody says that it was the sandbox.
+#[test]
+fn shared_memory_that_others_fill() {
+    const ASKS: &str = "
+import multiprocessing, time
+lock = multiprocessing.Lock()
+open('/dev/shm/asked', 'w').close()
+time.sleep(1000)
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let script = "{ \"$@\" & until ls /dev/shm/*/asked >/dev/null 2>&1; do sleep 0.1; done
+        head -c 50M /dev/zero >/dev/shm/other; wait $!; }";
+    let output = in_small_memory(&place, script, ASKS);
+    place::expect_failure(&output, 143, "little of /dev/shm is left");
+}
+
+/// Before it asks for what it has at /dev/shm, which is when the warden begins to look at that, it has nothing there: not by the path either.
+#[test]
+fn shared_memory_is_closed_until_it_is_asked_for() {
+    const GUESSES: &str = "
+import multiprocessing, os, sys
+# By another name: for one in /dev/shm the gate would ask.
+folder = sys.stdin.readline().strip().replace('/dev/', '/dev/./')
+def make():
+    try:
+        open(os.path.join(folder, 'x'), 'w').close()
+        return 'made'
+    except OSError as error:
+        return error.errno
+print(make())
+multiprocessing.Lock()
+print(make())
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let script =
+        "{ until ls -d /dev/shm/ring3-sandbox-* 2>/dev/null; do sleep 0.1; done | \"$@\"; }";
+    let output = in_small_memory(&place, script, GUESSES);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "13\nmade\n",
+        "{output:?}"
+    );
+}

@@ -5,11 +5,12 @@
 //! warden asks for what is left on each file system that the sandbox writes to, its log included, or that its gateway writes
 //! captures to, and ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
 //! disk takes more than what is above the limit. Files take inodes, too, of which many file systems have a number: a part of those
-//! that are free at the start stays.
+//! that are free at the start stays, or a number that other programs can work with.
 //!
 //! The log of a node that stays lies in the runtime folder, and what programs have for /dev/shm there. Both are small on many hosts:
 //! there half of what is free at the start stays, if the user's limit is more. /dev/shm is other programs', too, and the user did not ask for the sandbox's folder
-//! there. So a part of it stays free without a limit of the user's as well, from when a program first asks for that folder on.
+//! there. So a part of it stays free without a limit of the user's as well, from when a program first asks for that folder on. What other programs
+//! take counts as well: files that have no name, and only a mapping, are in no sum that the warden could make of the sandbox's own.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,6 +31,8 @@ const FASTEST: u64 = 8 << 30;
 const FASTEST_FILES: u64 = 8 << 20;
 const TURN_MIN: Duration = Duration::from_millis(2);
 const TURN_MAX: Duration = Duration::from_millis(500);
+/// Inodes that are to stay at most. XFS, ZFS and f2fs make free inodes of free blocks: there a part of them is the same part of the bytes, which the user did not ask for.
+const INODES_STAY: u64 = 1 << 16;
 /// The part that stays of the inodes that are free at the start, and of /dev/shm where the user has no limit: one part of so many.
 const STAYS: u64 = 4;
 
@@ -135,6 +138,11 @@ fn free(place: &OwnedFd) -> Result<Option<Free>> {
     Ok((found.blocks() != 0).then_some(free))
 }
 
+/// How many inodes are to stay free, of so many.
+fn inodes_stay(free: u64) -> u64 {
+    (free / STAYS).min(INODES_STAY)
+}
+
 /// A file system, and what of it is to stay free.
 #[derive(Debug)]
 struct Disk {
@@ -149,7 +157,7 @@ impl Disk {
             bytes: stays(now.bytes),
             inodes: match now.inodes {
                 u64::MAX => 0,
-                inodes => inodes / STAYS,
+                inodes => inodes_stay(inodes),
             },
         });
         Ok(Disk { place, stays })
@@ -206,6 +214,13 @@ fn watch(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn inodes_that_are_made_of_bytes_are_no_limit_of_bytes() {
+        assert_eq!(inodes_stay(8000), 2000);
+        // XFS of 2 GiB, whose inodes are half a KiB: 32 MiB stay, not a quarter of all.
+        assert_eq!(inodes_stay(1 << 22), 1 << 16);
+    }
 
     #[test]
     fn what_is_left_is_seen() {

@@ -81,7 +81,7 @@ pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
             reach,
             // Where a container's filter refuses that, it refuses copies of descriptors as well.
             sockets: alone.ok().and_then(|()| reach.sockets(bound_max)),
-            instances: Instances::new()?,
+            instances: Instances::new().ok(),
             waiting: &waiting,
             waiting_max: share(WAITING_PART, WAITING_MAX),
             threads,
@@ -94,7 +94,8 @@ struct Warden<'scope, 'env> {
     listener: &'env OwnedFd,
     reach: &'env Reach,
     sockets: Option<Sockets>,
-    instances: Instances,
+    /// Not where the host had no descriptor for them.
+    instances: Option<Instances>,
     waiting: &'env AtomicUsize,
     waiting_max: usize,
     threads: &'scope Scope<'scope, 'env>,
@@ -158,13 +159,15 @@ impl Warden<'_, '_> {
                     libc::SYS_inotify_init => 0,
                     _ => args[0] as u32,
                 };
-                let made = self.instances.make(flags)?;
+                let instances = self.instances.as_mut().ok_or_else(no_instances)?;
+                let made = instances.make(flags)?;
                 return give(listener, id, &made, flags as libc::c_int & libc::O_CLOEXEC);
             }
             libc::SYS_inotify_add_watch => {
                 let watched = Watched::read(asked.pid, args)?;
                 valid(listener, id)?;
-                self.instances.watch(&watched, self.reach)?
+                let instances = self.instances.as_ref().ok_or_else(no_instances)?;
+                instances.watch(&watched, self.reach)?
             }
             _ => {
                 let wish = Wish::read(asked.pid, call, args)?;
@@ -274,6 +277,10 @@ fn reply(listener: &OwnedFd, id: u64, val: i64, error: i32) -> Result<()> {
         flags: 0,
     };
     ioctl(listener, SEND, &raw const answer).map(drop)
+}
+
+fn no_instances() -> Error {
+    Error::from_raw_os_error(libc::EMFILE)
 }
 
 fn is_over(listener: &OwnedFd) -> bool {

@@ -91,7 +91,19 @@ impl Begun {
         };
         let reach = reach.with_reaper(self.reaper.as_raw() as u32);
         // It ends with the last process of the sandbox.
-        std::thread::spawn(move || ring3_sandbox::notify::serve(&questions, &reach));
+        std::thread::spawn(move || {
+            let served = ring3_sandbox::notify::serve(&questions, &reach);
+            // From here on the host answers.
+            drop(questions);
+            if let Err(why) = served {
+                let words =
+                    "its programs have no chmod(), bind(), connect(), /proc and /dev/shm any more";
+                say::complain_after(
+                    || {},
+                    format_args!("the sandbox's warden answers no more, {words}: {why}"),
+                );
+            }
+        });
         outside.send(&self.talk)?;
         // The reaper may have reaped it.
         let keeper = pidfd_open(pid, PidfdFlags::empty()).ok();

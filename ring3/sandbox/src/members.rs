@@ -19,6 +19,11 @@ const DEPTH_MAX: usize = 256;
 
 /// The folder in /proc of this process, if it is below that one.
 pub(crate) fn descendant(process: u32, above: u32) -> Result<OwnedFd> {
+    descendant_if(process, above, || {})
+}
+
+/// `between`: called before the second look.
+fn descendant_if(process: u32, above: u32, between: impl FnOnce()) -> Result<OwnedFd> {
     let mut held: Vec<(OwnedFd, u32)> = Vec::new();
     let mut at = process;
     while held.len() < DEPTH_MAX {
@@ -26,6 +31,7 @@ pub(crate) fn descendant(process: u32, above: u32) -> Result<OwnedFd> {
         let parent = parent(&folder)?;
         held.push((folder, parent));
         if parent == above {
+            between();
             return still(held);
         }
         if parent <= 1 {
@@ -93,8 +99,20 @@ mod tests {
         }
         let folder = descendant(sleep, own).unwrap();
         let number = sleep.to_string();
+        // Its parent ends between the looks: it is another's child.
+        let another = descendant_if(sleep, own, || {
+            shell.kill().unwrap();
+            shell.wait().unwrap();
+        });
+        assert!(another.is_err());
         Command::new("kill").arg(&number).status().unwrap();
-        shell.wait().unwrap();
+        // Whoever reaps it may take a while.
+        for _ in 0..1000 {
+            if parent(&folder).is_err() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
         // It has ended, and whoever gets its number is another.
         assert!(parent(&folder).is_err());
         assert!(descendant(sleep, own).is_err());

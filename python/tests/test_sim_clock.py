@@ -135,18 +135,26 @@ def test_no_clocks_in_real_time(tmp_path):
 SYMBOLS = ROOT / "build/kernel-sim/vmlinux"
 
 
-@pytest.mark.skipif(not SYMBOLS.is_file(), reason=f"no {SYMBOLS}: the image came from the cache")
-def test_a_packet_followed_by_gdb(tmp_path):
-    """The walk-through of docs/sim.md: one datagram, three hosts. The run is the same as without a debugger."""
-    file = ROOT / "examples/sim/three-hosts.yaml"
-    line = [_command.command(), "sim", file, "--data-directory"]
-    with subprocess.Popen([*line, "debugged", "--gdb"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as simulation:
+def line(folder):
+    """Simulates three hosts in a row."""
+    return [_command.command(), "sim", ROOT / "examples/sim/three-hosts.yaml", "--data-directory", folder]
+
+
+def debugged(tmp_path, script):
+    """The simulation, gdb with this script, and what the simulation said."""
+    with subprocess.Popen([*line("debugged"), "--gdb"], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as simulation:
         until = time.monotonic() + 120
         while not (tmp_path / "debugged/gdb.sock").exists() and time.monotonic() < until:
             time.sleep(0.05)
-        words = ["gdb", "-nx", "-batch", "-x", "debugged/gdb.init", "-x", ROOT / "examples/sim/follow.gdb"]
+        words = ["gdb", "-nx", "-batch", "-x", "debugged/gdb.init", "-x", script]
         gdb = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-        said = simulation.communicate(timeout=300)[1]
+        return simulation, gdb, simulation.communicate(timeout=300)[1]
+
+
+@pytest.mark.skipif(not SYMBOLS.is_file(), reason=f"no {SYMBOLS}: the image came from the cache")
+def test_a_packet_followed_by_gdb(tmp_path):
+    """The walk-through of docs/sim.md: one datagram, three hosts. The run is the same as without a debugger."""
+    simulation, gdb, said = debugged(tmp_path, ROOT / "examples/sim/follow.gdb")
     assert simulation.returncode == 0, said + gdb.stdout + gdb.stderr
     for text in (
         "client: udp_sendmsg at 0.000000 s",
@@ -156,8 +164,44 @@ def test_a_packet_followed_by_gdb(tmp_path):
         "the same packet: 1",
     ):
         assert text in gdb.stdout, gdb.stdout + gdb.stderr
-    subprocess.run([*line, "plain"], cwd=tmp_path, check=True, capture_output=True)
+    subprocess.run(line("plain"), cwd=tmp_path, check=True, capture_output=True)
     result = [json.loads((tmp_path / folder / "result.json").read_text()) for folder in ("debugged", "plain")]
     # The clock of the day at time 0: the names of hosts are written before that.
     assert 0 < result[0].pop("epoch") - result[1].pop("epoch") < 100_000
     assert result[0] == result[1]
+
+
+#: Breakpoints in the nap of the kernel, in what a stopped thread itself calls, and after a thread that died on its way to a stop.
+EDGES_OF_GDB = """
+tbreak *udp_sendmsg
+continue
+delete
+break *ring3_host_nap
+tbreak *ip_forward
+continue
+printf "after a nap\\n"
+delete
+break *turn_trap
+python
+try: gdb.execute("continue")
+except gdb.error as why: print("refused:", why)
+gdb.execute("delete")
+end
+set {unsigned int}&turn_debug = 2 | 4194303 << 2
+tbreak *udp_rcv
+continue
+printf "after the dead\\n"
+delete
+detach
+"""
+
+
+@pytest.mark.skipif(not SYMBOLS.is_file(), reason=f"no {SYMBOLS}: the image came from the cache")
+def test_breakpoints_that_could_have_no_end(tmp_path):
+    """Where a stopped thread itself comes by, and where a thread was killed as it was about to stop."""
+    words = tmp_path / "words.gdb"
+    words.write_text(EDGES_OF_GDB)
+    simulation, gdb, said = debugged(tmp_path, words)
+    assert simulation.returncode == 0, said + gdb.stdout + gdb.stderr
+    for text in ("after a nap", "refused: ", "after the dead"):
+        assert text in gdb.stdout, gdb.stdout + gdb.stderr

@@ -41,6 +41,8 @@ const BREAK: u8 = 3;
 const INT3: u8 = 0xcc;
 /// Where all threads come by sooner or later: the turn of a program, and the clock when all wait.
 const HALTS: [&str; 2] = ["turn_go_home", "turn_idle"];
+/// What runs while a thread is stopped: a breakpoint there would stop itself.
+const SPARED: [&str; 3] = ["ring3_fixup", "turn_trap", "turn_host_syscall"];
 /// gdb's order of the general registers of x86-64, as places in struct sigcontext; the segments and vector registers are not known.
 const ORDER: [usize; 18] = [13, 11, 14, 12, 9, 8, 10, 15, 0, 1, 2, 3, 4, 5, 6, 7, 16, 17];
 /// Of the last of them, the flags, as all segments after it.
@@ -110,10 +112,17 @@ pub fn script(target: &Target, data: &Data) -> String {
     )
 }
 
+/// Its place in the image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Symbol {
+    at: u64,
+    size: u64,
+}
+
 pub struct Stub {
     target: Target,
     listener: UnixListener,
-    symbols: BTreeMap<String, u64>,
+    symbols: BTreeMap<String, Symbol>,
     own: File,
     breaks: BTreeMap<u64, u8>,
 }
@@ -127,7 +136,7 @@ impl Stub {
     pub fn new(target: Target, socket: &Path) -> Result<Stub> {
         let image = std::fs::read(&target.image)
             .map_err(Error::host(format!("read {}", target.image.display())))?;
-        let wanted: Vec<&str> = HALTS.iter().copied().chain([SYMBOL]).collect();
+        let wanted: Vec<&str> = HALTS.into_iter().chain(SPARED).chain([SYMBOL]).collect();
         let symbols = symbols(&image, &wanted)
             .filter(|found| found.len() == wanted.len())
             .ok_or_else(|| {
@@ -186,7 +195,7 @@ impl Stub {
     }
 
     fn block(&self) -> u64 {
-        self.target.memory.start + self.symbols[SYMBOL]
+        self.target.memory.start + self.symbols[SYMBOL].at
     }
 
     fn word(&self, at: u64) -> Result<u32> {
@@ -273,12 +282,24 @@ impl Stub {
         }
     }
 
+    fn is_spared(&self, at: u64) -> bool {
+        SPARED.iter().any(|name| {
+            let Symbol { at: start, size } = self.symbols[*name];
+            let place = at.wrapping_sub(self.target.memory.start);
+            (start..start + size).contains(&place)
+        })
+    }
+
     fn insert(&mut self, at: u64) -> bool {
         let mut old = [0];
         if self.breaks.contains_key(&at) {
             return true;
         }
-        if !self.is_region(at) || !self.peek(at, &mut old) || self.poke(at, &[INT3]).is_err() {
+        if !self.is_region(at)
+            || self.is_spared(at)
+            || !self.peek(at, &mut old)
+            || self.poke(at, &[INT3]).is_err()
+        {
             return false;
         }
         self.breaks.insert(at, old[0]);
@@ -514,7 +535,7 @@ impl Session<'_> {
                 Ok(None) => break None,
                 Ok(Some(BREAK)) if halts.is_empty() => {
                     for name in HALTS {
-                        let at = self.stub.target.memory.start + self.stub.symbols[name];
+                        let at = self.stub.target.memory.start + self.stub.symbols[name].at;
                         if !self.stub.breaks.contains_key(&at) && self.stub.insert(at) {
                             halts.push(at);
                         }
@@ -560,8 +581,8 @@ fn little(text: &str) -> Option<u64> {
     Some(bytes?.iter().rev().fold(0, |all, byte| all << 8 | byte))
 }
 
-/// Addresses of symbols in an ELF file of 64 bits, as elf(5) has it; None: it is no such file.
-fn symbols(file: &[u8], wanted: &[&str]) -> Option<BTreeMap<String, u64>> {
+/// Symbols in an ELF file of 64 bits, as elf(5) has it; None: it is no such file.
+fn symbols(file: &[u8], wanted: &[&str]) -> Option<BTreeMap<String, Symbol>> {
     const SYMTAB: u64 = 2;
     let word = |at: usize, size: usize| -> Option<u64> {
         let bytes = file.get(at..at.checked_add(size)?)?;
@@ -594,7 +615,8 @@ fn symbols(file: &[u8], wanted: &[&str]) -> Option<BTreeMap<String, u64>> {
             let end = name.iter().position(|byte| *byte == 0)?;
             let name = std::str::from_utf8(&name[..end]).unwrap_or_default();
             if wanted.contains(&name) {
-                found.insert(name.to_owned(), word(at + 8, 8)?);
+                let (at, size) = (word(at + 8, 8)?, word(at + 16, 8)?);
+                found.insert(name.to_owned(), Symbol { at, size });
             }
         }
     }

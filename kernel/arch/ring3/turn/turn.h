@@ -44,6 +44,7 @@ struct ring3_thread;
 
 /* debug.c */
 unsigned long turn_trap(u64 rip, u64 *regs);
+long turn_host_syscall(long nr, long a0, long a1, long a2, long a3, long a4);
 
 /* pending: a thread from outside wants its call to be made, or its signal to be seen. The place of RING3_IRQ_SLEEPER. */
 #define RING3_IRQ_COMER		(1u << 4)

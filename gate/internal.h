@@ -344,6 +344,7 @@ static inline bool is_restart(long ret)
 /* sud.c */
 void sud_arm(void);
 void sud_call(struct ucontext *uc);	/* handles the call at whose end uc is */
+void sud_wait(struct ucontext *uc, u64 ns);	/* between two instructions of the program */
 
 /* call.c */
 struct exit_action gate_exit_work(struct gate_regs *r, long ret);
@@ -390,6 +391,7 @@ void sim_killed(void) __attribute__((noreturn));
 void sim_nap(u64 *ns);
 void sim_jitter(void);
 bool sim_trap(struct ucontext *uc);
+bool sim_is_preempted(const siginfo_t *info, u64 *value);
 u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid);
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number);
 bool sim_clone_again(struct clone_args *args, long error);

@@ -162,3 +162,23 @@ void sud_call(struct ucontext *uc)
 	if (tcb->npending)
 		signal_deliver(uc);
 }
+
+/* The thread waits in the node, as in a call of its own, and goes on in the program or in a signal's handler. */
+void sud_wait(struct ucontext *uc, u64 ns)
+{
+	struct gate_tcb *tcb = gate_tcb();
+	stack_t alt = tcb_call_altstack(tcb);
+
+	if (unlikely(tcb->npending))
+		signal_mask_back(tcb, uc);
+	host_syscall2(__NR_sigaltstack, (long)&alt, 0);
+	WRITE_ONCE(tcb->uctx, uc);
+	image_call1(RING3_NR_HOST_WAIT, ns);
+	signal_block_all();
+	WRITE_ONCE(tcb->uctx, NULL);
+	uc->uc_stack = tcb_altstack(tcb);
+	if (READ_ONCE(gate_thread()->nsig))
+		signal_drain_node();
+	if (tcb->npending)
+		signal_deliver(uc);
+}

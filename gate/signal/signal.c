@@ -265,8 +265,21 @@ static void killed(struct ucontext *uc)
 /* A signal that the host never blocks, sent by a process or thread. */
 static void sent(siginfo_t *info, struct ucontext *uc)
 {
+	u64 value;
+
 	if (unlikely(signal_newborn(info, uc)))
 		return;
+	if (unlikely(sim_is_preempted(info, &value))) {
+		patch_leave(uc);
+		if (in_gate(uc->uc_mcontext.rip)) {
+			if (!gate_tcb()->npending)
+				hide_eintr(&uc->uc_mcontext);
+			return;
+		}
+		signal_set_mask(uc->uc_sigmask);
+		sud_wait(uc, value);
+		return;
+	}
 	if (unlikely(limits_is_death(info)))
 		killed(uc);
 	else if (!stop_signal(info) && !limits_is_mark(info))

@@ -15,6 +15,10 @@
 
 #define SIM_TRAP	(1ull << 63)	/* TURN_TRAP of kernel/arch/ring3/turn/turn.h */
 
+/* As in kernel/arch/ring3/turn/turn.h. */
+#define MARK_PREEMPT	0x7233ull
+#define MARK_SHIFT	48
+
 /* As in kernel/arch/ring3/turn/jitter.c. */
 #define JITTER_OFTEN	8
 #define JITTER_SELDOM	256
@@ -72,6 +76,16 @@ bool sim_trap(struct ucontext *uc)
 	u64 (*trap)(u64 rip, void *regs) = (void *)gate.fixup;
 
 	return trap(uc->uc_mcontext.rip | SIM_TRAP, &uc->uc_mcontext);
+}
+
+/*
+ * KEEP says that the thread computes for long: kernel/arch/ring3/turn/patience.c. If the thread is in the program it is to wait in
+ * HOST_WAIT, which understands this value. Else it makes a call just now, and the signal means nothing.
+ */
+bool sim_is_preempted(const siginfo_t *info, u64 *value)
+{
+	*value = (u64)info->si_value.sival_ptr;
+	return gate.sim && info->si_signo == SIGBUS && info->si_code == SI_QUEUE && *value >> MARK_SHIFT == MARK_PREEMPT;
 }
 
 /* A new thread, before it does anything that others could see. */

@@ -210,6 +210,16 @@ fn show(args: &args::Sim, report: &Report) -> Result<u8> {
         if let Some(stuck) = &outcomes.stuck {
             complain_stuck(stuck);
         }
+        if let Some(first) = outcomes.preempted.iter().min_by_key(|one| one.first) {
+            let count: u32 = outcomes.preempted.iter().map(|one| one.count).sum();
+            say::complain(format_args!(
+                "{count} times a program was preempted while it computed, first {} (process {}) on {} at {:.6} s: another run may differ from there on",
+                first.program,
+                first.process,
+                first.host,
+                first.first as f64 / 1e9
+            ));
+        }
         let virtual_time = Duration::from_nanos(outcomes.stop);
         // The set-up is the same for a minute and for a day.
         let wall = (report.wall - report.set_up).as_secs_f64();

@@ -132,7 +132,7 @@ const KEYS: &[Key] = &[
     ),
 ];
 
-/// Of Shadow's `experimental`: taken and ignored, as in the file.
+/// Of Shadow's `experimental`: as in the file, where most have no effect.
 const EXPERIMENTAL: &[&str] = &[
     "interface-qdisc",
     "max-unapplied-cpu-latency",

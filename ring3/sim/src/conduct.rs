@@ -18,6 +18,7 @@ use crate::gdb;
 use crate::leaf;
 use crate::netlink::Asker;
 use crate::plan::{Plan, Step, NET, WIRES};
+use crate::preempted::{self, Preempted};
 use crate::sample::Sampler;
 use crate::settle::settle;
 use crate::spawn;
@@ -212,6 +213,7 @@ impl Conductor {
         say(&Word::Done {
             at: nanos(at),
             running,
+            preempted: self.preempted()?,
         });
         Ok(())
     }
@@ -275,16 +277,34 @@ impl Conductor {
         Ok(())
     }
 
-    /// Which network namespace is whose, for a debugger.
-    fn write_hosts(&self) -> Result<()> {
-        let mut text = String::new();
-        for (name, space) in &self.spaces {
+    /// Which network namespace is whose.
+    fn hosts(&self) -> Result<BTreeMap<u64, String>> {
+        let one = |(name, space): (&String, &File)| {
             let meta = space
                 .metadata()
                 .map_err(Error::host(format!("look at the namespace of {name}")))?;
-            text += &format!("{} {name}\n", meta.ino());
-        }
+            Ok((meta.ino(), name.clone()))
+        };
+        self.spaces.iter().map(one).collect()
+    }
+
+    /// The same for a debugger.
+    fn write_hosts(&self) -> Result<()> {
+        let lines = self.hosts()?;
+        let text: String = lines
+            .iter()
+            .map(|(number, name)| format!("{number} {name}\n"))
+            .collect();
         crate::data::write(&self.data.network(gdb::HOSTS), &text)
+    }
+
+    fn preempted(&self) -> Result<Vec<Preempted>> {
+        if self.plan.preemption.is_none() {
+            return Ok(Vec::new());
+        }
+        // In real time there is no such file, and nobody is preempted by the node.
+        let text = std::fs::read_to_string(preempted::FILE).unwrap_or_default();
+        Ok(preempted::of(&text, nanos(self.start), &self.hosts()?))
     }
 
     /// Does something within a network namespace.

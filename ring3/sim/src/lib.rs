@@ -10,6 +10,7 @@
 //! | [`run`], [`stage`] | a simulation from its plan to its judgement, and its processes |
 //! | [`conduct`], [`words`], [`spawn`], [`tools`], [`settle`], [`rtnl`], [`rtnl_message`] | the conductor, on the node: carries out the plan, starts programs |
 //! | [`waits`], [`stuck`] | do all programs wait for each other? |
+//! | [`preempted`] | which programs were preempted while they computed? |
 //! | [`sample`], [`netlink`] | connections, queues and interfaces over time |
 //! | [`capture`] | packets |
 //! | [`report`] | one HTML file about a run |
@@ -41,6 +42,7 @@ mod places;
 pub mod plan;
 #[cfg(test)]
 mod plan_tests;
+pub mod preempted;
 mod process;
 mod qdisc;
 pub mod read;

@@ -25,7 +25,9 @@ use serde::{Deserialize, Serialize};
 use crate::address::{self, Addresses};
 use crate::network;
 use crate::route;
-use crate::scenario::{Action, ClockChange, Expected, Host, Nat, NatKind, Scenario, Wire};
+use crate::scenario::{
+    Action, ClockChange, Expected, Host, Nat, NatKind, Preemption, Scenario, Wire,
+};
 use crate::steps;
 
 /// The namespace of the network of places; no hostname begins so.
@@ -40,6 +42,7 @@ pub struct Plan {
     pub sample: Duration,
     /// General::schedule.
     pub schedule: Duration,
+    pub preemption: Option<Preemption>,
     /// Each call that the node serves is to be a line of [`crate::stage::TRACE`].
     pub trace: bool,
     /// A debugger is waited for before the first step.
@@ -177,6 +180,7 @@ pub fn plan(scenario: &Scenario, data: PathBuf, cables: Cables) -> Plan {
         stop: scenario.general.stop_time,
         sample: scenario.general.sample,
         schedule: scenario.general.schedule,
+        preemption: scenario.general.preemption,
         trace: false,
         gdb: false,
         data,

@@ -13,7 +13,7 @@ use crate::old;
 use crate::ours;
 use crate::places;
 use crate::process;
-use crate::scenario::{Action, Event, General, Host, Scenario};
+use crate::scenario::{Action, Event, General, Host, Preemption, Scenario};
 use crate::trace;
 use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
@@ -147,7 +147,7 @@ impl Reader {
             None => None,
         };
         if let Some(node) = top.take("experimental") {
-            self.experimental(node)?;
+            general.preemption = self.experimental(node)?;
         }
         let faults = match top.take("sim") {
             Some(node) => ours::settings(node, &mut general)?,
@@ -234,6 +234,7 @@ impl Reader {
             routes: true,
             bootstrap_end: opt(&mut map, "bootstrap_end_time", time_of)?.unwrap_or_default(),
             schedule: Duration::ZERO,
+            preemption: None,
             faults: Default::default(),
         };
         opt(&mut map, "model_unblocked_syscall_latency", |n, p| {
@@ -257,8 +258,17 @@ impl Reader {
         self.notes.push(words.into());
     }
 
-    fn experimental(&mut self, node: &Node) -> Result<()> {
+    /// Of Shadow's keys, those about threads that compute have an effect here, too.
+    fn experimental(&mut self, node: &Node) -> Result<Option<Preemption>> {
         let mut map = node.map("experimental")?;
+        let enabled = opt(&mut map, "native_preemption_enabled", |n, p| n.bool(p))?;
+        let real = opt(&mut map, "native_preemption_native_interval", time_of)?;
+        let sleep = opt(&mut map, "native_preemption_sim_interval", time_of)?;
+        let usual = Preemption::default();
+        let preemption = Preemption {
+            after: real.unwrap_or(usual.after),
+            sleep: sleep.unwrap_or(usual.sleep),
+        };
         let keys: Vec<String> = map.rest().into_iter().map(|(key, _, _)| key).collect();
         if !keys.is_empty() {
             self.note(format!(
@@ -266,7 +276,11 @@ impl Reader {
                 keys.join(", ")
             ));
         }
-        Ok(())
+        let enabled = enabled.unwrap_or(false);
+        if enabled {
+            self.note("experimental.native_preemption_enabled: where a thread is when it is preempted depends on the machine, so two runs may differ");
+        }
+        Ok(enabled.then_some(preemption))
     }
 
     fn options(&mut self, node: &Node, path: &str, before: Capture) -> Result<Capture> {

@@ -68,6 +68,7 @@ fn keys_of_shadow() {
         (a.pcap, a.address),
         (Some(100), Some("11.0.0.7".parse().unwrap()))
     );
+    assert_eq!(scenario.general.preemption, None);
     let process = &b.processes[0];
     assert_eq!(process.args, ["1 0", "2"]);
     assert_eq!(process.environment[0], ("A".to_owned(), "1".to_owned()));
@@ -185,6 +186,33 @@ fn graphs_from_files() {
     std::fs::write(&plain, "graph [\n node [ ] ]").unwrap();
     let error = read(&text(&plain, "")).unwrap_err().to_string();
     assert!(error.contains("g.gml:2:2: a node without `id`"), "{error}");
+}
+
+/// Of Shadow's keys about itself, these have an effect.
+#[test]
+fn threads_that_compute() {
+    let with = |keys: &str| {
+        let keys = format!("experimental:\n  native_preemption_enabled: true\n{keys}");
+        read(&SMALL.replacen("experimental:\n", &keys, 1))
+    };
+    let usual = with("").unwrap();
+    let preemption = usual.general.preemption.unwrap();
+    assert_eq!(preemption.after, Duration::from_millis(100));
+    assert_eq!(preemption.sleep, Duration::from_millis(10));
+    let is_said = |note: &String| note.contains("two runs may differ");
+    assert!(usual.notes.iter().any(is_said), "{:?}", usual.notes);
+    let other =
+        with("  native_preemption_native_interval: 1 s\n  native_preemption_sim_interval: 2 ms\n");
+    let preemption = other.unwrap().general.preemption.unwrap();
+    assert_eq!(preemption.after, Duration::from_secs(1));
+    assert_eq!(preemption.sleep, Duration::from_millis(2));
+    let words = with("  native_preemption_sim_interval: x\n").unwrap_err();
+    assert!(
+        words
+            .to_string()
+            .contains("experimental.native_preemption_sim_interval"),
+        "{words}"
+    );
 }
 
 /// What the command line says takes the place of what the file says, and is named as such when it is wrong.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::preempted::Preempted;
 use crate::scenario::Expected;
 use crate::stage::{self, Setup};
 use crate::stats;
@@ -50,6 +51,9 @@ pub struct Outcomes {
     /// Programs that were to end, and waited at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stuck: Option<Stuck>,
+    /// Programs that were preempted while they computed. Another run may differ from here on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub preempted: Vec<Preempted>,
 }
 
 #[derive(Debug)]
@@ -86,6 +90,7 @@ struct Run<'a> {
     /// When it was over.
     done: Option<u64>,
     stuck: Option<Stuck>,
+    preempted: Vec<Preempted>,
     epoch: u64,
     begun: Instant,
     set_up: Duration,
@@ -101,6 +106,7 @@ pub fn run(plan: &Plan, setup: &Setup, watcher: &mut dyn Watcher) -> Result<Repo
         events: Vec::new(),
         done: None,
         stuck: None,
+        preempted: Vec::new(),
         epoch: 0,
         begun: start,
         set_up: Duration::ZERO,
@@ -169,9 +175,10 @@ impl Run<'_> {
                     life.ended = Some((at, end));
                 }
             }
-            Word::Done { at, .. } => {
+            Word::Done { at, preempted, .. } => {
                 watcher.tick(Duration::from_nanos(at));
                 self.done = Some(at);
+                self.preempted = preempted;
             }
             Word::Stuck(stuck) => self.stuck = Some(stuck),
             Word::Failed { at, what } => {
@@ -216,6 +223,7 @@ impl Run<'_> {
             processes,
             events: self.events,
             stuck: self.stuck,
+            preempted: self.preempted,
         }
     }
 }

@@ -42,7 +42,28 @@ pub struct General {
     pub bootstrap_end: Duration,
     /// Some calls cost up to so much more, at random by the seed; zero: none does.
     pub schedule: Duration,
+    /// Of threads that compute; None: they compute until they make a call.
+    pub preemption: Option<Preemption>,
     pub faults: FaultPlan,
+}
+
+/// A thread that computes for so long sleeps, and others run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Preemption {
+    /// Of real time, as the processor spends it on the thread's process.
+    pub after: Duration,
+    /// Of virtual time.
+    pub sleep: Duration,
+}
+
+/// As Shadow has them.
+impl Default for Preemption {
+    fn default() -> Preemption {
+        Preemption {
+            after: Duration::from_millis(100),
+            sleep: Duration::from_millis(10),
+        }
+    }
 }
 
 /// What a search may do to a scenario.

@@ -61,6 +61,9 @@ pub struct Setup {
     pub host: Option<String>,
 }
 
+/// Of a thread that computes for long, as kernel/arch/ring3/turn/patience.c says it.
+const COMPUTES: &str = "computes without a call";
+
 /// The arguments of a stage, for `ring3 sim-stage`.
 pub fn args(stage: &str, setup: &Setup) -> Vec<std::ffi::OsString> {
     let mut words = vec!["sim-stage".into(), stage.into()];
@@ -179,6 +182,10 @@ fn keep(setup: &Setup) -> Result<u8> {
         let stall = plan.stop.as_secs().saturating_add(STALL_SECONDS);
         config.cmdline += &format!(" ring3_sim_deadlock=1 ring3_sim_stall={stall}");
     }
+    if let (Some(_), Some(preemption)) = (&setup.image, plan.preemption) {
+        let (after, sleep) = (preemption.after.as_nanos(), preemption.sleep.as_nanos());
+        config.cmdline += &format!(" ring3_sim_preempt={after},{sleep}");
+    }
     if plan.gdb {
         // Whoever is at a breakpoint has all the time there is.
         config.cmdline += " ring3_sim_patience=0";
@@ -210,9 +217,17 @@ fn keep(setup: &Setup) -> Result<u8> {
     let poison = node.poison();
     let down = node.down();
     match poison {
-        Some(why) => Err(Error::Said(format!(
-            "the simulation's kernel has failed: {why}"
-        ))),
+        Some(why) => {
+            let hint = match why.contains(COMPUTES) {
+                true => {
+                    "; `experimental: {native_preemption_enabled: true}` lets others run meanwhile"
+                }
+                false => "",
+            };
+            Err(Error::Said(format!(
+                "the simulation's kernel has failed: {why}{hint}"
+            )))
+        }
         None => down.map(|()| code(status)).map_err(Error::Node),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::preempted::Preempted;
+
 /// How a process has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,10 +51,11 @@ pub enum Word {
     },
     /// Programs wait that were to end.
     Stuck(Stuck),
-    /// The end, at the scenario's stop time or in a deadlock; the processes that had not ended.
+    /// The end, at the scenario's stop time or in a deadlock; the processes that had not ended, and those that were preempted.
     Done {
         at: u64,
         running: Vec<usize>,
+        preempted: Vec<Preempted>,
     },
     /// A step could not be carried out, which ends the simulation.
     Failed {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Nodes in virtual time: the image `sim`.
 
+use super::sim_cmd::Simulation;
 use super::{Checked, Verdict, ensure, helper, trial};
 use crate::compile::compile;
 use crate::exec;
@@ -25,6 +26,8 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_deadlock".into(), deadlock),
         trial("sim_time_machine".into(), machine),
         trial("sim_time_loop".into(), endless),
+        trial("sim_time_starved".into(), starved),
+        trial("sim_time_preempted".into(), preempted),
         trial("sim_time_seed".into(), seed),
     ]
 }
@@ -274,6 +277,23 @@ fn deadlock() -> Checked {
             && outcome.stderr.contains("in futex"),
         || outcome.report(),
     )?;
+    // Some daemons write over their environment: then the host's own file has its name.
+    let scratch = Scratch::new()?;
+    let file = scratch.write("hostname", "h2\n")?;
+    let node = Node::up_with([
+        "--image",
+        "sim",
+        "--cmdline",
+        "ring3_sim_deadlock=1 ring3_sim_stall=100",
+    ])?;
+    let within = format!(
+        "mount --bind {} /etc/hostname && exec env -u HOSTNAME python3 -c '{script}'",
+        file.display()
+    );
+    let outcome = node.exec(&["unshare", "-rm", "sh", "-c", &within])?;
+    ensure(outcome.stderr.contains("host h2, python3 (process"), || {
+        outcome.report()
+    })?;
     Ok(Verdict::Passed)
 }
 
@@ -312,14 +332,14 @@ fn endless() -> Checked {
     let words = [
         (
             "import time; time.sleep(5)\nwhile True: pass".to_string(),
-            "a program that computes",
+            "computes without a call for 2 s",
         ),
         (
             // io_getevents() of a context that has nothing under way
             "import ctypes as c, time; time.sleep(5); s = c.CDLL(None).syscall; n = c.c_ulong(0)
 assert s(206, 1, c.byref(n)) == 0; s(208, n, c.c_long(1), c.c_long(1), c.create_string_buffer(64), None)"
                 .to_string(),
-            "a call of the host that waits",
+            "waits in the host for 2 s",
         ),
     ];
     for (script, what) in words {
@@ -328,10 +348,113 @@ assert s(206, 1, c.byref(n)) == 0; s(208, n, c.c_long(1), c.c_long(1), c.create_
         ensure(
             !outcome.ok()
                 && outcome.stderr.contains("host h1, python3 (process")
-                && outcome.stderr.contains("at 5."),
+                && outcome.stderr.contains("at 5.")
+                && outcome.stderr.contains(what),
             || format!("{what}: {}", outcome.report()),
         )?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// Programs that want the processor, all on the first one.
+struct Crowd(Vec<std::process::Child>);
+
+impl Crowd {
+    fn new(count: usize) -> Result<Crowd, String> {
+        let start = || {
+            Command::new("taskset")
+                .args(["-c", "0", "sh", "-c", "while :; do :; done"])
+                .spawn()
+                .map_err(|why| why.to_string())
+        };
+        (0..count)
+            .map(|_| start())
+            .collect::<Result<_, _>>()
+            .map(Crowd)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A program that computes for less than the limit is left alone, however little of the processor it gets.
+fn starved() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let node = Node::up_with(["--image", "sim", "--cmdline", "ring3_sim_patience=3"])?;
+    let _crowd = Crowd::new(7)?;
+    // Some 0.7 s of the processor, without a call: five seconds and more in this crowd.
+    let script = "for i in range(12_000_000): pass\nprint(i)";
+    let start = Instant::now();
+    let program = node.command(["python3", "-c", script]);
+    let mut pinned = Command::new("taskset");
+    pinned.args(["-c", "0"]).arg(program.get_program());
+    pinned.args(program.get_args());
+    let outcome = exec::run(&mut pinned, Duration::from_secs(60))?;
+    ensure(outcome.stdout == "11999999\n", || outcome.report())?;
+    let took = start.elapsed().as_secs_f64();
+    if took < 4.0 {
+        return Ok(Verdict::Ignored(format!("there was no crowd: {took} s")));
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Loops without calls that wait for another process and for a timer's signal: where the scenario allows it, others run meanwhile.
+fn preempted() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let script = r#"
+import mmap, os, signal, time
+m = mmap.mmap(-1, 4096)
+if not os.fork():
+    time.sleep(1); m[0] = 1; os._exit(0)
+start = time.monotonic(); x = 1.5; y = 0
+while not m[0]:
+    x = x * 1.0000001; y += 1
+print(1 <= time.monotonic() - start < 1.2, x > 1.5, abs(x - 1.5 * 1.0000001 ** y) < 1e-3); os.wait()
+hits = []
+signal.signal(signal.SIGALRM, lambda *a: hits.append(time.monotonic()))
+start = time.monotonic(); signal.setitimer(signal.ITIMER_REAL, 0.5)
+while not hits: pass
+print(0.5 <= hits[0] - start < 0.7)
+"#;
+    let scenario = |options: &str| {
+        let program = script.replace('\n', "\n        ");
+        format!(
+            "general: {{stop_time: 20 s, heartbeat_interval: null}}\nlinks: [{{between: [a, b]}}]\n{options}hosts:\n  b: {{}}\n  a:\n    \
+             processes:\n    - path: python3\n      args:\n      - -c\n      - |{program}\n"
+        )
+    };
+    let simulation = Simulation::run_with(
+        &scenario(
+            "experimental: {native_preemption_enabled: true, native_preemption_native_interval: 20 ms, native_preemption_sim_interval: 100 ms}\n",
+        ),
+        &[],
+    )?;
+    simulation.ended_well()?;
+    let text = simulation.read("hosts/a/python3.1000.stdout")?;
+    ensure(text == "True True True\nTrue\n", || text.clone())?;
+    // The result says who was, and when: two runs may differ from there on.
+    let result = simulation.read("result.json")?;
+    for words in [
+        "\"preempted\": [",
+        "\"program\": \"python3\"",
+        "\"host\": \"a\"",
+    ] {
+        ensure(result.contains(words), || format!("no {words}: {result}"))?;
+    }
+    let page = simulation.read("report.html")?;
+    ensure(page.contains("Preempted while they computed"), || {
+        "the report does not say it".into()
+    })?;
     Ok(Verdict::Passed)
 }
 

@@ -35,7 +35,7 @@ void ring3_clock_jump(u64 to)
 
 u64 ring3_host_clock(int id)
 {
-	struct __kernel_timespec ts;
+	struct __kernel_timespec ts = {};
 
 	ring3_host_syscall(__NR_clock_gettime, id, (long)&ts, 0, 0, 0, 0);
 	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;

@@ -47,7 +47,10 @@ static long read_proc(int pid, const char *name, char *buf, size_t size)
 	return n;
 }
 
-/* What `ring3 sim' calls the simulated host: it is in the environment that it gives each process. */
+/*
+ * What `ring3 sim' calls the simulated host: it is in the environment that it gives each process, and in a file of the host.
+ * Some programs write their titles over the environment.
+ */
 void turn_host_of(int pid, char *name, size_t size)
 {
 	static char environ[16384];
@@ -58,6 +61,9 @@ void turn_host_of(int pid, char *name, size_t size)
 	for (at = environ; at < environ + n; at += strlen(at) + 1)
 		if (!strncmp(at, "HOSTNAME=", 9))
 			strscpy(name, at + 9, size);
+	if (is_end && !strcmp(name, "-") && read_proc(pid, "root/etc/hostname", name, size) < 1)
+		strscpy(name, "-", size);
+	strreplace(name, '\n', 0);
 }
 
 void turn_comm_of(int pid, char *name, size_t size)

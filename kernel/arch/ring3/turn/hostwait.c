@@ -31,6 +31,8 @@ long ring3_sys_host_wait(u64 ns)
 	ktime_t timeout = ns_to_ktime(ns);
 	int left = 1;
 
+	if (unlikely(turn_is_preempt(ns)))
+		return turn_preempt(ns);
 	list_add_tail(&w.list, &waiters);
 	ring3_region.host_waiters++;
 	while (!w.woken && left && !signal_pending(current)) {

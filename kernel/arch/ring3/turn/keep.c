@@ -6,21 +6,12 @@
  * the same whether or not it gets a CPU.
  */
 #include <linux/errno.h>
-#include <linux/init.h>
 #include <linux/kernel.h>
-#include <linux/kstrtox.h>
-#include <linux/string.h>
-#include <linux/time64.h>
 #include <asm/ring3.h>
 #include <asm/unistd.h>
 #include "../kernel/errand.h"
 #include "../vcpu/internal.h"
 #include "turn.h"
-
-#define LOOK_NS		(200 * NSEC_PER_MSEC)	/* of real time */
-#define LOOKS_PER_S	(NSEC_PER_SEC / LOOK_NS)
-
-static u32 patience_s = 30;	/* ring3_sim_patience=: real seconds of one turn; 0: any */
 
 void ring3_host_rest(void)
 {
@@ -52,36 +43,14 @@ static bool take_from_dead(struct ring3_vcpu *vcpu, u32 o)
 	return true;
 }
 
-/* The node fails: whose turn it is, and since when. */
-static void turn_too_long(const struct ring3_thread *tb, u64 now)
-{
-	int pid = tb ? ((const struct ring3_proc *)tb->proc)->pid : 0;
-	char comm[TURN_NAME_BYTES], host[TURN_NAME_BYTES];
-
-	turn_comm_of(pid, comm, sizeof(comm));
-	turn_host_of(pid, host, sizeof(host));
-	ring3_poison("at %llu.%09llu s, host %s, %s (process %d): no call for %u s, or one that waits in the host",
-		     now / NSEC_PER_SEC, now % NSEC_PER_SEC, host, comm, pid, patience_s);
-}
-
 static void look(struct ring3_vcpu *vcpu)
 {
-	static u32 hands, looks, owner;
-	static u64 now;
 	u32 o = host_load(&vcpu->owner);
 
-	if (o && take_from_dead(vcpu, o))
-		return;
-	if (!o || o != owner || hands != turn_hands || now != ring3_virtual_now) {
-		owner = o;
-		hands = turn_hands;
-		now = ring3_virtual_now;
-		looks = 0;
-		return;
-	}
-	if (!patience_s || ++looks < patience_s * LOOKS_PER_S)
-		return;
-	turn_too_long(ring3_holder(vcpu, o & RING3_OWNER_TID), now);
+	if (!o)
+		turn_look(NULL, 0);
+	else if (!take_from_dead(vcpu, o))
+		turn_look(ring3_holder(vcpu, o & RING3_OWNER_TID), o);
 }
 
 long ring3_host_keep(struct ring3_thread *tb)
@@ -103,15 +72,9 @@ long ring3_host_keep(struct ring3_thread *tb)
 			ring3_enter_drive(tb);
 			tb->host_sp = host_sp;
 		}
-		ring3_host_futex_wait(word, kick, LOOK_NS);
+		ring3_host_futex_wait(word, kick, turn_look_ns());
 	}
 	ring3_errands();
 	turn_trace_write();
 	return 0;
 }
-
-static int __init set_patience(char *seconds)
-{
-	return !kstrtou32(seconds, 0, &patience_s);
-}
-__setup("ring3_sim_patience=", set_patience);

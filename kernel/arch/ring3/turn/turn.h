@@ -94,6 +94,16 @@ void turn_trace_write(void);
 /* order.c */
 u64 turn_cost(unsigned long nr, int pid);
 
+/* patience.c: what KEEP sends to a thread that is to be preempted. gate/sim/sim.c has the same. Its lower bits are ns of virtual time. */
+#define TURN_MARK_PREEMPT	0x7233ull
+#define TURN_MARK_SHIFT		48
+u64 turn_look_ns(void);
+void turn_look(const struct ring3_thread *holder, u32 owner);
+
+/* preempt.c */
+bool turn_is_preempt(u64 value);
+long turn_preempt(u64 value);
+
 /* skew.c */
 asmlinkage long sys_turn_clock_gettime(clockid_t clock, struct __kernel_timespec __user *time);
 asmlinkage long sys_turn_gettimeofday(struct __kernel_old_timeval __user *time, struct timezone __user *zone);

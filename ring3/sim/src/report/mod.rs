@@ -11,6 +11,7 @@ use std::fmt::Write;
 use crate::data::{self, Data};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
+use crate::preempted::Preempted;
 use crate::run::{Happening, Outcome, Outcomes};
 use chart::{Chart, Series};
 use tables::Table;
@@ -53,6 +54,7 @@ pub fn write(plan: &Plan, outcomes: &Outcomes, scenario: &str) -> Result<()> {
     charts(&data, outcomes, &mut page)?;
     processes(&outcomes.processes, &mut page);
     events(&outcomes.events, &mut page);
+    preempted(&outcomes.preempted, &mut page);
     let _ = writeln!(page, "<script>{SCRIPT}</script></body></html>");
     data::write(&data.path("report.html"), &page)
 }
@@ -181,6 +183,28 @@ fn events(list: &[Happening], page: &mut String) {
             "<tr><td class=\"n\">{:.6} s<td>{}</tr>",
             event.at as f64 / 1e9,
             escape(&event.what)
+        );
+    }
+    page.push_str("</table>");
+}
+
+fn preempted(list: &[Preempted], page: &mut String) {
+    if list.is_empty() {
+        return;
+    }
+    page.push_str(
+        "<h2>Preempted while they computed</h2><p>Where a program is at such a moment depends on the machine. So another run of this \
+         seed may differ, from the first of these times on.</p><table><tr><th>Host<th>Program<th>Process<th>First<th>Times</tr>",
+    );
+    for one in list {
+        let _ = write!(
+            page,
+            "<tr><td>{}<td>{}<td class=\"n\">{}<td class=\"n\">{:.6} s<td class=\"n\">{}</tr>",
+            escape(&one.host),
+            escape(&one.program),
+            one.process,
+            one.first as f64 / 1e9,
+            one.count
         );
     }
     page.push_str("</table>");

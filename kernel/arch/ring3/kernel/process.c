@@ -276,7 +276,7 @@ bool ring3_exit_slow(struct ring3_thread *tb, long ret)
 	if (!IS_ENABLED(CONFIG_RING3_SIM) && ring3_this_cpu->tick_new)
 		ring3_tick_or_timer();
 	ring3_settle(ring3_this_vcpu, false);
-	if (!single_task_running() && !turn_is_kept(tb)) {
+	if ((!single_task_running() || turn_carries(tb)) && !turn_is_kept(tb)) {
 		/*
 		 * Other tasks are runnable, and only this thread can run them. The task sleeps; the thread goes
 		 * home when no task is left to run.
@@ -327,7 +327,8 @@ int ring3_task_main(void *arg)
 				r3t_call(tb) = R3_CALL_DONE;
 			continue;
 		}
-		if (ring3_driver == tb && (single_task_running() || (turn_is_kept(tb) && r3t_call(tb) == R3_CALL_DONE))) {
+		if (ring3_driver == tb && ((single_task_running() && !turn_carries(tb)) ||
+					   (turn_is_kept(tb) && r3t_call(tb) == R3_CALL_DONE))) {
 			ring3_park(R3_PARK_OUTSIDE, NULL);
 			r3t_outside(tb) = 0;
 			continue;

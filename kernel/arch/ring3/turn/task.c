@@ -171,6 +171,15 @@ bool turn_is_kept(const struct ring3_thread *tb)
 }
 
 /*
+ * The thread drives, and is the keeper's. It must not leave while programs wait for time: nobody else would carry it on. It goes home
+ * when a program gets the turn, or where time stands still.
+ */
+bool turn_carries(const struct ring3_thread *tb)
+{
+	return programs && !turn_is_kept(tb);
+}
+
+/*
  * The call of a program's thread is over: its thread gets the vCPU. False: another thread has ended the process while this one
  * waited for its turn here. Then its thread must not go home: it would run the program beside whose turn it is, without a task.
  */

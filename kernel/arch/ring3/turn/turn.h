@@ -79,6 +79,7 @@ void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left);
 void turn_stop(void);
 void turn_stopped(struct ring3_thread *tb);
 bool turn_is_kept(const struct ring3_thread *tb);	/* the thread goes home with the vCPU */
+bool turn_carries(const struct ring3_thread *tb);	/* the thread may go home only where time stands still, or hands the vCPU over */
 int turn_number(void);		/* of the host's, for a new thread */
 long ring3_sys_begin(struct ring3_thread *child, int tid);
 
@@ -130,6 +131,7 @@ static inline void turn_idle(void) { }
 static inline bool turn_go_home(struct ring3_thread *tb) { return true; }
 static inline void turn_ended(struct ring3_thread *tb) { }
 static inline bool turn_is_kept(const struct ring3_thread *tb) { return false; }
+static inline bool turn_carries(const struct ring3_thread *tb) { return false; }
 static inline void turn_observed(char *cmdline) { }
 static inline void turn_leaves(struct ring3_thread *tb) { }
 static inline void turn_thread_leaves(struct ring3_thread *tb, u32 __user *clear, u32 *left) { }

@@ -350,9 +350,20 @@ impl<'a> Map<'a> {
         Some(self.entries.remove(at).2)
     }
 
+    /// Takes a key that has to be there. A misspelt one is named where it is.
     pub fn need(&mut self, key: &str) -> Result<&'a Node> {
-        self.take(key)
-            .ok_or_else(|| Fault::at(self.place, format!("{}: `{key}` is missing", self.name())))
+        if let Some(node) = self.take(key) {
+            return Ok(node);
+        }
+        let meant = self.entries.iter().find(|(own, ..)| is_near(key, own));
+        Err(match meant {
+            Some((own, place, _)) => self.unknown(own, *place, &format!(": is `{key}` meant?")),
+            None => Fault::at(self.place, format!("{}: `{key}` is missing", self.name())),
+        })
+    }
+
+    fn unknown(&self, key: &str, place: Place, hint: &str) -> Fault {
+        Fault::at(place, format!("{}: unknown key `{key}`{hint}", self.name()))
     }
 
     /// The dotted name of a key of it, for messages.
@@ -384,16 +395,19 @@ impl<'a> Map<'a> {
             .iter()
             .map(|word| (strsim::damerau_levenshtein(word, key), *word))
             .min()
-            .filter(|(distance, word)| *distance <= 2 && 2 * distance < word.len());
+            .filter(|(_, word)| is_near(word, key));
         let hint = match near {
             Some((_, word)) => format!(": is `{word}` meant?"),
             None => format!(": known are {}", known.join(", ")),
         };
-        Err(Fault::at(
-            *place,
-            format!("{}: unknown key `{key}`{hint}", self.name()),
-        ))
+        Err(self.unknown(key, *place, &hint))
     }
+}
+
+/// Was `word` meant by `key`?
+fn is_near(word: &str, key: &str) -> bool {
+    let distance = strsim::damerau_levenshtein(word, key);
+    distance <= 2 && 2 * distance < word.len()
 }
 
 #[cfg(test)]
@@ -460,6 +474,20 @@ mod tests {
         assert_eq!(map.take("a").unwrap().text("a"), Ok("5"));
         assert!(parse("a: !mine 5\n").unwrap_err().words.contains("tag"));
         assert!(parse("a: !!int x\n").unwrap_err().words.contains("tag"));
+    }
+
+    #[test]
+    fn a_key_that_is_needed_and_misspelt() {
+        let node = parse("seed: 1\nstoptime: 3\n").unwrap();
+        let fault = node.map("general").unwrap().need("stop_time").unwrap_err();
+        assert_eq!((fault.place.line, fault.place.column), (2, 1));
+        assert_eq!(
+            fault.words,
+            "general: unknown key `stoptime`: is `stop_time` meant?"
+        );
+        let node = parse("seed: 1\n").unwrap();
+        let fault = node.map("general").unwrap().need("stop_time").unwrap_err();
+        assert!(fault.words.contains("`stop_time` is missing"));
     }
 
     #[test]

@@ -115,6 +115,7 @@ struct gate_life {
 	/* Each call, in virtual time; handler NULL: the host's call. */
 	long (*sim)(struct gate_regs *r, gate_handler handler);
 	void (*sim_ends)(bool all);	/* in virtual time: the thread ends, or with `all' the process */
+	void (*sim_ids)(u64 *auxv, bool after);	/* ... the program starts; `after': after exec */
 };
 extern const struct gate_life gate_life;
 

@@ -85,6 +85,7 @@ struct gate_tcb {
 	u64 child_set_tid;	/* ... CLONE_CHILD_SETTID and _CLEARTID of the thread that this one creates, or of this one as it begins */
 	u64 child_clear_tid;
 	u64 robust_list;	/* ... the address of set_robust_list() */
+	u32 owner, owner_group;	/* ... its effective ids on the node: sim_ids.c */
 	u64 clone_number;	/* ... the address of the tid for the thread that this one creates, if the gate chooses it */
 	u64 process;		/* number of the process among those that have used this memory; a new thread has its creator's */
 	void *scratch;		/* a vfork child: the environment for execve */
@@ -143,6 +144,8 @@ struct gate_state {
 	u64 enter;
 	u64 (*fixup)(u64 rip);
 	bool sim;			/* time is virtual: sim.c */
+	bool one_id;			/* ... and the host has one id for all of the simulation: sim_ids.c */
+	bool own_users;			/* ... and the process is in a user namespace within the simulation */
 	bool yama;			/* the host asks for whom a program lets itself be traced by */
 	void (*nap)(u64 *ns);		/* in virtual time sim_nap(), else NULL */
 	u64 links;			/* ports whose memory is mapped, one bit each */
@@ -400,6 +403,9 @@ void sim_exit(void);
 
 void sim_wait(u64 *ns, u64 most);
 void sim_changed(void);
+
+/* sim_ids.c: users and groups in virtual time */
+void sim_ids_start(u64 *auxv, bool after);
 
 /* sim_cpu.c: the processor in virtual time */
 void sim_cpu_start(void);

@@ -274,6 +274,10 @@ long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the h
 /* sim_futex.c */
 void sim_futex_ends(bool all);
 
+/* sim_ids.c */
+void sim_ids_of_file(u64 nr, u64 user);
+void sim_ids_nested(void);
+
 /* sim_file.c: times of files */
 bool sim_file_opens(const struct gate_regs *r);
 void sim_file_changed(const struct gate_regs *r, long ret, bool opens);

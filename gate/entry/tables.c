@@ -82,6 +82,7 @@ const struct gate_life gate_life = {
 	.unshare_files = ns_unshare_files,
 	.sim = sim_syscall,
 	.sim_ends = sim_futex_ends,
+	.sim_ids = sim_ids_start,
 };
 
 const struct gate_fd_life gate_fd_life = {

@@ -138,6 +138,8 @@ static long unshare_both(u64 flags)
 		ret = host_syscall1(__NR_unshare, host);
 	if (ret && !(host == CLONE_NEWNS && host_lets(ret)))
 		return ret;
+	if (!ret && (flags & CLONE_NEWUSER))
+		sim_ids_nested();
 	ret = flags & CLONE_NEWUSER ? image_call0(RING3_NR_NEWUSER) : 0;
 	if (!ret && node)
 		ret = image_call1(__NR_unshare, node);

@@ -242,6 +242,8 @@ void gate_start(u64 *sp)
 		image_call0(RING3_NR_EXEC);
 		cred_of_file(p.fd);
 	}
+	if (gate.sim)
+		gate_life.sim_ids(auxv, after);
 	if (left.filters)
 		seccomp_restore();
 	gate_life.start(!after);

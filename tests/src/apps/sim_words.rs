@@ -22,7 +22,50 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_words_seen_ordinary".into(), || {
             as_nobody("apps::sim_words_seen")
         }),
+        trial("sim_words_users".into(), users),
+        trial("sim_words_users_ordinary".into(), || {
+            as_nobody("apps::sim_words_users")
+        }),
+        trial("sim_words_example_ordinary".into(), || {
+            as_nobody("apps::sim_cmd_example_lossy_wan")
+        }),
     ]
+}
+
+/// A daemon that begins as root, gives its files to another user, and becomes that.
+const USERS: &str = r#"
+general: {stop_time: 5 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+x-daemon: &daemon |
+  import os, socket, subprocess
+  def fails(what, *args):
+      try: what(*args)
+      except PermissionError: return True
+  print(os.getresuid(), os.getgroups(), os.stat("/etc/passwd").st_uid)
+  open("f", "w").close(); os.chown("f", 33, 33)
+  pid = os.posix_spawn("/bin/true", ["true"], {}, setsigmask=[]); os.waitpid(pid, 0)
+  os.setgroups([7, 33]); os.setgid(33); os.setuid(33)
+  print(os.getresuid(), os.getresgid(), os.getgroups(), os.stat("f").st_uid, os.stat("f").st_gid, os.stat("/etc/passwd").st_uid)
+  print(fails(os.setuid, 0), fails(os.setgroups, []), fails(os.chown, "f", 0, -1), fails(socket.socket().bind, ("", 80)))
+  print(subprocess.run(["sh", "-c", "id -u; id -G; grep -E '^(Uid|CapEff)' /proc/self/status"], stdout=subprocess.PIPE, text=True).stdout)
+hosts:
+  a: {network_node_id: 0, processes: [{path: python3, args: [-c, *daemon]}]}
+"#;
+
+/// For all who may run simulations the same: on the node the daemon is who it says.
+fn users() -> Checked {
+    let simulation = Simulation::run_with(USERS, &[])?;
+    let heard = simulation.read("hosts/a/python3.1000.stderr")?;
+    simulation
+        .ended_well()
+        .map_err(|why| format!("{why}; {heard}"))?;
+    let text = simulation.read("hosts/a/python3.1000.stdout")?;
+    let want = "(0, 0, 0) [] 0\n\
+                (33, 33, 33) (33, 33, 33) [7, 33] 33 33 0\n\
+                True True True True\n\
+                33\n33 7\nUid:\t33\t33\t33\t33\nCapEff:\t0000000000000000\n\n";
+    ensure(text == want, || text.clone())?;
+    Ok(Verdict::Passed)
 }
 
 /// A host at the network and with three links, two of them on equal ways to the same host. It looks at what it has, takes

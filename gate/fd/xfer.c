@@ -4,8 +4,8 @@
  *
  * The two kernels share no pages, so data passes through a buffer of the gate. Bytes are consumed from the source
  * only after the sink has accepted them: a file's offset is advanced afterwards, a socket is peeked at, and a pipe
- * is copied by tee() before it is read. Threads of this process that splice from one pipe at once take turns, so
- * that none gets what another is about to consume. Other processes that read from the pipe meanwhile do not.
+ * is copied by tee() before it is read. Threads of this process that splice from one pipe or socket at once take
+ * turns, so that none gets what another is about to consume. Others that read from it meanwhile do not.
  */
 #include "policy.h"
 
@@ -222,67 +222,118 @@ static long broken_pipe(void)
 	return -EPIPE;
 }
 
+/* The socket's own limit of time for waiting, SO_RCVTIMEO_OLD or SO_SNDTIMEO_OLD; returns whether there is one. */
+static bool node_limit(u32 fd, u32 option, struct timespec *ts)
+{
+	struct { s64 sec, usec; } limit = { 0 };
+	s32 size = sizeof(limit);
+
+	image_call5(__NR_getsockopt, fd, SOL_SOCKET, option, &limit, &size);
+	*ts = (struct timespec){ .tv_sec = limit.sec, .tv_nsec = limit.usec * 1000 };
+	return limit.sec || limit.usec;
+}
+
+/* Waits as a call that would block does. 0: one of these events has come. */
+static long node_wait(u32 fd, u32 events, u32 option)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	struct timespec ts;
+	bool limited;
+	long ret;
+
+	if (image_call2(__NR_fcntl, fd, F_GETFL) & O_NONBLOCK)
+		return -EAGAIN;
+	limited = node_limit(fd, option, &ts);
+	ret = image_call5(__NR_ppoll, &p, 1, limited ? &ts : NULL, NULL, 0);
+	if (!ret)
+		return -EAGAIN;
+	if (ret < 0)
+		return ret != -ERESTARTNOHAND ? ret : limited ? -EINTR : -ERESTARTSYS;
+	return 0;
+}
+
 /*
- * Reads from a socket of the node without consuming. Linux's splice stops before an urgent byte, and returns 0 if
- * that is the next byte, even if it arrives during the wait; recvfrom() would skip it and wait on.
+ * Reads from a socket of the node, without consuming or waiting. Linux's splice stops before an urgent byte, and
+ * returns 0 if that is the next byte, even if it arrives during the wait; recvfrom() would skip it and wait on.
  */
 static long socket_peek(u32 in, char *buf, u64 len)
 {
-	struct { s64 sec, usec; } limit = { 0 };
-	struct timespec ts;
-	s32 mark, size = sizeof(limit);
-	struct pollfd p = { .fd = in, .events = POLLIN | POLLPRI };
-	long ret;
+	s32 mark;
 
-	for (;;) {
-		if (image_call3(__NR_ioctl, in, SIOCATMARK, &mark))	/* not TCP */
-			return image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK, 0, 0);
-		if (mark)
-			return 0;
-		ret = image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK | MSG_DONTWAIT, 0, 0);
-		if (ret != -EAGAIN || (image_call2(__NR_fcntl, in, F_GETFL) & O_NONBLOCK))
-			return ret;
-		image_call5(__NR_getsockopt, in, SOL_SOCKET, SO_RCVTIMEO_OLD, &limit, &size);
-		ts = (struct timespec){ .tv_sec = limit.sec, .tv_nsec = limit.usec * 1000 };
-		ret = image_call5(__NR_ppoll, &p, 1, limit.sec || limit.usec ? &ts : NULL, NULL, 0);
-		if (!ret)
-			return -EAGAIN;
-		if (ret < 0)
-			return ret != -ERESTARTNOHAND ? ret : limit.sec || limit.usec ? -EINTR : -ERESTARTSYS;
-	}
+	if (!image_call3(__NR_ioctl, in, SIOCATMARK, &mark) && mark)	/* TCP */
+		return 0;
+	return image_call(__NR_recvfrom, in, (long)buf, len, MSG_PEEK | MSG_DONTWAIT, 0, 0);
+}
+
+/* Waits, if the socket does, until there is something: data, an urgent byte or the end. */
+static long socket_wait(u32 in, char *buf)
+{
+	s32 mark;
+
+	if (!image_call3(__NR_ioctl, in, SIOCATMARK, &mark))
+		return node_wait(in, POLLIN | POLLPRI, SO_RCVTIMEO_OLD);
+	return image_call(__NR_recvfrom, in, (long)buf, 1, MSG_PEEK, 0, 0);
+}
+
+/* Held from the look at a socket until what was seen is consumed. */
+static struct gate_mutex peek_lock;
+
+/*
+ * Moves what is there, and no more than the pipe accepts without waiting, so that nothing has to be put back.
+ * -EAGAIN: the pipe has no *room, or the socket has nothing.
+ */
+static long splice_in_now(u32 in, u32 pipe, char *buf, u64 len, u64 *room)
+{
+	struct pollfd p = { .fd = pipe, .events = POLLOUT };
+	s32 used = 0;
+	long got;
+
+	*room = 0;
+	host_syscall3(__NR_poll, (long)&p, 1, 0);
+	if (!p.revents)
+		return -EAGAIN;
+	if (p.revents & POLLERR)
+		return broken_pipe();
+	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
+	*room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
+	if (*room > BOUNCE)
+		*room = BOUNCE;
+	got = socket_peek(in, buf, len < *room ? len : *room);
+	if (got <= 0)
+		return got;
+	got = gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
+	if (got > 0)
+		image_call(__NR_recvfrom, in, (long)buf, got, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
+	return got;
+}
+
+/* From a node file that is no socket. */
+static long splice_file_in(u32 in, u32 pipe, char *buf, u64 len)
+{
+	long got = image_call3(__NR_read, in, buf, len);
+
+	return got <= 0 ? got : gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
 }
 
 /* From a node socket or file into a pipe of the host. */
 static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
 {
-	s32 used = 0;
-	long got, put;
-	bool socket;
 	u64 room;
+	long ret;
 
-	got = host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
-	if (got < 0)
-		return got;
-	if (got & POLLERR)
-		return broken_pipe();
-	/* Only as much as the pipe accepts without waiting, so that nothing has to be put back. */
-	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
-	room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
-	if (room > BOUNCE)
-		room = BOUNCE;
-	if (len > room)
-		len = room;
-	/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag decides for the socket. */
-	got = socket_peek(in, buf, len);
-	socket = got != -ENOTSOCK;
-	if (!socket)
-		got = image_call3(__NR_read, in, buf, len);
-	if (got <= 0)
-		return got;
-	put = gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
-	if (put > 0 && socket)
-		image_call(__NR_recvfrom, in, (long)buf, put, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
-	return put;
+	for (;;) {
+		gate_lock(&peek_lock);
+		ret = splice_in_now(in, pipe, buf, len, &room);
+		gate_unlock(&peek_lock);
+		if (ret == -ENOTSOCK)
+			return splice_file_in(in, pipe, buf, len < room ? len : room);
+		if (ret != -EAGAIN)
+			return ret;
+		/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag decides for the socket. */
+		ret = room ? socket_wait(in, buf) : host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
+		if (ret < 0)
+			return ret;
+	}
 }
 
 long do_sendfile(struct gate_regs *r)
@@ -372,6 +423,7 @@ static long own_pipe_make(void)
 
 void xfer_forked(void)
 {
+	peek_lock.word = 0;
 	own_pipe.lock.word = 0;
 	own_pipe.made = false;
 }
@@ -387,27 +439,6 @@ static long pipe_peek(u32 pipe, char *buf, u64 len)
 	if (got > 0)
 		got = host_syscall3(__NR_read, gate_fd(FD_PIPE_R), (long)buf, got);
 	return got;
-}
-
-/* 0: a descriptor of the node may have room again, after it had none. */
-static long node_wait_room(u32 out)
-{
-	struct { s64 sec, usec; } limit = { 0 };
-	struct pollfd p = { .fd = out, .events = POLLOUT };
-	struct timespec ts;
-	s32 size = sizeof(limit);
-	long ret;
-
-	if (image_call2(__NR_fcntl, out, F_GETFL) & O_NONBLOCK)
-		return -EAGAIN;
-	image_call5(__NR_getsockopt, out, SOL_SOCKET, SO_SNDTIMEO_OLD, &limit, &size);
-	ts = (struct timespec){ .tv_sec = limit.sec, .tv_nsec = limit.usec * 1000 };
-	ret = image_call5(__NR_ppoll, &p, 1, limit.sec || limit.usec ? &ts : NULL, NULL, 0);
-	if (!ret)
-		return -EAGAIN;
-	if (ret < 0)
-		return ret != -ERESTARTNOHAND ? ret : limit.sec || limit.usec ? -EINTR : -ERESTARTSYS;
-	return 0;
 }
 
 static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32 msg)
@@ -436,7 +467,7 @@ static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32
 			return got;
 		if (put != -EAGAIN)
 			return put;
-		put = node_wait_room(out);
+		put = node_wait(out, POLLOUT, SO_SNDTIMEO_OLD);
 		if (put)
 			return put;
 	}

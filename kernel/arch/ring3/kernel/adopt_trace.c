@@ -32,7 +32,7 @@
 #include "adopt.h"
 
 #define HOST_GETREGS	12
-#define BUSY_MAX	64	/* threads whose signals are counted */
+#define BUSY_MAX	64	/* places where signals are counted, two threads in each */
 #define REGS_ALL	27	/* words of the host's struct user_regs_struct */
 #define STOPS_MAX	64	/* served before anything else is seen to */
 
@@ -40,7 +40,7 @@ long ring3_seize(u32 tid, unsigned long options, u32 *called);
 extern char ring3_seized[], ring3_seize_not[];
 
 static bool traces_all;			/* the node's threads; else only what job control stops */
-static struct busy { u32 tid, count; u64 since, until; } busy[BUSY_MAX];
+static struct busy { u32 tid, count; u64 since, until; } busy[BUSY_MAX][2];
 static u8 wanted[RING3_PROCS_MAX / 8];	/* the places that programs want, one bit for each process */
 static u32 n_wanted;
 static bool gives;			/* threads are being let go for a debugger */
@@ -84,9 +84,14 @@ static struct ring3_proc *proc_of(u32 tid)
 
 /* ---- signals and stops ---- */
 
+/* Of two threads of one place each has its count. A third takes that of the one whose signals began earlier. */
 static struct busy *busy_of(u32 tid)
 {
-	return &busy[tid % BUSY_MAX];
+	struct busy *two = busy[tid % BUSY_MAX];
+
+	if (two[0].tid == tid || two[1].tid == tid)
+		return two + (two[1].tid == tid);
+	return two + (two[1].since < two[0].since);
 }
 
 static bool gets_many(u32 tid)
@@ -94,7 +99,7 @@ static bool gets_many(u32 tid)
 	struct busy *it = busy_of(tid);
 	u64 now = ring3_clock();
 
-	/* Another thread of the same place is left alone. */
+	/* Other threads of the same place are left alone. */
 	if (it->tid != tid && now < it->until)
 		return false;
 	if (it->tid != tid || now - it->since > SIGNALS_NS)
@@ -300,8 +305,11 @@ static void take(struct ring3_proc *proc, bool later)
 	ring3_host_futex_wake(&proc->traced, INT_MAX);
 }
 
+/* A first thread that has ended before the others stays the adopter's, and stops no more: nothing is to be let go. */
 static void interrupt(u32 pid, u32 tid, void *ours)
 {
+	if (!ring3_adopt_goes_on(pid, tid))
+		return;
 	*(bool *)ours |= !ring3_adopt_ptrace(PTRACE_INTERRUPT, tid, 0);
 }
 

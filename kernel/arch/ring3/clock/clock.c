@@ -135,8 +135,9 @@ void ring3_timer_irq(void)
 	}
 	if (r3t_call(tb) == R3_CALL_DONE)
 		ring3_this_cpu->home_wanted = true;
+	/* The driver's own task waits for a copy that it makes when it parks: outside.c. */
 	if ((host_load(&vcpu->owner) & RING3_OWNER_WAITERS) ||
-	    r3t_call(tb) == R3_CALL_DONE)
+	    r3t_call(tb) == R3_CALL_DONE || host_load(&r3t_copy(tb)))
 		WRITE_ONCE(*ring3_yield_word(), 1);
 	evt->event_handler(evt);
 }

@@ -76,17 +76,18 @@ static unsigned long copy_outside(struct ring3_thread *tb, struct ring3_outside 
 		ring3_park(R3_PARK_COPY, NULL);
 		ring3_service();
 	}
-	/* Other tasks are runnable, or another thread has resumed this one. */
-	while (host_load(&r3t_copy(tb))) {
+	/* Other tasks are runnable, or another thread has resumed this one. Whoever ends the wait on another vCPU writes first, then wakes. */
+	for (;;) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (!host_load(&r3t_copy(tb)))
+			break;
 		if (ring3_proc_dead(current->thread.proc) || (r3t_flags(tb) & R3_F_EXECED)) {
 			r3t_copy(tb) = NULL;
 			break;
 		}
-		set_current_state(TASK_UNINTERRUPTIBLE);
-		if (host_load(&r3t_copy(tb)))
-			schedule();
-		__set_current_state(TASK_RUNNING);
+		schedule();
 	}
+	__set_current_state(TASK_RUNNING);
 	return copy->left;
 }
 

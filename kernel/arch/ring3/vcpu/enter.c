@@ -47,6 +47,18 @@ static int come_back(struct ring3_thread *tb)
 	return got == TAKEN ? vcpu_drive_again(tb) : vcpu_fail(tb);
 }
 
+/*
+ * This thread is about to copy, and may be stopped or killed in that: where nobody has the vCPU, KEEP comes for what has
+ * been asked of it, or is runnable.
+ */
+static void leave_work(struct ring3_vcpu *vcpu, bool runnable)
+{
+	if ((!runnable && !host_load(vcpu_pending(vcpu))) || !r3_owner_is_free(host_load(&vcpu->owner)))
+		return;
+	host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
+	ring3_kick(vcpu);
+}
+
 int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_thread *to)
 {
 	struct ring3_vcpu *vcpu = r3t_vcpu(tb);
@@ -57,6 +69,7 @@ int ring3_host_park(struct ring3_thread *tb, unsigned long mode, struct ring3_th
 			vcpu_hand_over(tb, to);
 		else
 			vcpu_release(vcpu, false);
+		leave_work(vcpu, mode == R3_PARK_YIELD);
 		vcpu_copy(tb);
 		return come_back(tb);
 	}

@@ -6,7 +6,8 @@
  * -------------------
  * All of this runs on a host thread's own stack, not on a task's: no kernel
  * function may be called, no kernel lock taken; only the region's shared
- * words and the host's futex are touched.
+ * words and the host's futex are touched. A long copy (outside.c) touches the
+ * pages that its task keeps for it, too.
  *
  * vcpu.owner is 0, or the holder's tid. A thread that holds it and has nothing
  * to do marks it POLLING: the current task (the idle task) is parked then, so
@@ -19,6 +20,7 @@
  *	drives		owner == tid; it is on a task's stack, not here
  *	polls		owner == tid | POLLING; here, in vcpu_poll()
  *	acquires	wants the vCPU; here, in vcpu_acquire(), sleeps on vcpu.owner
+ *	copies		has let the vCPU go for a long copy; in vcpu_copy(), acquires it after that
  *	waits		its call is in other hands; here, in vcpu_wait(), sleeps on tb->word;
  *			one that let an idle vCPU go waits for time and peers too (idle.c)
  *

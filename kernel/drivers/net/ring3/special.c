@@ -174,6 +174,11 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	skb_set_transport_header(skb, sizeof(*iph));
 	iph = __skb_put(skb, HEADERS);
 	uh = (struct udphdr *)(iph + 1);
+	/* Before the payload: a thread that has the vCPU during a long copy may connect the socket to another peer. */
+	iph->saddr = inet->inet_saddr;
+	iph->daddr = inet->inet_daddr;
+	uh->source = inet->inet_sport;
+	uh->dest = inet->inet_dport;
 	skb_dst_set(skb, dst);
 	if (unlikely(!copy_from_iter_full(__skb_put(skb, len), len, &msg->msg_iter))) {
 		kfree_skb(skb);
@@ -187,11 +192,7 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	ttl = READ_ONCE(inet->uc_ttl);
 	iph->ttl = ttl < 0 ? ip4_dst_hoplimit(dst) : ttl;
 	iph->protocol = IPPROTO_UDP;
-	iph->saddr = inet->inet_saddr;
-	iph->daddr = inet->inet_daddr;
 	ip_select_ident(net, skb, sk);
-	uh->source = inet->inet_sport;
-	uh->dest = inet->inet_dport;
 	uh->len = htons(sizeof(*uh) + len);
 	uh->check = 0;
 	skb->ip_summed = CHECKSUM_PARTIAL;

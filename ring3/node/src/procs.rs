@@ -18,7 +18,6 @@
 use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 use std::sync::{mpsc, Arc};
 use std::time::{Duration, Instant};
 
@@ -46,12 +45,15 @@ const ADOPT_AFTER: Duration = Duration::from_millis(200);
 const GRIP_TURN: Duration = Duration::from_millis(25);
 /// How often to retry a process for which the host refused a pidfd.
 const LOOK_TURN: Duration = Duration::from_secs(1);
+/// How often to reap a dead process again, of which a task waits. Each time takes the node's thread a second (REAP_PATIENCE in
+/// kernel/task.c), in which no program can join.
+const REAP_TURN: Duration = Duration::from_secs(5);
 /// When the adopter has looked at new processes, for sure.
 const SAY_AFTER: Duration = Duration::from_millis(200);
 /// It has looked at none before it has started, which may take long on a busy machine: how often to see if it has.
 const SAYS_AFTER_START: u32 = 50;
-/// After so many changes of procs[] it pays to make the start of processes cheaper.
-const MANY: u32 = 16;
+/// After so many processes it pays to make the start of processes cheaper.
+const MANY: u64 = 16;
 
 /// Tokens of the epoll set. A process's token is its index in procs[] and, above these bits, the
 /// number of its watch: an event may be about the process that had the entry before.
@@ -89,6 +91,8 @@ pub(crate) struct Deaths {
 #[derive(Debug)]
 pub(crate) struct Graves {
     queue: mpsc::Receiver<Dead>,
+    /// Those whose tasks had not ended in time, and when to try again.
+    later: Vec<(Dead, Instant)>,
     pub bell: Arc<OwnedFd>,
 }
 
@@ -120,7 +124,8 @@ impl Deaths {
             stop,
             changed,
         };
-        Ok((deaths, Graves { queue, bell }))
+        let later = Vec::new();
+        Ok((deaths, Graves { queue, later, bell }))
     }
 
     /// A process has just joined.
@@ -136,26 +141,49 @@ impl Deaths {
 }
 
 impl Graves {
-    /// Reaps all that are in the queue.
-    pub fn reap(&self, init: &mut Thread) -> Result<()> {
+    /// Reaps all that are in the queue, and those that could not be reaped before: the first error.
+    pub fn reap(&mut self, init: &mut Thread) -> Result<()> {
+        let mut result = Ok(());
         while was_rung(&self.bell) {
+            let now = Instant::now();
+            let is_due = |it: &mut (Dead, Instant)| it.1 <= now;
+            let again: Vec<_> = self.later.extract_if(.., is_due).collect();
             while let Ok(dead) = self.queue.try_recv() {
-                // The entry may have been reused by now.
-                let now = init.region().proc_entry(dead.index);
-                if now.state == RING3_PROC_FREE || now.pid != dead.pid {
-                    continue;
-                }
-                let address = init.region().proc_address(dead.index);
-                match init.reap(address) {
-                    Ok(()) | Err(Errno(libc::ESRCH)) => {}
-                    Err(why) => {
-                        return Err(match init.region().poison() {
-                            Some(why) => Error::Poisoned { why },
-                            None => Error::node("bury a dead process")(why),
-                        })
-                    }
-                }
+                let done = self.reap_one(dead, false, init);
+                result = result.and(done);
             }
+            for (dead, _) in again {
+                let done = self.reap_one(dead, true, init);
+                result = result.and(done);
+            }
+        }
+        result
+    }
+
+    fn reap_one(&mut self, dead: Dead, is_again: bool, init: &mut Thread) -> Result<()> {
+        // The entry may have been reused by now.
+        let now = init.region().proc_entry(dead.index);
+        if now.state == RING3_PROC_FREE || now.pid != dead.pid {
+            return Ok(());
+        }
+        let address = init.region().proc_address(dead.index);
+        let why = match init.reap(address) {
+            Ok(()) | Err(Errno(libc::ESRCH)) => return Ok(()),
+            Err(why) => why,
+        };
+        if let Some(why) = init.region().poison() {
+            return Err(Error::Poisoned { why });
+        }
+        if why != Errno(libc::EBUSY) {
+            return Err(Error::node("bury a dead process")(why));
+        }
+        self.later.push((dead, Instant::now() + REAP_TURN));
+        // It was said the first time.
+        if !is_again {
+            log::warn!(
+                "process {} is dead, but a call of it waits for another process, which may be stopped: its sockets stay until that goes on",
+                dead.pid
+            );
         }
         Ok(())
     }
@@ -203,6 +231,8 @@ struct Unburied {
     dead: Dead,
     grip: Grip,
     since: Instant,
+    /// When to have it reaped again.
+    again: Instant,
 }
 
 /// The state of the thread `ring3-deaths`.
@@ -395,7 +425,7 @@ impl Watch {
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
-        if !self.is_busy && region.procs_gen().load(Ordering::Relaxed) >= MANY {
+        if !self.is_busy && self.watches >= MANY {
             self.is_busy = true;
             let region = region.clone();
             let _ = std::thread::Builder::new()
@@ -477,6 +507,7 @@ impl Watch {
             dead,
             grip: Grip::None,
             since: Instant::now(),
+            again: Instant::now() + REAP_TURN,
         });
         let _ = self.tell.send(dead);
         ring(&self.bell);
@@ -485,12 +516,16 @@ impl Watch {
 
     /// Checks what dead processes hold of the vCPU.
     fn judge(&mut self) {
-        let region = &self.region;
+        let (region, bell) = (&self.region, &self.bell);
         self.unburied.retain_mut(|it| {
             let Dead { index, pid } = it.dead;
             let now = region.proc_entry(index);
             if now.state == RING3_PROC_FREE || now.pid != pid || region.state() >= RING3_POISONED {
                 return false;
+            }
+            if it.again <= Instant::now() {
+                it.again += REAP_TURN;
+                ring(bell);
             }
             let grip = region.grip_of(index);
             if grip != it.grip {

@@ -19,6 +19,7 @@ pub fn trials() -> Vec<Trial> {
         trial("debug_refused".into(), refused),
         trial("debug_next_adopter".into(), next_adopter),
         trial("debug_killed".into(), killed),
+        trial("debug_headless".into(), headless),
     ]
 }
 
@@ -205,6 +206,25 @@ fn killed() -> Checked {
     kill_process(adopter, Signal::CONT).map_err(|e| e.to_string())?;
     std::thread::sleep(Duration::from_millis(1500));
     program.is_traced()
+}
+
+/// The first thread has ended, the others have not: the place for a debugger is given up at once.
+fn headless() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = Node::up_adopted("trace", [])?;
+    let program = Program::start(&node, "headless")?;
+    let state = || {
+        let stat = format!("/proc/{}/stat", program.pid);
+        std::fs::read_to_string(stat).unwrap_or_default()
+    };
+    ensure(until(SOON, || state().contains(") Z ")), || {
+        format!("the first thread has not ended: {}", state())
+    })?;
+    let debugged = exec::run(&mut ring3(["debug", &program.pid, "--", "true"]), SHORT)?;
+    ensure(debugged.ok(), || debugged.report())?;
+    Ok(Verdict::Passed)
 }
 
 /// A program that nobody may trace runs, and the keeper says what that means.

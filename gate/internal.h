@@ -85,7 +85,7 @@ struct gate_tcb {
 	u64 child_set_tid;	/* ... CLONE_CHILD_SETTID and _CLEARTID of the thread that this one creates, or of this one as it begins */
 	u64 child_clear_tid;
 	u64 robust_list;	/* ... the address of set_robust_list() */
-	u32 owner, owner_group;	/* ... its effective ids on the node: sim_ids.c */
+	u32 node_uid, node_gid;	/* ... its effective ids on the node: sim_ids.c */
 	u64 clone_number;	/* ... the address of the tid for the thread that this one creates, if the gate chooses it */
 	u64 process;		/* number of the process among those that have used this memory; a new thread has its creator's */
 	void *scratch;		/* a vfork child: the environment for execve */

@@ -120,8 +120,8 @@ static struct child *child_prepare(struct clone *c, struct gate_tcb *ctcb)
 	ctcb->forced_mask = tcb->forced_mask;
 	ctcb->borrowed = !(c->flags & CLONE_THREAD);
 	ctcb->lent = !!(c->flags & CLONE_VFORK);
-	ctcb->owner = tcb->owner;
-	ctcb->owner_group = tcb->owner_group;
+	ctcb->node_uid = tcb->node_uid;
+	ctcb->node_gid = tcb->node_gid;
 	ctcb->child_set_tid = tcb->child_set_tid;
 	ctcb->child_clear_tid = tcb->child_clear_tid;
 	seccomp_inherit(ctcb, tcb);

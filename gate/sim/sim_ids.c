@@ -72,8 +72,8 @@ void sim_ids_start(u64 *auxv, bool after)
 		image_call3(__NR_getresuid, &uid[0], &uid[1], &uid[2]);
 		image_call3(__NR_getresgid, &gid[0], &gid[1], &gid[2]);
 	}
-	tcb->owner = uid[1];
-	tcb->owner_group = gid[1];
+	tcb->node_uid = uid[1];
+	tcb->node_gid = gid[1];
 	if (!gate.one_id)
 		return;
 	for (; auxv[0] != AT_NULL; auxv += 2) {
@@ -116,18 +116,18 @@ long sim_setid(struct gate_regs *r, gate_handler otherwise)
 		return ret;
 	switch (r->nr) {
 	case __NR_setuid:
-		note(&tcb->owner, r->a[0]);
+		note(&tcb->node_uid, r->a[0]);
 		break;
 	case __NR_setreuid:
 	case __NR_setresuid:
-		note(&tcb->owner, r->a[1]);
+		note(&tcb->node_uid, r->a[1]);
 		break;
 	case __NR_setgid:
-		note(&tcb->owner_group, r->a[0]);
+		note(&tcb->node_gid, r->a[0]);
 		break;
 	case __NR_setregid:
 	case __NR_setresgid:
-		note(&tcb->owner_group, r->a[1]);
+		note(&tcb->node_gid, r->a[1]);
 		break;
 	}
 	return ret;
@@ -147,7 +147,7 @@ long sim_chown(struct gate_regs *r, gate_handler otherwise)
 
 	if (likely(!gate.one_id) || (r->nr == __NR_fchown && fd_is_node(r->a[0])))
 		return otherwise(r);
-	if (tcb->owner && (u32)r->a[at] != NO_ID && (u32)r->a[at] != tcb->owner)
+	if (tcb->node_uid && (u32)r->a[at] != NO_ID && (u32)r->a[at] != tcb->node_uid)
 		return -EPERM;
 	if (is_foreign(r->a[at]))
 		own.a[at] = NO_ID;
@@ -173,14 +173,14 @@ void sim_ids_of_file(u64 nr, u64 user)
 	if (nr == __NR_statx) {
 		if (gate_copy_in(&stx, user_ptr(user), sizeof(stx)))
 			return;
-		stx.stx_uid = owner_of(stx.stx_uid, tcb->owner);
-		stx.stx_gid = owner_of(stx.stx_gid, tcb->owner_group);
+		stx.stx_uid = owner_of(stx.stx_uid, tcb->node_uid);
+		stx.stx_gid = owner_of(stx.stx_gid, tcb->node_gid);
 		gate_copy_out(user_ptr(user), &stx, sizeof(stx));
 	} else {
 		if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 			return;
-		st.st_uid = owner_of(st.st_uid, tcb->owner);
-		st.st_gid = owner_of(st.st_gid, tcb->owner_group);
+		st.st_uid = owner_of(st.st_uid, tcb->node_uid);
+		st.st_gid = owner_of(st.st_gid, tcb->node_gid);
 		gate_copy_out(user_ptr(user), &st, sizeof(st));
 	}
 }

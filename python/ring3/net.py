@@ -316,11 +316,10 @@ class Net:
         hosts.update({name: _known_as(it) for name, it in self.machines.items() if it.addresses})
         options = dict(self._options)
         options["hosts"] = {**hosts, **options.get("hosts", {})}
-        is_held = self.node._is_held
         self.node = Node(self.node.name, **options)
-        self.node._is_held = is_held
         # The node's own process makes the network: a program of the node for it would cost more than all else here.
-        self.node._start("--layout", "/dev/stdin", input=json.dumps(layout(self)))
+        verb, name, *others = self.node.config.line()
+        _command.ask(verb, name, "--layout", "/dev/stdin", *others, input=json.dumps(layout(self)))
         try:
             script = rest(self)
             if script:

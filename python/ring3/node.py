@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -23,8 +22,6 @@ from .status import Status
 
 #: Seconds that a program has between SIGTERM and SIGKILL.
 GRACE = 5.0
-#: Seconds that a node's own process may take to end; after that `ring3 down` is asked, which ends or says why not.
-DOWN = 10.0
 
 
 class Process:
@@ -125,52 +122,6 @@ class Place:
         return Process(words(program), inner)
 
 
-class Down:
-    """A node that goes down."""
-
-    def __init__(self, name: str, keeper: Optional[int]) -> None:
-        self.name = name
-        #: The node's own process, which ends by SIGTERM as by `ring3 down`, but without a command that starts for it.
-        self.keeper = keeper
-        self.command: Optional[subprocess.Popen[str]] = None
-        if keeper is not None and not self._ends_within(0):
-            try:
-                signal.pidfd_send_signal(keeper, signal.SIGTERM)
-                return
-            except ProcessLookupError:
-                pass
-        self._forget()
-        self.command = self._ask()
-
-    def _ask(self) -> subprocess.Popen[str]:
-        line = [_command.command(), "down", self.name]
-        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-    def _ends_within(self, seconds: float) -> bool:
-        """A descriptor of a process is readable when that has ended."""
-        assert self.keeper is not None
-        poll = select.poll()
-        poll.register(self.keeper, select.POLLIN)
-        return bool(poll.poll(seconds * 1000))
-
-    def _forget(self) -> None:
-        if self.keeper is not None:
-            os.close(self.keeper)
-        self.keeper = None
-
-    def finish(self) -> None:
-        """Returns when it is gone; :class:`Ring3Error` if it does not go."""
-        if self.keeper is not None:
-            is_gone = self._ends_within(DOWN)
-            self._forget()
-            if is_gone:
-                return
-        command = self.command or self._ask()
-        said = command.communicate()[1]
-        if command.returncode != 0:
-            raise _command.failure(said, command.returncode)
-
-
 class Node(Place):
     """A virtual host with its own network stack. In a ``with`` statement it is up inside of the block.
 
@@ -181,9 +132,6 @@ class Node(Place):
     def __init__(self, name: Optional[str] = None, **options: Any) -> None:
         self.config = Config(name or unused_name("py"), **options)
         self.name = self.config.name
-        #: For :meth:`begin_down`: `up` opens the node's own process. Who sets it calls that.
-        self._is_held = False
-        self._keeper: Optional[int] = None
 
     @staticmethod
     def attach(name: str) -> Node:
@@ -194,31 +142,17 @@ class Node(Place):
 
     def up(self) -> Node:
         """Starts it; returns when programs can join."""
-        self._start()
+        ask(*self.config.line())
         return self
-
-    def _start(self, *options: Word, input: Optional[str] = None) -> None:
-        verb, name, *others = self.config.line()
-        # A supervisor (`restart`) or a sandbox (in a file) has more than one process.
-        is_held = self._is_held and self.config.restart is None and self.config.file is None
-        said = ask(verb, name, *options, *(["--json"] if is_held else []), *others, input=input)
-        if is_held:
-            try:
-                self._keeper = os.pidfd_open(json.loads(said)["pid"])
-            except OSError:
-                pass
 
     def down(self) -> None:
         """Takes it down with its programs; returns when its process is gone."""
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            os.close(keeper)
         ask("down", self.name)
 
-    def begin_down(self) -> Down:
-        """The same without waiting; the caller calls :meth:`Down.finish`."""
-        keeper, self._keeper = self._keeper, None
-        return Down(self.name, keeper)
+    def begin_down(self) -> subprocess.Popen[str]:
+        """The same without waiting: the command that does it, whose status tells how it went."""
+        line = [_command.command(), "down", self.name]
+        return subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
     def __enter__(self) -> Node:
         return self.up()

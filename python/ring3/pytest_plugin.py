@@ -7,14 +7,14 @@ that ``pytest -n 8`` (pytest-xdist) needs nothing further.
 
 from __future__ import annotations
 
+import subprocess
 import warnings
 from typing import Any, Iterator
 
 import pytest
 
-from ._command import Ring3Error
 from .net import Net
-from .node import Down, Node
+from .node import Node
 from .presets import lay_out
 
 
@@ -30,7 +30,7 @@ class Ending:
     """The node of the last test, which goes down while the next test is set up: half of what a fixture costs."""
 
     def __init__(self) -> None:
-        self.last: tuple[str, Down] | None = None
+        self.last: tuple[str, subprocess.Popen[str]] | None = None
 
     def begin(self, test: str, node: Node) -> None:
         self.finish()
@@ -39,11 +39,10 @@ class Ending:
     def finish(self) -> None:
         if self.last is None:
             return
-        (test, down), self.last = self.last, None
-        try:
-            down.finish()
-        except Ring3Error as error:
-            warnings.warn(f"the node of {test} did not go down: {error}", Ring3Warning, stacklevel=2)
+        (test, command), self.last = self.last, None
+        said = command.communicate()[1].strip()
+        if command.returncode != 0:
+            warnings.warn(f"the node of {test} did not go down: {said}", Ring3Warning, stacklevel=2)
 
 
 @pytest.fixture(scope="session")
@@ -64,9 +63,7 @@ def node(
     request: pytest.FixtureRequest, ring3_options: dict[str, Any], _ring3_ending: Ending
 ) -> Iterator[Node]:
     """A node that is up. It goes down, with its programs, after the test."""
-    node = Node(**ring3_options)
-    node._is_held = True
-    node.up()
+    node = Node(**ring3_options).up()
     yield node
     _ring3_ending.begin(request.node.nodeid, node)
 
@@ -84,7 +81,6 @@ def net(
     if mark is not None:
         options.update(mark.kwargs)
     net = Net(**options)
-    net.node._is_held = True
     if mark is not None and mark.args:
         lay_out(net, mark.args[0])
     yield net

@@ -183,6 +183,15 @@ long do_sendmsg(struct gate_regs *r)
 	return send_one(r->a[0], r->a[1], r->a[2]);
 }
 
+/* False: the host says EFAULT, and sends no message behind this one. */
+static bool can_be_sent(const struct host_msghdr *msg)
+{
+	u8 first;
+
+	return !(msg->name && (s32)msg->namelen > 0 && gate_copy_in(&first, msg->name, 1)) &&
+	       !(msg->control && msg->controllen && gate_copy_in(&first, msg->control, 1));
+}
+
 long do_sendmmsg(struct gate_regs *r)
 {
 	u32 i, len, n = r->a[2] < UIO_MAXIOV ? r->a[2] : UIO_MAXIOV;
@@ -191,8 +200,11 @@ long do_sendmmsg(struct gate_regs *r)
 	long ret = 0;
 
 	for (i = 0; i < n && !ours; i++) {
-		ours = !gate_copy_in(&msg, user_ptr(r->a[1] + i * MMSG_BYTES), sizeof(msg)) &&
-		       (count_node_fds(&msg) || abstract_named(&msg));
+		if (gate_copy_in(&msg, user_ptr(r->a[1] + i * MMSG_BYTES), sizeof(msg)))
+			break;
+		ours = count_node_fds(&msg) || abstract_named(&msg);
+		if (!ours && !can_be_sent(&msg))
+			break;
 	}
 	if (likely(!ours))
 		return gate_host_regs(r);

@@ -4,6 +4,23 @@
 
 #define COUNT 8
 
+/* Of a thousand messages with names that nobody can read the first one ends the call. */
+static void unread_names(void)
+{
+	static struct mmsghdr bad[1024];
+	struct timespec from, to;
+	int pair[2], i;
+
+	for (i = 0; i < 1024; i++)
+		bad[i].msg_hdr = (struct msghdr){ .msg_name = (void *)8, .msg_namelen = 16 };
+	must(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair));
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	for (i = 0; i < 2000 && sendmmsg(pair[0], bad, 1024, 0) < 0 && errno == EFAULT; i++)
+		;
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	printf("%d, %s\n", i, to.tv_sec - from.tv_sec < 3 ? "at once" : "late");
+}
+
 int main(void)
 {
 	static char data[COUNT][32];
@@ -59,5 +76,6 @@ int main(void)
 	T(recvmmsg(-1, mm, 1, 0, NULL));
 	T(recvmmsg(0, mm, 1, 0, NULL));
 	T(sendmmsg(0, mm, 1, 0));
+	unread_names();
 	return 0;
 }

@@ -47,6 +47,8 @@ async def _talk(
     except BaseException as error:
         if process.returncode is None:
             process.kill()
+            # Up to Python 3.12 wait() waits for the ends of the pipes, too, which a child of the program's may keep.
+            process._transport.close()  # type: ignore[attr-defined]
             await process.wait()
         if timeout is not None and isinstance(error, asyncio.TimeoutError):
             raise _command.ProgramTimeout(named, subprocess.TimeoutExpired(line, timeout)) from None

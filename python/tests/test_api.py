@@ -219,6 +219,10 @@ def test_asyncio():
             assert (await a.status()).name == a.name
             with pytest.raises(ring3.ProgramTimeout, match="`sleep 60` did not end in 0.2 s, and was killed"):
                 await a.run("sleep", "60", timeout=0.2)
+            begun = time.monotonic()
+            with pytest.raises(ring3.ProgramTimeout):
+                await a.run("sh", "-c", "sleep 30 & wait", timeout=0.2)
+            assert time.monotonic() - begun < 15    # a child keeps the pipes
             with pytest.raises(ring3.ProgramError):
                 await a.run("false")
             async for rates in a.watch(0.1):

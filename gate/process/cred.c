@@ -158,7 +158,7 @@ long cred_prctl(struct gate_regs *r)
 {
 	long ret;
 
-	/* What a process has on the host says nothing of a program there: sim_ids.c. */
+	/* The process's capabilities on the host say nothing of its task on the node: sim_ids.c. */
 	if (gate.one_id && r->a[0] != PR_SET_NO_NEW_PRIVS)
 		return image_pass(r);
 	ret = gate_host_regs(r);

@@ -4,7 +4,7 @@
  *
  * Theory of operation
  * -------------------
- * Who a program is, the node's kernel says: its task has the credentials (process/cred.c). So the calls that ask for ids, groups
+ * The node's kernel has a program's ids and capabilities, as credentials of its task (process/cred.c). So the calls that ask for ids, groups
  * and capabilities are the node's for everybody, and a run is the same whoever has started it.
  *
  * For root the host follows. An ordinary user has one number there: the user namespace of the simulation maps root of the

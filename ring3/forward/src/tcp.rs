@@ -344,8 +344,8 @@ struct Stream {
     /// From the first target to the client; `has` of it.
     back: Lane,
     client_has: usize,
-    /// The client's connection or the first target's has an error. What came before it is passed on first, if there is
-    /// room for it at once: a reset drops the rest, as it does where client and target have one connection.
+    /// The client's connection or the first target's has an error. Bytes that came before it are passed on
+    /// first, if there is room for them at once: a reset drops the rest, as it does where client and target have one connection.
     is_failed: bool,
     /// All is over but for targets behind the first.
     lingers: bool,

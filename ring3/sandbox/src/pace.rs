@@ -11,7 +11,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 /// Of one CPU, for long. Chosen: some 4,000 questions in a second, of 65 to 90 us each (`a_flood_of_questions`).
 const SHARE: f64 = 0.25;
-/// What may be saved up: starts, and installations that set the modes of 10,000 files, do not wait. Chosen.
+/// The time that the warden may save up: starts, and installations that set the modes of 10,000 files, do not wait. Chosen.
 const SAVED: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
@@ -80,7 +80,7 @@ mod tests {
         for _ in 0..60_000 {
             spent += TURN;
             passed += TURN + account.spend(TURN, TURN).unwrap_or_default();
-            // What was waited for counts as passed.
+            // The thread has waited until its account was even.
             if account.0 < 0.0 {
                 account.0 = 0.0;
             }

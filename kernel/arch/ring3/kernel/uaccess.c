@@ -76,7 +76,7 @@ static unsigned long copy_outside(struct ring3_thread *tb, struct ring3_outside 
 		ring3_park(R3_PARK_COPY, NULL);
 		ring3_service();
 	}
-	/* Other tasks are runnable, or another thread has resumed this one. Whoever ends the wait on another vCPU writes first, then wakes. */
+	/* Other tasks are runnable, or another thread has resumed this one. A thread of another vCPU that ends the wait writes first, then wakes. */
 	for (;;) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		if (!host_load(&r3t_copy(tb)))

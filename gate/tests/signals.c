@@ -427,13 +427,13 @@ static void fds(void)
 
 static volatile sig_atomic_t stray;
 
-/* Where do handlers find the program? Ours lies nowhere near the gate (0x29f000000000 on). */
+/* Where do handlers find the program? Ours lies nowhere near the gate (RING3_GATE_BASE on). */
 static void look(int sig, siginfo_t *si, void *context)
 {
 	uint64_t rip = ((ucontext_t *)context)->uc_mcontext.gregs[REG_RIP];
 
 	got++;
-	stray |= rip >= 0x29f000000000 && rip < 0x3a0000000000;
+	stray |= rip >= 0x550000000000 && rip < 0x555400000000;
 }
 
 /* Signals at all places of calls that are made directly, those that wait included. */

@@ -21,6 +21,11 @@ pub fn compile_shared(source: &Path) -> Result<PathBuf, String> {
     compile_as(source, "so", &flags)
 }
 
+/// The same with ThreadSanitizer.
+pub fn compile_thread_sanitizer(source: &Path) -> Result<PathBuf, String> {
+    compile_as(source, "tsan", &["-fsanitize=thread"])
+}
+
 fn compile_as(source: &Path, ending: &str, flags: &[&str]) -> Result<PathBuf, String> {
     static TURN: AtomicU32 = AtomicU32::new(0);
 
@@ -31,7 +36,10 @@ fn compile_as(source: &Path, ending: &str, flags: &[&str]) -> Result<PathBuf, St
     let folder = paths::build().join(kind.unwrap_or_default());
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let program = folder.join(name).with_extension(ending);
-    let list = folder.join(name).with_extension("d");
+    let list = match ending {
+        "" => program.with_extension("d"),
+        _ => program.with_extension(format!("{ending}.d")),
+    };
     if is_current(&program, &list) {
         return Ok(program);
     }

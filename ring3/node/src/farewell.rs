@@ -175,7 +175,7 @@ fn is_same(now: Option<u64>, known: u64) -> bool {
 
 /// Whether a process's mappings include the region.
 fn has_mapped(maps: impl Read, region: &Region) -> bool {
-    // "2a0000000000-2a00000aa000 rw-s 00000000 00:01 12345   /memfd:..."
+    // "550800000000-5508000aa000 rw-s 00000000 00:01 12345   /memfd:..."
     let start = format!("{:x}-", region.base());
     let inode = region.inode().to_string();
     let lines = BufReader::new(maps).lines().map_while(Result::ok);

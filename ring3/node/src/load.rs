@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! Makes a region: its memory, the image in it, its place in the address space. Unsafe leaf.
 //!
-//! A node lives in one of 4096 slots of address space, at the same address in every one of its
-//! processes. A slot is chosen at random: only processes that hold two nodes at once care,
-//! and there the map call itself refuses a slot that is taken (MAP_FIXED_NOREPLACE). The
+//! A node lives in one of 76 slots of address space, at the same address in every one of its
+//! processes. Only processes that hold two nodes at once care which (a proxy between them), so a
+//! node takes one that no other node of its user has, as long as there is one (runtime.rs);
+//! behind that, any. The map call itself refuses a slot that is taken (MAP_FIXED_NOREPLACE). The
 //! whole slot is reserved first, so that nothing else moves in, then filled:
 //!
 //! ```text
@@ -15,6 +16,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::fs::File;
 use std::ops::Range;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -25,10 +27,10 @@ use rustix::mm::{mmap, mmap_anonymous, munmap, MapFlags, ProtFlags};
 
 use crate::elf::Image;
 use crate::error::{Error, Result};
+use crate::sys::{lock_byte, unlock_byte};
 
-/// Random slots to try before giving up: with half of them taken, all are taken with a probability
-/// of 2^-64.
-const SLOT_TRIES: usize = 64;
+/// A simulation's slot. Other nodes take it last.
+const SLOT_FIXED: u64 = 0;
 /// <asm-generic/mman-common.h>; the libc crate has it for glibc only.
 const MADV_COLLAPSE: libc::c_int = 25;
 
@@ -122,10 +124,18 @@ fn write_all_at(memory: &OwnedFd, mut bytes: &[u8], mut at: u64) -> rustix::io::
     Ok(())
 }
 
-/// Reserves a slot and maps the region into it; returns its address. `fixed`: always the same slot,
-/// so that addresses in the node are the same each time.
-pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, fixed: bool) -> Result<u64> {
-    let base = reserve_slot(size, fixed)?;
+/// Where a node may lie.
+#[derive(Debug)]
+pub(crate) enum Slots {
+    /// Always in the same slot, so that addresses in the node are the same each time.
+    Fixed,
+    /// Anywhere. The file has the locks of the user's nodes, one byte for each slot; `None`: this process can't see it.
+    Any(Option<File>),
+}
+
+/// Reserves a slot and maps the region into it; returns its address.
+pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, slots: &Slots) -> Result<u64> {
+    let base = reserve_slot(size, slots)?;
     fill_slot(memory, size, text, base).map(|()| base)
 }
 
@@ -198,29 +208,50 @@ fn reserve(base: u64) -> rustix::io::Result<()> {
     mapped.map(drop)
 }
 
-fn reserve_slot(size: u64, fixed: bool) -> Result<u64> {
-    for _ in 0..SLOT_TRIES {
-        let chosen = match fixed {
-            true => 0,
-            false => u64::from(getrandom::u32().unwrap_or_default()),
-        };
-        let slot = chosen % RING3_SLOTS;
-        let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
-        match reserve(base) {
-            Ok(()) => return Ok(base),
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(why) => {
-                return Err(Error::Memory {
-                    size,
-                    why: why.into(),
-                })
-            }
+/// `Ok(None)`: something is mapped there.
+fn try_slot(size: u64, slot: u64) -> Result<Option<u64>> {
+    let base = RING3_SPACE_BASE + slot * RING3_SLOT_SIZE;
+    match reserve(base) {
+        Ok(()) => Ok(Some(base)),
+        Err(rustix::io::Errno::EXIST) => Ok(None),
+        Err(why) => Err(Error::Memory {
+            size,
+            why: why.into(),
+        }),
+    }
+}
+
+/// The slots in the order in which a node tries them: from one chosen at random on.
+fn order() -> impl Iterator<Item = u64> {
+    let first = u64::from(getrandom::u32().unwrap_or_default());
+    let others = RING3_SLOTS - 1;
+    (0..others)
+        .map(move |i| SLOT_FIXED + 1 + (first + i) % others)
+        .chain([SLOT_FIXED])
+}
+
+fn reserve_slot(size: u64, slots: &Slots) -> Result<u64> {
+    let none = Error::NoSlot { slots: RING3_SLOTS };
+    let locks = match slots {
+        Slots::Fixed => return try_slot(size, SLOT_FIXED)?.ok_or(none),
+        Slots::Any(locks) => locks.as_ref(),
+    };
+    for slot in order() {
+        let Some(locks) = locks else { break };
+        if lock_byte(locks, slot as i64).is_err() {
+            continue;
+        }
+        if let Some(base) = try_slot(size, slot)? {
+            return Ok(base);
+        }
+        let _ = unlock_byte(locks, slot as i64);
+    }
+    for slot in order() {
+        if let Some(base) = try_slot(size, slot)? {
+            return Ok(base);
         }
     }
-    Err(Error::NoSlot {
-        tries: SLOT_TRIES,
-        slots: RING3_SLOTS,
-    })
+    Err(none)
 }
 
 /// Size of the parts that make_huge() works on.
@@ -296,8 +327,56 @@ mod tests {
     use std::os::fd::{AsFd, AsRawFd};
     use std::time::Duration;
 
-    use super::{make_huge, make_memory, make_parts_huge, write_at, HUGE, PAGE};
+    use super::{
+        lock_byte, make_huge, make_memory, make_parts_huge, munmap, order, reserve_slot, write_at,
+        Slots, HUGE, PAGE, RING3_SLOTS, RING3_SLOT_SIZE, RING3_SPACE_BASE,
+    };
     use rustix::fs::fstat;
+
+    /// The slot that a node gets; it is free again.
+    fn slot_of(slots: &Slots) -> u64 {
+        let base = reserve_slot(0, slots).unwrap();
+        // SAFETY: reserved just now, and known to nobody.
+        unsafe { munmap(base as *mut _, RING3_SLOT_SIZE as usize) }.unwrap();
+        (base - RING3_SPACE_BASE) / RING3_SLOT_SIZE
+    }
+
+    /// Threads of other tests have regions in this address space, too, for a moment.
+    fn is_in(slots: &Slots, slot: u64) {
+        let tries = std::iter::repeat_with(|| {
+            std::thread::sleep(Duration::from_millis(10));
+            slot_of(slots)
+        });
+        assert!(tries.take(500).any(|found| found == slot));
+    }
+
+    #[test]
+    fn each_node_has_a_slot_of_its_own_as_long_as_there_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("slots");
+        let open = || {
+            let mut options = std::fs::OpenOptions::new();
+            options.create(true).truncate(false).read(true).write(true);
+            options.open(&path).unwrap()
+        };
+        assert_eq!(order().last(), Some(0));
+        let mut all: Vec<u64> = order().collect();
+        all.sort_unstable();
+        assert_eq!(all, (0..RING3_SLOTS).collect::<Vec<_>>());
+        let other = open();
+        for byte in 0..RING3_SLOTS as i64 {
+            if byte != 5 {
+                lock_byte(&other, byte).unwrap();
+            }
+        }
+        let first = Slots::Any(Some(open()));
+        is_in(&first, 5);
+        // Now each is taken.
+        let second = Slots::Any(Some(open()));
+        assert!(slot_of(&second) < RING3_SLOTS);
+        drop(first);
+        is_in(&second, 5);
+    }
 
     #[test]
     fn pages_of_zeroes_take_no_memory() {

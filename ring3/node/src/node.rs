@@ -155,7 +155,8 @@ impl Node {
             host_cpuid: config.host_cpuid,
             seed: config.seed,
         };
-        let region = Arc::new(Region::create(&image, &params)?);
+        let locks = runtime.as_ref().map(Folder::slots).transpose()?;
+        let region = Arc::new(Region::create(&image, &params, locks)?);
         // While this process has few threads and no descriptors of the node's.
         let whom = whom(runtime.as_ref());
         // One that is started again, or was made for one program, is missed by whoever started it.

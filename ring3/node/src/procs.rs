@@ -576,7 +576,7 @@ mod tests {
             host_cpuid: false,
             seed: 1,
         };
-        Arc::new(Region::create(&image, &params).unwrap())
+        Arc::new(Region::create(&image, &params, None).unwrap())
     }
 
     /// An event may be about a process whose entry has been reused: the new process was taken for

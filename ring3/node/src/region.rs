@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 use std::ffi::c_void;
+use std::fs::File;
 use std::mem::offset_of;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,7 +19,7 @@ use rustix::mm::{mmap, munmap, MapFlags, ProtFlags};
 use crate::clock::{self, Sample};
 use crate::elf::{c_string, Image};
 use crate::error::{Errno, Error, Result};
-use crate::load;
+use crate::load::{self, Slots};
 use crate::sys::futex_wake;
 use crate::xsk::RINGS;
 
@@ -72,6 +73,8 @@ pub(crate) struct Region {
     adopter_pid: AtomicI32,
     pub version: String,
     pub image: PathBuf,
+    /// Holds the slot's lock.
+    _slots: Slots,
 }
 
 /// One live entry of procs[].
@@ -85,7 +88,8 @@ pub(crate) struct ProcEntry {
 
 impl Region {
     /// Loads the image into a new region and prepares it for boot.
-    pub fn create(image: &Image, params: &Params<'_>) -> Result<Region> {
+    /// `locks`: the file of [`Folder::slots`], if this process can have it.
+    pub fn create(image: &Image, params: &Params<'_>, locks: Option<File>) -> Result<Region> {
         let first = Sample::now();
         // With less than twice the image's size, there is too little memory to run.
         if params.size < image.size * 2 {
@@ -96,7 +100,11 @@ impl Region {
         }
         let memory = load::make_memory(params.name, params.size)?;
         load::copy_image(image, &memory)?;
-        let base = load::map(&memory, params.size, &image.text, image.is_sim())?;
+        let slots = match image.is_sim() {
+            true => Slots::Fixed,
+            false => Slots::Any(locks),
+        };
+        let base = load::map(&memory, params.size, &image.text, &slots)?;
         let inode = rustix::fs::fstat(&memory)
             .map_err(Error::host("look at the node's memory"))?
             .st_ino;
@@ -113,6 +121,7 @@ impl Region {
             adopter_pid: AtomicI32::new(0),
             version: image.version.clone(),
             image: image.path.clone(),
+            _slots: slots,
         };
         region.fill(params, first)?;
         if image.is_sim() {
@@ -158,6 +167,7 @@ impl Region {
             adopter_pid: AtomicI32::new(0),
             version: String::new(),
             image: PathBuf::new(),
+            _slots: Slots::Any(None),
         })
     }
 

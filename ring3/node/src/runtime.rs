@@ -8,6 +8,7 @@
 //! ROOT/nodes/NAME/join      SOCK_SEQPACKET socket of include/ring3.abi
 //! ROOT/nodes/NAME/control   stream socket, see control.rs
 //! ROOT/nodes/NAME/unix/     unix sockets of a sandbox's programs, see ring3/sandbox/src/sockets.rs
+//! ROOT/slots                byte N is locked by the node in slot N of the address space, see load.rs
 //! ROOT/ended/NAME           what became of a node that failed, see ended.rs
 //! ROOT/links/NAME           who has which end of a link, see ports/link.rs
 //! ROOT/links/NAME@SIDE      the socket where that end gives the link's memory to the other
@@ -78,6 +79,13 @@ impl Folder {
 
     pub(crate) fn node(&self, name: &str) -> PathBuf {
         self.root.join("nodes").join(name)
+    }
+
+    /// The file whose bytes say which slots of the address space this user's nodes are in.
+    pub(crate) fn slots(&self) -> Result<File> {
+        let path = self.root.join("slots");
+        let gone = || Error::host(format!("open {}", path.display()))(rustix::io::Errno::NOENT);
+        open_current(&path)?.ok_or_else(gone)
     }
 
     /// The socket by which programs join node `name` (the value of `RING3_NODE`).

@@ -32,6 +32,7 @@
 //! | [`shortage`] | a host that is short of something |
 //! | [`fuzz`] | random system calls |
 //! | [`neighbours`] | one program killed, stopped or kept short, while others are served |
+//! | [`space`] | where in the address space a node lies |
 //! | [`soak`] | an hour of traffic, and nothing grows |
 //! | [`storm`] | SIGKILL at random instants, many times |
 //! | [`fork_storm`] | short connections to a forking server, whose children are killed |
@@ -88,6 +89,7 @@ mod sim_transports;
 mod sim_truth;
 mod sim_words;
 mod soak;
+mod space;
 mod ssh;
 mod stores;
 mod storm;
@@ -136,6 +138,7 @@ pub fn trials(options: Options) -> Vec<Trial> {
         all.extend(scenario::trials(scenarios));
     }
     all.extend(ports::trials());
+    all.extend(space::trials());
     all.extend(gateways::trials());
     all.extend(forward::trials());
     all.extend(guests::trials());

@@ -127,7 +127,12 @@ static void check_up(const char *name)
 /* It was there when the command looked for it, and the program's parent may be on it. */
 static void __attribute__((noreturn)) die_gone(const char *path, long ret)
 {
-	gate_die(125, "the node at %s has just ended (error %ld): `ring3 ls' says why", path, -ret);
+	gate_die(125, "the node at %s has just ended, or never was (error %ld): `ring3 ls' says why one ended", path, -ret);
+}
+
+static bool is_given(const char *path)
+{
+	return !strncmp(path, JOIN_FD, sizeof(JOIN_FD) - 1);
 }
 
 static long connect_to(const char *path)
@@ -135,7 +140,7 @@ static long connect_to(const char *path)
 	struct sockaddr_un addr = { .sun_family = 1 /* AF_UNIX */ };
 	long fd, ret;
 
-	if (!strncmp(path, JOIN_FD, sizeof(JOIN_FD) - 1)) {
+	if (is_given(path)) {
 		const char *end;
 
 		return gate_strtou(path + sizeof(JOIN_FD) - 1, 10, &end);
@@ -180,6 +185,7 @@ static void wait_for_keeper(int sock)
 	}
 }
 
+/* Returns the number of descriptors. -ETIMEDOUT: the request came too late for the keeper, which takes another. */
 static int receive(const char *path, int sock, struct ring3_join_reply *reply,
 		   int fds[FDS_BEFORE_PORTS + RING3_PORTS_MAX])
 {
@@ -202,6 +208,8 @@ static int receive(const char *path, int sock, struct ring3_join_reply *reply,
 		gate_die(125, "the node gave no sensible answer (%ld bytes): is it of this version of ring3?",
 			 n);
 	/* These fields are at the same offsets in every version. */
+	if (reply->status == -ETIMEDOUT && !is_given(path))
+		return -ETIMEDOUT;
 	if (reply->status) {
 		reply->message[sizeof(reply->message) - 1] = 0;
 		gate_die(125, "%s", reply->message);
@@ -249,16 +257,17 @@ struct ring3_thread *node_join(const char *path, u64 magic)
 
 	if (!path)
 		gate_die(125, RING3_ENV_NODE " is not set: use `ring3 run' or `ring3 exec'");
-	sock = connect_to(path);
 	request.pid = host_syscall0(__NR_getpid);
-	ret = host_syscall6(__NR_sendto, sock, (long)&request, sizeof(request), 0x4000, 0, 0);
-	if (ret == -EPIPE || ret == -ECONNRESET)
-		die_gone(path, ret);
-	if (ret != sizeof(request))
-		gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
-	wait_for_keeper(sock);
-	ret = receive(path, sock, &reply, fds);
-	host_syscall1(__NR_close, sock);
+	do {
+		sock = connect_to(path);
+		ret = host_syscall6(__NR_sendto, sock, (long)&request, sizeof(request), 0x4000, 0, 0);
+		/* A keeper that has closed may have said why before. */
+		if (ret != sizeof(request) && ret != -EPIPE && ret != -ECONNRESET)
+			gate_die(125, "cannot speak to the node at %s (error %ld)", path, -ret);
+		wait_for_keeper(sock);
+		ret = receive(path, sock, &reply, fds);
+		host_syscall1(__NR_close, sock);
+	} while (ret == -ETIMEDOUT);
 	if (reply.nports > RING3_PORTS_MAX || ret != (long)reply.nports + FDS_BEFORE_PORTS)
 		gate_die(125, "the node sent %ld descriptors for %u ports", ret, reply.nports);
 	if (reply.base < RING3_SPACE_BASE || reply.base + RING3_SLOT_SIZE > RING3_SPACE_END)

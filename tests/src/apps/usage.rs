@@ -219,6 +219,7 @@ pub fn trials() -> Vec<Trial> {
         Ok(Verdict::Passed)
     }));
     all.push(trial("usage_node_just_ended".into(), node_just_ended));
+    all.push(trial("usage_late_request".into(), late_request));
     all.push(trial("usage_tap_not_permitted".into(), || {
         if !rustix::process::geteuid().is_root() {
             let args = ["run", "--port", "tap:r3nope,addr=10.1.1.1/24", "--", "true"];
@@ -279,6 +280,36 @@ if when in ('amid', 'after'):
         one_line(&mut gate, 125, &["has just ended", "ring3 ls"])
             .map_err(|why| format!("{when}: {why}"))?;
     }
+    Ok(Verdict::Passed)
+}
+
+/// A program that is held up for longer than the node's process waits for its request: it asks anew.
+fn late_request() -> Checked {
+    if let Some(why) = super::missing(&["strace"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let node = crate::node::Node::up(&[])?;
+    let folder = Scratch::new()?;
+    let join = crate::paths::runtime()
+        .join("nodes")
+        .join(&node.name)
+        .join("join");
+    let calls = folder.path().join("calls");
+    let mut command = std::process::Command::new("strace");
+    command
+        .args(["-e", "trace=connect,sendto"])
+        .args(["-e", "inject=sendto:delay_enter=1500000:when=1", "-o"])
+        .arg(&calls)
+        .arg(crate::paths::root().join("bin/ring3-gate"))
+        .args(["/bin/echo", "joined"])
+        .env("RING3_NODE", join);
+    let outcome = exec::run(&mut command, SHORT)?;
+    ensure(outcome.ok() && outcome.stdout == "joined\n", || {
+        outcome.report()
+    })?;
+    let calls = std::fs::read_to_string(&calls).map_err(|e| e.to_string())?;
+    let late = calls.contains("EPIPE") && calls.matches("connect(").count() == 2;
+    ensure(late, || format!("the request was not late:\n{calls}"))?;
     Ok(Verdict::Passed)
 }
 

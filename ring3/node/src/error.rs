@@ -62,8 +62,10 @@ pub enum Error {
     MemoryTooSmall { size: u64, image: u64 },
     #[error("cannot make a node's memory of {} MiB: {why}; give it less with --mem, or raise {}", size >> 20, limit_of(why))]
     Memory { size: u64, why: Errno },
-    #[error("no free address range for another node in this process: each of {slots} is in use; is this a program with terabytes mapped, or on a node itself?")]
-    NoSlot { slots: u64 },
+    #[error("no free address range for another node in this process: {slots} is in use; is this a program with terabytes mapped, or on a node itself?")]
+    NoSlot { slots: String },
+    #[error("node `{name}` lies where another node of this process does: take `{name}` down and up while fewer than {slots} nodes are up")]
+    SameSlot { name: String, slots: u64 },
     #[error("this process has {max} nodes already, as many as it can: start another process")]
     TooManyNodes { max: usize },
 

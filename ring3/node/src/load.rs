@@ -140,10 +140,17 @@ pub(crate) fn map(memory: &OwnedFd, size: u64, text: &Range<u64>, slots: &Slots)
 }
 
 /// The same for a region that other processes have: its slot is known.
-pub(crate) fn map_at(memory: &OwnedFd, size: u64, text: &Range<u64>, base: u64) -> Result<()> {
-    reserve(base).map_err(|why| Error::Memory {
-        size,
-        why: why.into(),
+pub(crate) fn map_at(
+    memory: &OwnedFd,
+    size: u64,
+    text: &Range<u64>,
+    base: u64,
+    name: &str,
+) -> Result<()> {
+    let slot = (base - RING3_SPACE_BASE) / RING3_SLOT_SIZE;
+    try_slot(size, slot)?.ok_or_else(|| Error::SameSlot {
+        name: name.to_owned(),
+        slots: RING3_SLOTS,
     })?;
     fill_slot(memory, size, text, base)
 }
@@ -231,9 +238,13 @@ fn order() -> impl Iterator<Item = u64> {
 }
 
 fn reserve_slot(size: u64, slots: &Slots) -> Result<u64> {
-    let none = Error::NoSlot { slots: RING3_SLOTS };
     let locks = match slots {
-        Slots::Fixed => return try_slot(size, SLOT_FIXED)?.ok_or(none),
+        Slots::Fixed => {
+            let none = || Error::NoSlot {
+                slots: "the one of simulations".into(),
+            };
+            return try_slot(size, SLOT_FIXED)?.ok_or_else(none);
+        }
         Slots::Any(locks) => locks.as_ref(),
     };
     for slot in order() {
@@ -251,7 +262,9 @@ fn reserve_slot(size: u64, slots: &Slots) -> Result<u64> {
             return Ok(base);
         }
     }
-    Err(none)
+    Err(Error::NoSlot {
+        slots: format!("each of {RING3_SLOTS}"),
+    })
 }
 
 /// Size of the parts that make_huge() works on.

@@ -155,7 +155,7 @@ impl Node {
             host_cpuid: config.host_cpuid,
             seed: config.seed,
         };
-        let locks = runtime.as_ref().map(Folder::slots).transpose()?;
+        let locks = runtime.as_ref().and_then(Folder::slots);
         let region = Arc::new(Region::create(&image, &params, locks)?);
         // While this process has few threads and no descriptors of the node's.
         let whom = whom(runtime.as_ref());

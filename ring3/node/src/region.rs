@@ -151,7 +151,7 @@ impl Region {
             });
         }
         let stat = rustix::fs::fstat(&memory).map_err(Error::host("look at the node's memory"))?;
-        load::map_at(&memory, size, &text, base)?;
+        load::map_at(&memory, size, &text, base, name)?;
         // SAFETY: the region is mapped, and starts with this struct. The words read here do not change once it is up.
         let head = unsafe { &*(base as *const ring3_region) };
         Ok(Region {

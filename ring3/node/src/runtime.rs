@@ -81,11 +81,24 @@ impl Folder {
         self.root.join("nodes").join(name)
     }
 
-    /// The file whose bytes say which slots of the address space this user's nodes are in.
-    pub(crate) fn slots(&self) -> Result<File> {
+    /// The file whose bytes say which slots of the address space this user's nodes are in. A node can do without: one process
+    /// then may be unable to join it and another.
+    pub(crate) fn slots(&self) -> Option<File> {
         let path = self.root.join("slots");
-        let gone = || Error::host(format!("open {}", path.display()))(rustix::io::Errno::NOENT);
-        open_current(&path)?.ok_or_else(gone)
+        match open_current(&path) {
+            Ok(Some(file)) => Some(file),
+            Ok(None) => {
+                log::warn!(
+                    "{} is gone: the node may lie where another does",
+                    path.display()
+                );
+                None
+            }
+            Err(why) => {
+                log::warn!("{why}: the node may lie where another does");
+                None
+            }
+        }
     }
 
     /// The socket by which programs join node `name` (the value of `RING3_NODE`).

@@ -24,8 +24,9 @@
  * Writing under running threads: first byte to hlt, wait until every core has seen it, the trapping byte in the
  * middle, wait, the rest, wait, the first byte. Threads that reach hlt meanwhile are sent back to try again.
  *
- * Only private, read-only, executable mappings of files are rewritten, never the vDSO, JIT output or the gate. A
- * site that can't be rewritten keeps trapping: Syscall User Dispatch catches its calls.
+ * Only private, read-only, executable mappings of files are rewritten, and the vDSO (which makes calls for clocks of the
+ * processor's time), never JIT output or the gate. A site that can't be rewritten keeps trapping: Syscall User Dispatch
+ * catches its calls.
  */
 #include "entry/patch.h"
 #include "tuning.h"
@@ -56,6 +57,7 @@ static struct {
 	u64 start, end;
 } ranges[RANGES] GATE_TABLE;
 static u32 range_count;
+static u64 vdso_start, vdso_end;
 
 struct gate_mutex gate_patch_lock;
 static bool table_ready, table_refused, many_threads;
@@ -63,7 +65,14 @@ static bool look_closer;		/* no class but CLASS_GATE is used any more */
 
 /* ---- which mappings ---- */
 
-/* Collects private r-x mappings of files from /proc/self/maps. */
+static bool is_vdso(const char *rest)
+{
+	const char *name = strchr(rest, '[');
+
+	return name && !strncmp(name, "[vdso]", 6);
+}
+
+/* Collects private r-x mappings of files from /proc/self/maps, and the vDSO. */
 static void read_ranges(void)
 {
 	static struct own_maps maps GATE_TABLE;
@@ -74,9 +83,15 @@ static void read_ranges(void)
 	if (!own_maps_open(&maps))
 		return;
 	while ((rest = own_maps_next(&maps, &start, &end))) {
-		if (strncmp(rest, " r-xp ", 6) || !strchr(rest, '/') || range_count == RANGES ||
+		bool vdso = is_vdso(rest);
+
+		if (strncmp(rest, " r-xp ", 6) || (!vdso && !strchr(rest, '/')) || range_count == RANGES ||
 		    (end > RING3_GATE_BASE && start < RING3_SPACE_END))
 			continue;
+		if (vdso) {
+			vdso_start = start;
+			vdso_end = end;
+		}
 		ranges[range_count].start = start;
 		ranges[range_count++].end = end;
 	}
@@ -117,19 +132,26 @@ void patch_threads(void)
 	}
 }
 
-static bool open_text(u64 addr, size_t len)
+static long protect_text(u64 addr, size_t len, int prot)
 {
 	u64 start = page_start(addr), end = page_align(addr + len);
 
-	return !host_syscall3(__NR_mprotect, start, end - start,
-			      PROT_READ | PROT_WRITE | PROT_EXEC);
+	/* The host does not split it (special_mapping_split() in mm/mmap.c). */
+	if (addr >= vdso_start && addr < vdso_end) {
+		start = vdso_start;
+		end = vdso_end;
+	}
+	return host_syscall3(__NR_mprotect, start, end - start, prot);
+}
+
+static bool open_text(u64 addr, size_t len)
+{
+	return !protect_text(addr, len, PROT_READ | PROT_WRITE | PROT_EXEC);
 }
 
 static void close_text(u64 addr, size_t len)
 {
-	u64 start = page_start(addr), end = page_align(addr + len);
-
-	host_syscall3(__NR_mprotect, start, end - start, PROT_READ | PROT_EXEC);
+	protect_text(addr, len, PROT_READ | PROT_EXEC);
 }
 
 /* mid: offset of the byte on which an overwritten instruction began. */

@@ -20,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         trial("calls_loopback".into(), loopback),
         trial("calls_link".into(), link),
         trial("calls_sites".into(), sites),
+        trial("calls_clocks".into(), clocks),
         trial("flood_link".into(), flood),
         trial("flood_tap".into(), flood_tap),
         trial("keeper_rests".into(), keeper_rests),
@@ -120,15 +121,45 @@ fn sites() -> Checked {
     const TRAPS: u64 = 12 * SITES + 1000;
     let node = Node::up(&[])?;
     node.output(&[&helper("sites")?.to_string_lossy()])?;
-    let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
-    ensure(stat.ok(), || stat.report())?;
-    let value: serde_json::Value =
-        serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.stdout))?;
-    let trapped = value["calls"]["trapped"].as_u64().ok_or("no count")?;
+    let trapped = trapped(&node)?;
     ensure((SITES..=TRAPS).contains(&trapped), || {
         format!("{trapped} traps for {SITES} sites")
     })?;
     Ok(Verdict::Passed)
+}
+
+/// The vDSO's calls for clocks of the processor's time are rewritten like a library's.
+fn clocks() -> Checked {
+    if is_vdso_sealed()? {
+        return Ok(Verdict::Ignored(
+            "this host's kernel lets nobody write to the vDSO (CONFIG_MSEAL_SYSTEM_MAPPINGS)"
+                .into(),
+        ));
+    }
+    let node = Node::up(&[])?;
+    node.output(&[&helper("clocks")?.to_string_lossy()])?;
+    let trapped = trapped(&node)?;
+    ensure(trapped < 1000, || {
+        format!("{trapped} traps for 30,000 looks at clocks")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// Whether the host seals it, as it may from Linux 6.16 on: VmFlags has "sl".
+fn is_vdso_sealed() -> Result<bool, String> {
+    let maps = std::fs::read_to_string("/proc/self/smaps").map_err(|e| e.to_string())?;
+    let vdso = maps.split_once("[vdso]").ok_or("no vDSO")?.1;
+    let flags = vdso.lines().find_map(|line| line.strip_prefix("VmFlags:"));
+    Ok(flags.is_some_and(|flags| flags.split_whitespace().any(|flag| flag == "sl")))
+}
+
+/// How many calls of the node's programs have trapped.
+fn trapped(node: &Node) -> Result<u64, String> {
+    let stat = exec::run(&mut node::ring3(["stat", &node.name, "--json"]), SHORT)?;
+    ensure(stat.ok(), || stat.report())?;
+    let value: serde_json::Value =
+        serde_json::from_str(&stat.stdout).map_err(|e| format!("{e}: {}", stat.stdout))?;
+    Ok(value["calls"]["trapped"].as_u64().ok_or("no count")?)
 }
 
 /// Why no peer can be busy now: others want the processors.

@@ -1,11 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
-/* busy - says "busy PID", then is inside the node's kernel nearly all the time, until killed. */
+/* busy [US] - says "busy PID", then is inside the node's kernel nearly all the time, until killed; with a signal each US microseconds. */
 #include "oracle.h"
+#include <sys/time.h>
 
-int main(void)
+static void nothing(int sig)
+{
+	(void)sig;
+}
+
+static void signals_each(int us)
+{
+	struct sigaction act = { .sa_handler = nothing, .sa_flags = SA_RESTART };
+	struct itimerval each = { { 0, us }, { 0, us } };
+
+	must(sigaction(SIGALRM, &act, NULL));
+	must(setitimer(ITIMER_REAL, &each, NULL));
+}
+
+int main(int argc, char **argv)
 {
 	static char b[60000];
 	int u[2], p[2];
+
+	if (argc > 1)
+		signals_each(atoi(argv[1]));
 
 	udp_pair(AF_INET, u);
 	tcp_pair(AF_INET, p);

@@ -78,6 +78,7 @@ long ring3_adopt_ptrace(long request, u32 tid, unsigned long data);
 /* adopt_stop.c: threads that job control stops */
 void ring3_adopt_stop_start(void);
 void ring3_adopt_stop_signal(void);
+void ring3_adopt_stop_alone(u64 until);
 void ring3_adopt_stays(u32 tid);
 void ring3_adopt_leaves(u32 tid, int sig);
 u64 ring3_adopt_see_holders(void);

@@ -29,6 +29,7 @@
 #include "adopt.h"
 
 #define SIGINFO_PID	4	/* of the words of the host's siginfo of a child */
+#define SIGINFO_STATUS	6
 
 static u64 stops_until, scan_at;	/* some program may be stopped until then; the next look whether any is */
 static u64 gap;				/* between two looks at the owners */
@@ -37,8 +38,15 @@ static u32 taken_as;			/* tid with which the adopter took a vCPU last */
 /* A signal that stops was sent, by whom and to whom ever. */
 void ring3_adopt_stop_signal(void)
 {
-	stops_until = ring3_clock() + 2 * STOPPED_SCAN_NS;
+	stops_until = max(stops_until, ring3_clock() + 2 * STOPPED_SCAN_NS);
 	gap = STOPPED_FIRST_NS;
+}
+
+/* Until then some thread is not traced, which could be stopped unheard. */
+void ring3_adopt_stop_alone(u64 until)
+{
+	stops_until = max(stops_until, until);
+	gap = gap ?: STOPPED_FIRST_NS;
 }
 
 /* Threads that have released a vCPU, and not yet sent the wake-ups that they had deferred. */
@@ -81,42 +89,52 @@ static void wake_sleeper(struct ring3_vcpu *vcpu)
 	ring3_host_futex_wake(&vcpu->owner, 1);
 }
 
-/* The thread has stopped, and see_stops() has yet to hear of it. */
-static bool has_stopped(u32 tid)
+enum stop { RUNS, AT_SIGNAL_OR_CLONE, AT_JOB_CONTROL };
+
+/* Has the thread stopped, and see_stops() has yet to hear of it? */
+static enum stop stop_of(u32 tid)
 {
 	const int options = WSTOPPED | WEXITED | WNOHANG | WNOWAIT | __WALL;
 	u32 info[32];			/* the host's siginfo */
 
 	info[SIGINFO_PID] = 0;
-	return ring3_host_syscall(__NR_waitid, P_PID, tid, (long)info, options, 0, 0) || info[SIGINFO_PID];
+	if (ring3_host_syscall(__NR_waitid, P_PID, tid, (long)info, options, 0, 0))
+		return AT_JOB_CONTROL;	/* it is gone */
+	if (!info[SIGINFO_PID])
+		return RUNS;
+	return info[SIGINFO_STATUS] >> 8 == PTRACE_EVENT_STOP ? AT_JOB_CONTROL : AT_SIGNAL_OR_CLONE;
 }
 
-enum taken { TAKEN, NOT_TAKEN, HAS_STOPPED };
+static bool has_stopped(u32 tid)
+{
+	return stop_of(tid) != RUNS;
+}
 
 /*
  * The owner runs. The adopter waits for the vCPU as any thread does: awake, then asleep on the owner word. Not for a poller's, which
- * any thread may take.
+ * any thread may take. True: it has the vCPU. False: it has not, and has waited, or the thread has stopped.
  */
-static enum taken take(struct ring3_vcpu *vcpu, u32 tid)
+static bool take(struct ring3_vcpu *vcpu, u32 tid)
 {
 	u64 start = ring3_clock(), awake = start, now = start;
-	enum taken ret = NOT_TAKEN;
 	u32 waiters = 0, o;
 
-	if (IS_ENABLED(CONFIG_RING3_SIM))
-		return NOT_TAKEN;
+	if (IS_ENABLED(CONFIG_RING3_SIM)) {
+		nap();
+		return false;
+	}
 	taken_as = ring3_adopter_thread.tid;
 	while (now - start < STOP_TAKE_NS) {
 		if (r3_freeze(&vcpu->owner, taken_as, waiters, &o)) {
 			WRITE_ONCE(vcpu->driver, 0);	/* nobody drives: it does no harm to die here */
-			return TAKEN;
+			return true;
 		}
-		if (o & RING3_OWNER_POLLING)
-			break;
-		if (has_stopped(tid)) {
-			ret = HAS_STOPPED;
+		if (o & RING3_OWNER_POLLING) {
+			nap();
 			break;
 		}
+		if (has_stopped(tid))
+			break;
 		WRITE_ONCE(vcpu_cpu(vcpu)->waits, 1);
 		host_pause();
 		now = ring3_clock();
@@ -130,7 +148,8 @@ static enum taken take(struct ring3_vcpu *vcpu, u32 tid)
 	/* It may have got the wake-up of another waiter. */
 	if (waiters)
 		wake_sleeper(vcpu);
-	return ret;
+	taken_as = 0;
+	return false;
 }
 
 static void give(struct ring3_vcpu *vcpu)
@@ -139,9 +158,10 @@ static void give(struct ring3_vcpu *vcpu)
 
 	if (r3_release(&vcpu->owner) || sleeps)
 		wake_sleeper(vcpu);
-	/* Interrupts that were raised meanwhile have waited for this thread, which does not drive. */
-	if (host_load(vcpu_pending(vcpu)) & ~RING3_IRQ_SLEEPER)
-		ring3_kick(vcpu);
+	taken_as = 0;
+	/* What was raised or became runnable meanwhile has waited for this thread, which does not drive. */
+	host_store(&vcpu_cpu(vcpu)->drive_wanted, 1);
+	ring3_kick(vcpu);
 }
 
 /* An adopter before this one may have died with a vCPU that it had taken. */
@@ -161,13 +181,13 @@ void ring3_adopt_stop_start(void)
 /*
  * The traced thread has stopped, and the node waits for it: it runs until it has released its vCPU. False: it has none.
  *
- * PTRACE_INTERRUPT of a thread that has stopped by now would stop it once more after the next PTRACE_CONT, before it
- * executes one instruction.
+ * PTRACE_INTERRUPT of a thread that job control has stopped by now would stop it once more after the next PTRACE_CONT,
+ * before it executes one instruction. One that stands at a signal or a clone() needs it: job control stops nobody twice.
  */
 static bool thread_runs_on(u32 tid, int sig)
 {
 	struct ring3_vcpu *vcpu = vcpu_of(tid);
-	enum taken taken = NOT_TAKEN;
+	bool taken = false;
 	u64 start;
 
 	if (!vcpu && !owes(tid))
@@ -175,12 +195,12 @@ static bool thread_runs_on(u32 tid, int sig)
 	ring3_adopt_ptrace(PTRACE_CONT, tid, sig);
 	if (vcpu)
 		taken = take(vcpu, tid);
-	if (taken == NOT_TAKEN)
+	else
 		nap();
 	start = ring3_clock();
-	if (taken != HAS_STOPPED && !has_stopped(tid))
+	if (stop_of(tid) != AT_JOB_CONTROL)
 		ring3_adopt_ptrace(PTRACE_INTERRUPT, tid, 0);
-	if (taken == TAKEN) {
+	if (taken) {
 		while (!has_stopped(tid) && ring3_clock() - start < STOP_AWAIT_NS)
 			host_pause();
 		give(vcpu);
@@ -224,8 +244,10 @@ static void interrupt_if_stopped(struct ring3_proc *proc, u32 tid)
 {
 	if (!proc || is_debuggers(proc) || !ring3_adopt_is_stopped(proc->pid, tid))
 		return;
-	/* To seize a stopped thread makes it tell of its stop. Refused if it is traced already. */
-	if (ring3_adopt_seize(tid) && !has_stopped(tid))
+	/* To seize a stopped thread makes it tell of its stop, before the call returns. Refused if it is traced already. */
+	ring3_adopt_seize(tid);
+	/* Traced already; or seized, but continued just before that: it is let go when it stops. */
+	if (!has_stopped(tid))
 		ring3_adopt_ptrace(PTRACE_INTERRUPT, tid, 0);
 }
 
@@ -252,7 +274,7 @@ u64 ring3_adopt_see_holders(void)
 	if (now >= scan_at) {
 		scan_at = now + STOPPED_SCAN_NS;
 		if (any_is_stopped())
-			stops_until = now + 2 * STOPPED_SCAN_NS;
+			stops_until = max(stops_until, now + 2 * STOPPED_SCAN_NS);
 	}
 	now += gap;
 	gap = min(2 * gap, STOPPED_LOOK_NS);

@@ -126,6 +126,7 @@ static void leave_alone(u32 tid, int sig)
 		host_store(&proc->traced, RING3_TRACED_LATER);
 	left_alone++;
 	later_in(SIGNALS_PAUSE_NS);
+	ring3_adopt_stop_alone(ring3_clock() + SIGNALS_PAUSE_NS);
 }
 
 /* A debugger wants the place. */

@@ -19,6 +19,8 @@ pub fn trials() -> Vec<Trial> {
         trial("fault_stopped".into(), stops::stopped),
         trial("fault_stopped_traced".into(), stops::stopped_traced),
         trial("fault_stopped_once".into(), stops::stopped_once),
+        trial("fault_stopped_signals".into(), stops::stopped_signals),
+        trial("fault_stopped_alone".into(), stops::stopped_alone),
         trial("fault_stopped_within".into(), stops::stopped_within),
         trial("fault_stopped_late".into(), stops::stopped_late),
         trial("fault_watcher_stopped".into(), stops::watcher_stopped),

@@ -100,6 +100,76 @@ pub fn stopped_once() -> Checked {
     Ok(Verdict::Passed)
 }
 
+/// A program that is stopped in kernel code, and gets a signal each 2 ms: what it gets on its way out does not make it go on.
+pub fn stopped_signals() -> Checked {
+    /// It runs for some microseconds.
+    const TICKS: u64 = 3;
+    for adopter in ["best", "trace"] {
+        let node = Node::up_adopted(adopter, [])?;
+        let mut program =
+            node::background(&mut node.command([helper("busy")?.as_os_str(), "2000".as_ref()]))?;
+        let id = program.child().id();
+        let pid = Pid::from_raw(id as i32).ok_or("pid 0")?;
+        let signal = |signal| kill_process(pid, signal).map_err(|e| format!("{signal:?}: {e}"));
+        // In ticks of 10 ms.
+        let ran = || -> Result<u64, String> {
+            let stat =
+                std::fs::read_to_string(format!("/proc/{id}/stat")).map_err(|e| e.to_string())?;
+            let (_, words) = stat.rsplit_once(')').ok_or("no name")?;
+            let words: Vec<&str> = words.split_whitespace().collect();
+            let number = |at: usize| words.get(at).and_then(|it| it.parse::<u64>().ok());
+            number(11)
+                .zip(number(12))
+                .map(|(user, system)| user + system)
+                .ok_or(format!("no times: {stat}"))
+        };
+        let mut times = Vec::new();
+        std::thread::sleep(Duration::from_millis(300));
+        for turn in 0..60 {
+            std::thread::sleep(Duration::from_micros(3000 + turn * 1733 % 20_000));
+            signal(Signal::STOP)?;
+            std::thread::sleep(Duration::from_millis(40));
+            let before = ran()?;
+            std::thread::sleep(Duration::from_millis(80));
+            times.push(ran()? - before);
+            signal(Signal::CONT)?;
+        }
+        println!("{adopter}: {times:?}");
+        ensure(times.iter().all(|it| *it < TICKS), || {
+            format!(
+                "ticks of the processor that a stopped program got, adopter {adopter}: {times:?}"
+            )
+        })?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// A program that gets so many signals that the adopter has let it go for some time is stopped in kernel code: others go on.
+pub fn stopped_alone() -> Checked {
+    /// The adopter comes back to such a program after 10 s.
+    const LIMIT: Duration = Duration::from_secs(3);
+    let node = Node::up_adopted("trace", [])?;
+    let command = [helper("busy")?.into_os_string(), "300".into()];
+    let mut program = node::background(&mut node.command(command))?;
+    let pid = Pid::from_raw(program.child().id() as i32).ok_or("pid 0")?;
+    let signal = |signal| kill_process(pid, signal).map_err(|e| format!("{signal:?}: {e}"));
+    std::thread::sleep(Duration::from_millis(1500));
+    let mut times = Vec::new();
+    for turn in 0..6 {
+        std::thread::sleep(Duration::from_micros(3000 + turn * 1733));
+        signal(Signal::STOP)?;
+        let start = Instant::now();
+        node.output(&["ip", "-br", "addr"])?;
+        times.push(start.elapsed());
+        signal(Signal::CONT)?;
+    }
+    println!("{times:?}");
+    ensure(times.iter().all(|it| *it < LIMIT), || {
+        format!("beside a stopped program another took {times:?}")
+    })?;
+    Ok(Verdict::Passed)
+}
+
 /// A busy program is stopped by another one of its node, or a thread of a process stops that while others are busy: not in kernel
 /// code, so the node serves a third one.
 pub fn stopped_within() -> Checked {

@@ -283,8 +283,18 @@ bool sim_file_opens(const struct gate_regs *r);
 void sim_file_changed(const struct gate_regs *r, long ret, bool opens);
 
 /* sim_wait.c */
+enum sim_kind {			/* of a descriptor of the host */
+	SIM_FILE,		/* never waits, but for locks */
+	SIM_INSIDE,		/* only programs of the simulation change it */
+	SIM_OUTSIDE,
+};
+enum sim_kind sim_kind_of(s32 fd);
+bool sim_interrupted(void);
 bool sim_changes(const struct gate_regs *r);
+bool sim_would_wait(s32 fd, u16 events);
+u64 sim_deadline_of(s32 fd, bool sends);
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);
+long sim_wait_host(s32 fd, u16 events);
 
 /* xfer.c */
 void xfer_forked(void);

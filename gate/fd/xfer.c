@@ -118,6 +118,19 @@ static long send_host_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 	return total ? total : put;
 }
 
+static long on_host(struct gate_regs *r)
+{
+	return gate_host(r->nr, r->a[0], r->a[1], r->a[2], 0, 0, 0);
+}
+
+/* Waits if the descriptor does; in virtual time in the node. */
+static long host_write(u32 fd, const void *buf, u64 len)
+{
+	struct gate_regs call = { .nr = __NR_write, .a = { fd, (u64)buf, len } };
+
+	return sim_on() ? sim_by_host(&call, on_host, POLLOUT) : on_host(&call);
+}
+
 /* From a node file (/proc/net/...) into a host descriptor. */
 static long send_node_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 {
@@ -129,7 +142,7 @@ static long send_node_file(u32 out, u32 in, char *buf, s64 *pos, u64 count)
 		got = image_call4(__NR_pread64, in, buf, n, *pos);
 		if (got <= 0)
 			return total ? total : got;
-		put = gate_host(__NR_write, out, (long)buf, got, 0, 0, 0);
+		put = host_write(out, buf, got);
 		if (put < 0)
 			break;
 		total += put;
@@ -203,6 +216,8 @@ static long host_wait(u32 fd, u32 events, bool nonblock)
 
 	if (!ret && nonblock)
 		return -EAGAIN;
+	if (!ret && sim_on())
+		return sim_wait_host(fd, events);
 	if (!ret)
 		ret = gate_host(__NR_poll, (long)&p, 1, -1, 0, 0, 0);
 	return ret < 0 ? ret : p.revents;
@@ -301,7 +316,7 @@ static long splice_in_now(u32 in, u32 pipe, char *buf, u64 len, u64 *room)
 	got = socket_peek(in, buf, len < *room ? len : *room);
 	if (got <= 0)
 		return got;
-	got = gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
+	got = host_write(pipe, buf, got);
 	if (got > 0)
 		image_call(__NR_recvfrom, in, (long)buf, got, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
 	return got;
@@ -312,7 +327,7 @@ static long splice_file_in(u32 in, u32 pipe, char *buf, u64 len)
 {
 	long got = image_call3(__NR_read, in, buf, len);
 
-	return got <= 0 ? got : gate_host(__NR_write, pipe, (long)buf, got, 0, 0, 0);
+	return got <= 0 ? got : host_write(pipe, buf, got);
 }
 
 /* From a node socket or file into a pipe of the host. */

@@ -5,8 +5,9 @@
  * Theory of operation
  * -------------------
  * Time, sleeps, futexes, randomness, signals between programs and ends of children are the node's kernel's: such calls are
- * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Unix sockets, FIFOs, file locks and terminals
- * are still the host's: sim_wait.c has the waits for them, sim_futex.c the details of futexes. Column VIRTUAL of
+ * passed to it, and pipes, eventfds, timerfds and signalfds are its descriptors. Unix sockets, FIFOs, file locks, terminals,
+ * semaphores and message queues are still the host's: sim_wait.c has the waits for them, sim_splice.c those of calls with two
+ * such descriptors, sim_ipc.c those without a descriptor, sim_futex.c the details of futexes. Column VIRTUAL of
  * gate/entry/calls.tbl says which function serves which call.
  */
 #include "internal.h"

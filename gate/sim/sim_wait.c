@@ -16,6 +16,7 @@
 #include "internal.h"
 #include "policy.h"
 #include <asm/socket.h>
+#include <linux/fs.h>
 #include <linux/openat2.h>
 #include <linux/stat.h>
 
@@ -28,33 +29,27 @@
 #define F_OFD_SETLK		37
 #define F_OFD_SETLKW		38
 
-enum kind {
-	KIND_FILE,		/* never waits, but for locks */
-	KIND_INSIDE,		/* only programs of the simulation change it */
-	KIND_OUTSIDE,
-};
-
-static enum kind kind_of(s32 fd)
+enum sim_kind sim_kind_of(s32 fd)
 {
 	u64 fs[15];		/* struct statfs: its type comes first */
 	struct stat st;
 
 	if (host_syscall2(__NR_fstat, fd, (long)&st))
-		return KIND_FILE;
+		return SIM_FILE;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFREG:
 	case S_IFDIR:
 	case S_IFBLK:
-		return KIND_FILE;
+		return SIM_FILE;
 	case S_IFSOCK:
-		return KIND_INSIDE;
+		return SIM_INSIDE;
 	case S_IFIFO:
-		return !host_syscall2(__NR_fstatfs, fd, (long)fs) && fs[0] == PIPEFS_MAGIC ? KIND_OUTSIDE : KIND_INSIDE;
+		return !host_syscall2(__NR_fstatfs, fd, (long)fs) && fs[0] == PIPEFS_MAGIC ? SIM_OUTSIDE : SIM_INSIDE;
 	}
-	return KIND_OUTSIDE;
+	return SIM_OUTSIDE;
 }
 
-static bool interrupted(void)
+bool sim_interrupted(void)
 {
 	return READ_ONCE(gate_thread()->sigpending);
 }
@@ -78,13 +73,17 @@ bool sim_changes(const struct gate_regs *r)
 	case __NR_splice:
 	case __NR_tee:
 	case __NR_vmsplice:
+	case __NR_semctl:
+	case __NR_msgctl:
 		return true;
 	case __NR_fcntl:
 		return r->a[1] == F_SETLK || r->a[1] == F_SETLKW || r->a[1] == F_OFD_SETLK || r->a[1] == F_OFD_SETLKW;
 	case __NR_read:
 	case __NR_readv:
+	case __NR_preadv2:
 	case __NR_write:
 	case __NR_writev:
+	case __NR_pwritev2:
 	case __NR_recvfrom:
 	case __NR_recvmsg:
 	case __NR_recvmmsg:
@@ -97,7 +96,7 @@ bool sim_changes(const struct gate_regs *r)
 	case __NR_bind:
 	case __NR_listen:
 	case __NR_shutdown:
-		return !fd_is_node(r->a[0]) && kind_of(r->a[0]) != KIND_FILE;
+		return !fd_is_node(r->a[0]) && sim_kind_of(r->a[0]) != SIM_FILE;
 	}
 	return false;
 }
@@ -106,9 +105,9 @@ bool sim_changes(const struct gate_regs *r)
  * Would the call wait for a process outside of the simulation? When such a process reads the program's output no program of
  * the simulation can see. So for writing the thread waits in real time, with the turn, unless it takes very long.
  */
-static bool would_wait(const struct gate_regs *r, u16 events)
+bool sim_would_wait(s32 fd, u16 events)
 {
-	struct pollfd p = { .fd = r->a[0], .events = events };
+	struct pollfd p = { .fd = fd, .events = events };
 	long ret;
 
 	do
@@ -137,6 +136,8 @@ static bool dont_wait(const struct gate_regs *r)
 {
 	u32 at = msg_flags_at(r);
 
+	if (r->nr == __NR_preadv2 || r->nr == __NR_pwritev2)
+		return r->a[5] & RWF_NOWAIT;
 	return at && (r->a[at] & MSG_DONTWAIT);
 }
 
@@ -186,7 +187,7 @@ static bool goes_on(struct gate_regs *left, long ret)
 }
 
 /* SO_RCVTIMEO or SO_SNDTIMEO of a socket, as a deadline. */
-static u64 deadline_of(s32 fd, bool sends)
+u64 sim_deadline_of(s32 fd, bool sends)
 {
 	s64 tv[2] = { 0 };
 	s32 len = sizeof(tv);
@@ -201,7 +202,7 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 {
 	struct gate_regs left = *r;
 	u64 ns = 0, deadline, left_ns;
-	enum kind kind;
+	enum sim_kind kind;
 	long ret, flags, done = 0;
 
 	if (fd_is_node(r->a[0]))
@@ -209,14 +210,14 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 	flags = host_syscall3(__NR_fcntl, r->a[0], F_GETFL, 0);
 	if (flags < 0 || (flags & (O_NONBLOCK | O_PATH)) || dont_wait(r))
 		return handler(r);
-	kind = kind_of(r->a[0]);
-	if (kind == KIND_FILE)
+	kind = sim_kind_of(r->a[0]);
+	if (kind == SIM_FILE)
 		return handler(r);
-	deadline = kind == KIND_INSIDE ? deadline_of(r->a[0], events == POLLOUT) : WAIT_FOREVER;
+	deadline = kind == SIM_INSIDE ? sim_deadline_of(r->a[0], events == POLLOUT) : WAIT_FOREVER;
 	for (;;) {
-		if (kind == KIND_OUTSIDE) {
+		if (kind == SIM_OUTSIDE) {
 			/* O_NONBLOCK would apply to the processes outside, too. */
-			ret = would_wait(&left, events) ? -EAGAIN : handler(&left);
+			ret = sim_would_wait(left.a[0], events) ? -EAGAIN : handler(&left);
 		} else {
 			ret = at_once(&left, handler);
 			if (ret > 0) {
@@ -231,12 +232,35 @@ long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events)
 		left_ns = wait_left(deadline);
 		if (!left_ns)
 			return done ? done : -EAGAIN;
-		if (kind == KIND_INSIDE)
+		if (kind == SIM_INSIDE)
 			sim_wait(&ns, left_ns);
 		else
 			sim_nap(&ns);
-		if (interrupted())
+		if (sim_interrupted())
 			return done ? done : deadline == WAIT_FOREVER ? -ERESTARTSYS : -EINTR;
+	}
+}
+
+/* Waits until a descriptor of the host has one of these events: returns what it has. */
+long sim_wait_host(s32 fd, u16 events)
+{
+	struct pollfd p = { .fd = fd, .events = events };
+	bool outside = sim_kind_of(fd) == SIM_OUTSIDE;
+	u64 ns = 0;
+	long ret;
+
+	for (;;) {
+		if (outside)
+			sim_would_wait(fd, events);
+		ret = host_syscall3(__NR_poll, (long)&p, 1, 0);
+		if (ret)
+			return ret < 0 ? ret : p.revents;
+		if (outside)
+			sim_nap(&ns);
+		else
+			sim_wait(&ns, WAIT_FOREVER);
+		if (sim_interrupted())
+			return -ERESTARTSYS;
 	}
 }
 
@@ -265,7 +289,7 @@ long sim_lock(struct gate_regs *r, gate_handler handler)
 		if (ret != -EAGAIN)
 			return ret;
 		sim_wait(&ns, WAIT_FOREVER);
-		if (interrupted())
+		if (sim_interrupted())
 			return -ERESTARTSYS;
 	}
 }
@@ -292,7 +316,7 @@ static long wait_for_writer(long fd)
 
 	while (host_syscall3(__NR_poll, (long)&p, 1, 0) <= 0 && host_syscall3(__NR_read, fd, (long)&c, 1) != -EAGAIN) {
 		sim_wait(&ns, WAIT_FOREVER);
-		if (interrupted())
+		if (sim_interrupted())
 			return -ERESTARTSYS;
 	}
 	return 0;
@@ -342,7 +366,7 @@ long sim_open(struct gate_regs *r, gate_handler handler)
 		if (fd != -ENXIO || (flags & O_ACCMODE) != O_WRONLY)
 			break;
 		sim_wait(&ns, WAIT_FOREVER);
-		if (interrupted())
+		if (sim_interrupted())
 			return -ERESTARTSYS;
 	}
 	if (fd < 0 || fd_is_node(fd))

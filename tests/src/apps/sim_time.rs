@@ -22,6 +22,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_exact".into(), exact),
         trial("sim_time_exact_locks".into(), exact_locks),
         trial("sim_time_exact_host".into(), exact_host),
+        trial("sim_time_exact_calls".into(), exact_calls),
         trial("sim_time_oracle".into(), oracle),
         trial("sim_time_deadlock".into(), deadlock),
         trial("sim_time_machine".into(), machine),
@@ -236,13 +237,34 @@ after(0.6, lambda: open(fifo, 'rb').read()); os.close(libc.syscall(437, -100, fi
     Ok(Verdict::Passed)
 }
 
+/// ... and for the other calls that wait there: each goes on at the time at which another process acts, 200 ms later.
+fn exact_calls() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let program = compile(&paths::oracle().join("host_waits.c"))?;
+    let text = up("1")?.output(&[&program.to_string_lossy(), "exact"])?;
+    let waits: Vec<&str> = text.lines().filter(|line| line.ends_with(" ms")).collect();
+    ensure(
+        waits.len() == 23 && waits.iter().all(|line| line.ends_with(" 200 ms")),
+        || text.clone(),
+    )?;
+    Ok(Verdict::Passed)
+}
+
 /// Linux is the oracle for what virtual time has of its own, too.
 fn oracle() -> Checked {
     if !is_built() {
         return Ok(absent());
     }
     const LIMIT: Duration = Duration::from_secs(60);
-    for name in ["exec_beside", "exit_beside", "futex_calls", "host_objects"] {
+    for name in [
+        "exec_beside",
+        "exit_beside",
+        "futex_calls",
+        "host_objects",
+        "host_waits",
+    ] {
         let program = compile(&paths::oracle().join(format!("{name}.c")))?;
         let host = exec::run(&mut Command::new(&program), LIMIT)?;
         let node = Node::up_with(["--image", "sim", "--cmdline", "ring3_sim_jitter=200"])?;
@@ -335,9 +357,10 @@ fn endless() -> Checked {
             "computes without a call for 2 s",
         ),
         (
-            // io_getevents() of a context that has nothing under way
-            "import ctypes as c, time; time.sleep(5); s = c.CDLL(None).syscall; n = c.c_ulong(0)
-assert s(206, 1, c.byref(n)) == 0; s(208, n, c.c_long(1), c.c_long(1), c.create_string_buffer(64), None)"
+            // open() of a file on which its own process holds a lease, and does not give it up
+            "import fcntl, os, signal, tempfile, time; time.sleep(5); f = tempfile.NamedTemporaryFile()
+r = os.open(f.name, os.O_RDONLY); os.close(f.fileno()); signal.signal(signal.SIGIO, signal.SIG_IGN)
+fcntl.fcntl(r, fcntl.F_SETLEASE, fcntl.F_RDLCK); os.open(f.name, os.O_WRONLY)"
                 .to_string(),
             "waits in the host for 2 s",
         ),

@@ -394,6 +394,7 @@ void sim_killed(void) __attribute__((noreturn));
 void sim_nap(u64 *ns);
 void sim_jitter(void);
 bool sim_trap(struct ucontext *uc);
+u64 sim_day(void);
 bool sim_is_preempted(const siginfo_t *info, u64 *value);
 u64 sim_clone(struct gate_tcb *tcb, u64 flags, u64 child_tid);
 void sim_clone_number(struct clone_args *args, size_t *size, const struct ring3_thread *t, s32 *number);

@@ -14,6 +14,7 @@
 #define LOOK_LAST_NS	100000000000UL
 
 #define SIM_TRAP	(1ull << 63)	/* TURN_TRAP of kernel/arch/ring3/turn/turn.h */
+#define SIM_DAY		(1ull << 62)	/* TURN_DAY there */
 
 /* As in kernel/arch/ring3/turn/turn.h. */
 #define MARK_PREEMPT	0x7233ull
@@ -76,6 +77,14 @@ bool sim_trap(struct ucontext *uc)
 	u64 (*trap)(u64 rip, void *regs) = (void *)gate.fixup;
 
 	return trap(uc->uc_mcontext.rip | SIM_TRAP, &uc->uc_mcontext);
+}
+
+/* The clock of the day of the thread's host, in ns. It costs no virtual time, as a call would: sim_file.c. */
+u64 sim_day(void)
+{
+	u64 (*day)(u64 what, void *none) = (void *)gate.fixup;
+
+	return day(SIM_DAY, NULL);
 }
 
 /*

@@ -12,8 +12,8 @@
  * at which it first saw that change. Times of access, of the inode's change and of birth become the time of modification,
  * if they come from the host.
  *
- * Reading the node's clock costs virtual time. So each of these calls reads it, whatever times the host has: a change of
- * files from outside must not move the programs' calls.
+ * None of this costs virtual time. How often programs look at files depends on the host: a shell looks at each folder of the path
+ * that it is in, and a change of files from outside must not move the programs' calls, either.
  *
  * Numbers of inodes and devices are the host's. Each process has its own record of what it saw first, and so has the program
  * that it executes.
@@ -42,15 +42,11 @@ static struct gate_mutex seen_lock;
 static struct change seen[SEEN] GATE_TABLE;
 static u32 seen_next;
 
-/* False: the node has failed. */
-static bool now(struct timespec *now)
+static struct timespec now(void)
 {
-	struct __kernel_timespec ts;
+	u64 ns = sim_day();
 
-	if (image_call2(__NR_clock_gettime, CLOCK_REALTIME, &ts))
-		return false;
-	*now = (struct timespec){ .tv_sec = ts.tv_sec, .tv_nsec = ts.tv_nsec };
-	return true;
+	return (struct timespec){ .tv_sec = ns / NSEC, .tv_nsec = ns % NSEC };
 }
 
 static struct timespec host_now(void)
@@ -110,13 +106,13 @@ static bool is_regular(s32 fd, struct stat *st)
 	return !fd_is_node(fd) && !host_syscall2(__NR_fstat, fd, (long)st) && (st->st_mode & S_IFMT) == S_IFREG;
 }
 
-/* A regular file of the host was written. now() may give the turn to others, so the file is checked again after it. */
+/* A regular file of the host was written. */
 static void written(s32 fd)
 {
-	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ } };
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT_ }, now() };
 	struct stat st;
 
-	if (is_regular(fd, &st) && now(&times[1]) && is_regular(fd, &st) && is_of_host(st.st_mtime))
+	if (is_regular(fd, &st) && is_of_host(st.st_mtime))
 		host_syscall4(__NR_utimensat, fd, 0, (long)times, 0);
 }
 
@@ -180,14 +176,14 @@ void sim_file_changed(const struct gate_regs *r, long ret, bool opens)
 
 static void stat_times(u64 user)
 {
-	struct timespec ts, seen;
+	struct timespec ts;
 	struct stat st;
 
-	if (!now(&seen) || gate_copy_in(&st, user_ptr(user), sizeof(st)))
+	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.st_mtime, st.st_mtime_nsec };
 	if (is_of_host(st.st_mtime))
-		ts = seen_at(seen, st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
+		ts = seen_at(now(), st.st_dev, st.st_ino, st.st_mtime * NSEC + st.st_mtime_nsec);
 	else if (!is_of_host(st.st_ctime) && !is_of_host(st.st_atime))
 		return;
 	st.st_mtime = ts.tv_sec;
@@ -213,14 +209,14 @@ static void statx_time(struct statx_timestamp *at, const struct timespec *ts)
 
 static void statx_times(u64 user)
 {
-	struct timespec ts, seen;
+	struct timespec ts;
 	struct statx st;
 
-	if (!now(&seen) || gate_copy_in(&st, user_ptr(user), sizeof(st)))
+	if (gate_copy_in(&st, user_ptr(user), sizeof(st)))
 		return;
 	ts = (struct timespec){ st.stx_mtime.tv_sec, st.stx_mtime.tv_nsec };
 	if (is_of_host(ts.tv_sec))
-		ts = seen_at(seen, (u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
+		ts = seen_at(now(), (u64)st.stx_dev_major << 32 | st.stx_dev_minor, st.stx_ino, ts.tv_sec * NSEC + ts.tv_nsec);
 	statx_time(&st.stx_mtime, &ts);
 	statx_time(&st.stx_ctime, &ts);
 	statx_time(&st.stx_atime, &ts);
@@ -267,8 +263,7 @@ long sim_utimensat(struct gate_regs *r, gate_handler otherwise)
 	for (i = 0; i < 2; i++) {
 		if (times[i].tv_nsec != UTIME_NOW_)
 			continue;
-		if (!now(&times[i]))
-			return -EIO;
+		times[i] = now();
 		presents++;
 	}
 	own.a[2] = (u64)times;

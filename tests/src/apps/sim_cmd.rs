@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Far more than a run takes on a busy machine: it is there to end one that hangs.
-const LIMIT: Duration = Duration::from_secs(300);
+pub(super) const LIMIT: Duration = Duration::from_secs(300);
 
 /// A scenario in a folder of its own.
 pub(super) struct Simulation {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What programs see of the machine in virtual time is the same in each run; and programs that wait for each other end it.
 
-use super::sim_cmd::{Simulation, twice};
+use super::sim_cmd::{LIMIT, Simulation, twice};
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec;
+use crate::node::ring3;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
 
@@ -11,6 +12,7 @@ pub fn trials() -> Vec<Trial> {
     vec![
         trial("sim_sees_machine".into(), machine),
         trial("sim_sees_tools".into(), tools),
+        trial("sim_sees_folder".into(), folder),
         trial("sim_sees_deadlock".into(), deadlock),
         trial("sim_sees_late".into(), late),
         trial("sim_sees_keepalive".into(), keepalive),
@@ -142,6 +144,51 @@ hosts:
         text.contains("AT_HWCAP:") && text.contains("7888111"),
         || format!("the auxiliary vector: {text}"),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// Looks at each folder of the path that it is in, as shells do, and says what time it is, and whether a file that it writes has the
+/// time of its host's clock, which is wrong.
+const PATH: &str = r#"
+general: {stop_time: 5 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+hosts:
+  one:
+    network_node_id: 0
+    clock: {step: 100 s}
+    processes:
+    - path: python3
+      args:
+      - -c
+      - |
+        import os, time
+        path = os.getcwd()
+        while path != '/':
+            os.stat(path); path = os.path.dirname(path)
+        print(time.monotonic_ns())
+        open('x', 'w').write('x')
+        print('ahead', abs(os.stat('x').st_mtime - time.time()) < 1)
+"#;
+
+/// How deep the data folder lies moves no call of a program.
+fn folder() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let scratch = Scratch::new()?;
+    let file = scratch.write("scenario.yaml", PATH)?;
+    let run = |data: &str| -> Result<String, String> {
+        let mut command = ring3(["sim", "--data-directory"]);
+        command.arg(scratch.file(data)).arg(&file);
+        let outcome = exec::run(&mut command, LIMIT)?;
+        ensure(outcome.ok(), || outcome.report())?;
+        let said = scratch.file(data).join("hosts/one/python3.1000.stdout");
+        std::fs::read_to_string(said).map_err(|why| why.to_string())
+    };
+    let (near, far) = (run("near")?, run("far/below/this/folder/and/that")?);
+    ensure(near == far && near.ends_with("\nahead True\n"), || {
+        format!("near: {near}far: {far}")
+    })?;
     Ok(Verdict::Passed)
 }
 

@@ -105,7 +105,7 @@ unsigned long ring3_copy_long(void *to, const void *from, unsigned long n)
 #endif
 
 /*
- * With TURN_TRAP: see turn/debug.c. Else:
+ * With TURN_TRAP: see turn/debug.c. With TURN_DAY: see turn/skew.c. Else:
  * Called by the gate's SIGSEGV handler for a fault at `ip` in the image's text: returns the address to continue at.
  * A fault without an exception table entry is a kernel bug: the node is poisoned, and the thread leaves with EIO.
  * The program lives.
@@ -116,6 +116,8 @@ unsigned long ring3_fixup(unsigned long ip, u64 *regs)
 
 	if (unlikely(ip & TURN_TRAP))
 		return turn_trap(ip & ~TURN_TRAP, regs);
+	if (unlikely(ip == TURN_DAY))
+		return turn_day();
 	if (ip < (unsigned long)_stext || ip >= (unsigned long)_etext)
 		return 0;
 	e = search_exception_tables(ip);

@@ -40,6 +40,9 @@ struct ring3_thread;
 /* Gate and keeper call ring3_fixup() with this bit in the address, and with the registers, after SIGTRAP: debug.c. */
 #define TURN_TRAP	(1UL << 63)
 
+/* The gate calls it with this alone, and gets the time of day of its thread's host in ns: skew.c. */
+#define TURN_DAY	(1UL << 62)
+
 #ifdef CONFIG_RING3_SIM
 
 /* debug.c */
@@ -106,6 +109,7 @@ bool turn_is_preempt(u64 value);
 long turn_preempt(u64 value);
 
 /* skew.c */
+u64 turn_day(void);
 asmlinkage long sys_turn_clock_gettime(clockid_t clock, struct __kernel_timespec __user *time);
 asmlinkage long sys_turn_gettimeofday(struct __kernel_old_timeval __user *time, struct timezone __user *zone);
 asmlinkage long sys_turn_time(__kernel_old_time_t __user *time);
@@ -126,6 +130,7 @@ extern u32 *turn_leaving_word;
 #else
 
 static inline unsigned long turn_trap(u64 rip, u64 *regs) { return 0; }
+static inline u64 turn_day(void) { return 0; }
 static inline void turn_admit(void) { }
 static inline void turn_idle(void) { }
 static inline bool turn_go_home(struct ring3_thread *tb) { return true; }

@@ -236,10 +236,10 @@ fn host_space(plan: &HostPlan, host: &Host, addresses: &Addresses) -> Space {
     let scopes = ["all", "default"];
     let interfaces = plan.interfaces.iter().map(String::as_str);
     match addresses.has_ipv6(name) {
-        // `all` is for those that are there, `default` for those that a program makes.
-        false => scopes
+        // `all` is for those that are there, `default` for those that a program makes. `lo` keeps ::1, which /etc/hosts calls localhost.
+        false => [("all", "1"), ("default", "1"), ("lo", "0")]
             .iter()
-            .for_each(|scope| set(&format!("net.ipv6.conf.{scope}.disable_ipv6"), "1")),
+            .for_each(|(scope, is)| set(&format!("net.ipv6.conf.{scope}.disable_ipv6"), is)),
         true => scopes.into_iter().chain(interfaces).for_each(|scope| {
             for key in ["accept_dad", "accept_ra", "router_solicitations"] {
                 set(&format!("net.ipv6.conf.{scope}.{key}"), "0");

@@ -13,6 +13,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_sees_machine".into(), machine),
         trial("sim_sees_tools".into(), tools),
         trial("sim_sees_folder".into(), folder),
+        trial("sim_sees_localhost".into(), localhost),
         trial("sim_sees_deadlock".into(), deadlock),
         trial("sim_sees_late".into(), late),
         trial("sim_sees_keepalive".into(), keepalive),
@@ -189,6 +190,28 @@ fn folder() -> Checked {
     ensure(near == far && near.ends_with("\nahead True\n"), || {
         format!("near: {near}far: {far}")
     })?;
+    Ok(Verdict::Passed)
+}
+
+/// A host without IPv6 has ::1 all the same, and no other such address.
+fn localhost() -> Checked {
+    if let Some(why) = missing(&["python3"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let program = "import socket
+        server = socket.create_server(('::1', 80), family=socket.AF_INET6)
+        print(socket.create_connection(('localhost', 80)).getpeername()[0])
+        print(*[line.split()[-1] for line in open('/proc/net/if_inet6')])";
+    let text = format!(
+        "general: {{stop_time: 5 s, heartbeat_interval: null}}\nlinks: [{{between: [a, b]}}]\nhosts:\n  b: {{}}\n  a:\n    processes:\n    \
+         - path: python3\n      args:\n      - -c\n      - |\n        {program}\n"
+    );
+    for options in [&[][..], &["--real-time"]] {
+        let simulation = Simulation::run_with(&text, options)?;
+        simulation.ended_well()?;
+        let said = simulation.read("hosts/a/python3.1000.stdout")?;
+        ensure(said == "::1\nlo\n", || format!("{options:?}: {said}"))?;
+    }
     Ok(Verdict::Passed)
 }
 

@@ -49,6 +49,7 @@
 /* patch.c and stubs.S */
 #define PATCH_SITES		4096	/* of each kind */
 #define PATCH_STUB_BYTES	192
+#define OWN_GS_STUB_BYTES	32
 
 /* cpuid.c, cpuid.S */
 #define CPUID_STUBS		60

@@ -74,6 +74,7 @@ struct gate_tcb {
 	struct gate_restart restart;	/* ... or to this */
 	stack_t alt;		/* the program's sigaltstack */
 	struct ucontext *uctx;	/* context of the call that the SIGSYS handler runs, for trace.c */
+	u64 own_gs;		/* the GS base that the program has asked for; 0: none, and the gate's stays there. own_gs.c */
 	struct gate_sighand *sighand;
 	struct gate_filter *filters;	/* seccomp, newest first */
 	u32 strict;		/* SECCOMP_MODE_STRICT */
@@ -177,7 +178,7 @@ static inline void count(enum gate_count c)
 extern const char gate_exit_check[], gate_exit_end[], gate_trap_deliver[], gate_trap_redo[];
 extern const char gate_host_check[], gate_host_insn[], gate_host_abort[];
 extern const char gate_copy_start[], gate_copy_end[], gate_copy_fault[];
-extern const char patch_stubs[], patch_stubs_end[];
+extern const char patch_stubs[], patch_stubs_end[], own_gs_stubs[], own_gs_stubs_end[];
 extern char gate_first_altstack[], gate_first_stack_top[REGS_ABOVE];
 extern const char gate_text_start[], gate_text_end[];
 extern struct gate_mutex gate_heap_lock, gate_patch_lock, gate_areas_lock, gate_filter_lock,
@@ -253,6 +254,18 @@ void gate_adopt(const char *path, const char *how) __attribute__((noreturn));
 /* Continues with the thread block and descriptors that the gate before exec has left. */
 struct ring3_thread *node_inherit(u64 thread, u64 links);
 void node_let_trace(void);
+
+/* own_gs.c */
+extern u8 own_gs_possible;	/* the processor has FSGSBASE */
+extern u8 gate_own_gs;		/* a thread of this process has had a GS base of its own */
+void own_gs_taken(void);
+u64 own_gs_of(struct ucontext *uc, u64 check, u64 insn);	/* called by gate_resume() */
+long own_gs_set(u64 base);
+static inline void own_gs_enter(void)
+{
+	if (unlikely(READ_ONCE(gate_own_gs)))
+		own_gs_taken();
+}
 
 /* area.c */
 struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process);
@@ -436,6 +449,8 @@ enum patch_fault patch_fault(struct ucontext *uc);
 void patch_leave(struct ucontext *uc);	/* in a stub or slot: moves to the program's context */
 void patch_hide_eintr(struct sigcontext *sc);
 void patch_look_closer(void);			/* from now on all stubs call the gate */
+void patch_own_gs(void);			/* from now on all stubs look at GS */
+bool patch_trapped(struct sigcontext *sc);
 u64 patch_stub_site(u64 stub);			/* address at which to repeat the call */
 u64 patch_stub_return(u64 stub);		/* ... and to which it returns */
 /* The same for another process: the address of the word to read there, and the number to add. */

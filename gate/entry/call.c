@@ -3,6 +3,7 @@
  * call.c - a call of the program: from its call site through the gate and back
  */
 #include "signal/signals.h"
+#include <asm/prctl.h>
 
 long gate_restart_syscall(struct gate_regs *r)
 {
@@ -20,9 +21,11 @@ long gate_restart_syscall(struct gate_regs *r)
 }
 
 /* Calls that need the program's whole register context. */
-static bool needs_context(u64 nr)
+static bool needs_context(const struct gate_regs *r)
 {
-	switch (nr) {
+	switch (r->nr) {
+	case __NR_arch_prctl:
+		return r->a[0] == ARCH_SET_GS;	/* gate_resume() sets it */
 	case __NR_clone:
 	case __NR_clone3:
 	case __NR_fork:
@@ -38,7 +41,7 @@ struct exit_action gate_call(struct gate_regs *r)
 {
 	r->nr = (u64)(s64)(s32)r->nr;	/* as Linux does: 32 bits, sign-extended */
 	stat_call(RING3_STAT_ENTERED);
-	if (unlikely(needs_context(r->nr))) {
+	if (unlikely(needs_context(r))) {
 		gate_thread()->gate[WORD_RESUME] = patch_stub_return(r->stub);
 		return (struct exit_action){ 0, EXIT_REDO };
 	}

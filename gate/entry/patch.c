@@ -62,6 +62,7 @@ static u64 vdso_start, vdso_end;
 struct gate_mutex gate_patch_lock;
 static bool table_ready, table_refused, many_threads;
 static bool look_closer;		/* no class but CLASS_GATE is used any more */
+static bool own_gs;			/* ... nor that, but the stubs that look at GS */
 
 /* ---- which mappings ---- */
 
@@ -199,8 +200,21 @@ static int find_place(u32 kind, u64 addr)
 
 static void point_to(u32 site, u32 class)
 {
-	*(volatile u64 *)(u64)table_word(site) = (u64)patch_stubs + site * PATCH_STUB_BYTES +
-						 patch_layout[site / PATCH_SITES].entry[class];
+	u64 to = (u64)patch_stubs + site * PATCH_STUB_BYTES + patch_layout[site / PATCH_SITES].entry[class];
+
+	if (own_gs)
+		to = (u64)own_gs_stubs + site * OWN_GS_STUB_BYTES;
+	*(volatile u64 *)(u64)table_word(site) = to;
+}
+
+static void point_all(void)
+{
+	u32 kind, i;
+
+	for (kind = 0; kind < 2; kind++)
+		for (i = 0; i < patch_used[kind]; i++)
+			if (patch_sites[kind * PATCH_SITES + i].nr != NO_CALL)
+				point_to(kind * PATCH_SITES + i, CLASS_GATE);
 }
 
 /*
@@ -209,14 +223,18 @@ static void point_to(u32 site, u32 class)
  */
 void patch_look_closer(void)
 {
-	u32 kind, i;
-
 	gate_lock(&gate_patch_lock);
 	look_closer = true;
-	for (kind = 0; kind < 2; kind++)
-		for (i = 0; i < patch_used[kind]; i++)
-			if (patch_sites[kind * PATCH_SITES + i].nr != NO_CALL)
-				point_to(kind * PATCH_SITES + i, CLASS_GATE);
+	point_all();
+	gate_unlock(&gate_patch_lock);
+}
+
+/* From now on a thread may have a GS base of its own. In the stubs right now there is none that has. */
+void patch_own_gs(void)
+{
+	gate_lock(&gate_patch_lock);
+	own_gs = true;
+	point_all();
 	gate_unlock(&gate_patch_lock);
 }
 

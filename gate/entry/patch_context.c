@@ -75,6 +75,33 @@ static bool in_stubs(u64 rip)
 	return rip >= (u64)patch_stubs && rip < (u64)patch_stubs_end;
 }
 
+static bool in_own_gs_stubs(u64 rip)
+{
+	return rip >= (u64)own_gs_stubs && rip < (u64)own_gs_stubs_end;
+}
+
+static u32 site_of_own_gs_stub(u64 stub)
+{
+	return (stub - (u64)own_gs_stubs) / OWN_GS_STUB_BYTES;
+}
+
+/* Has a stub trapped because GS is the program's? Then sc becomes that of the program's call. */
+bool patch_trapped(struct sigcontext *sc)
+{
+	u32 site;
+
+	if (!in_own_gs_stubs(sc->rip) || *(u8 *)sc->rip != HLT)
+		return false;
+	site = site_of_own_gs_stub(sc->rip);
+	if (site < PATCH_SITES) {
+		sc->rip = patch_sites[site].back;
+		sc->rax = patch_sites[site].nr;
+	} else {
+		sc->rip = patch_sites[site].addr + SYSCALL_BYTES;
+	}
+	return true;
+}
+
 /* Is this the address after one of the calls that stubs make themselves? */
 static bool behind_call(const struct patch_layout *l, u32 at)
 {
@@ -90,6 +117,8 @@ void patch_leave(struct ucontext *uc)
 	struct sigcontext *sc = &uc->uc_mcontext;
 
 	cpuid_leave(sc);
+	if (in_own_gs_stubs(sc->rip))
+		sc->rip = patch_sites[site_of_own_gs_stub(sc->rip)].addr;
 	if (in_stubs(sc->rip)) {
 		u32 site = site_of_stub(sc->rip), kind = site / PATCH_SITES;
 		u32 at = (sc->rip - (u64)patch_stubs) % PATCH_STUB_BYTES;

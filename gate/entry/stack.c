@@ -7,6 +7,7 @@
  * copied, too.
  */
 #include "internal.h"
+#include <asm/hwcap2.h>
 #include <linux/auxvec.h>
 #include <linux/elf.h>
 #include <linux/prctl.h>
@@ -52,6 +53,10 @@ static u32 aux_build(u64 *out, const u64 *host, const struct program *p, u64 exe
 			break;
 		case AT_EXECFN:
 			value = execfn;
+			break;
+		case AT_HWCAP2:
+			own_gs_possible = value & HWCAP2_FSGSBASE;
+			value &= ~HWCAP2_FSGSBASE;	/* so it asks for a GS base, where it would write it: own_gs.c */
 			break;
 		case AT_SYSINFO_EHDR:
 			if (gate.sim)

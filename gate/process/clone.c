@@ -118,6 +118,7 @@ static struct child *child_prepare(struct clone *c, struct gate_tcb *ctcb)
 	if (c->stack)
 		there->uc->uc_mcontext.rsp = c->stack;
 	ctcb->forced_mask = tcb->forced_mask;
+	ctcb->own_gs = tcb->own_gs;
 	ctcb->borrowed = !(c->flags & CLONE_THREAD);
 	ctcb->lent = !!(c->flags & CLONE_VFORK);
 	ctcb->node_uid = tcb->node_uid;

@@ -52,15 +52,10 @@ long gate_prctl(struct gate_regs *r)
 
 long gate_arch_prctl(struct gate_regs *r)
 {
-	if (r->a[0] == ARCH_SET_GS) {
-		gate_warn("the program asked for the GS base, which ring3 needs itself: refused");
-		return -EPERM;
-	}
-	if (r->a[0] == ARCH_GET_GS) {
-		u64 zero = 0;
-
-		return gate_copy_out((void *)r->a[1], &zero, sizeof(zero));
-	}
+	if (r->a[0] == ARCH_SET_GS)
+		return own_gs_set(r->a[1]);
+	if (r->a[0] == ARCH_GET_GS)
+		return gate_copy_out((void *)r->a[1], &gate_tcb()->own_gs, sizeof(u64));
 	/*
 	 * The image switches stacks freely, which a shadow stack forbids. Answers as a processor without shadow
 	 * stacks.

@@ -217,6 +217,7 @@ void on_signal(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	bool lent;
 
+	own_gs_enter();
 	info->si_signo = sig;
 	if (sig == SIGCONT && unlikely(sigstop_continued(info, uc)))
 		return;
@@ -234,6 +235,7 @@ static void on_sigsys(int sig, siginfo_t *info, struct ucontext *uc)
 {
 	struct sigcontext *sc = &uc->uc_mcontext;
 
+	own_gs_enter();
 	info->si_signo = sig;
 	if (info->si_code != SYS_DISPATCH) {
 		if (likely(!signal_newborn(info, uc)))
@@ -361,6 +363,10 @@ static void own_fault(siginfo_t *info, struct ucontext *uc)
 		image_fault(info, uc);
 	} else if (rip == (u64)gate_trap_deliver || rip == (u64)gate_trap_redo) {
 		exit_trap(uc);
+	} else if (patch_trapped(sc)) {
+		count(COUNT_HLT);
+		signal_set_mask(uc->uc_sigmask);
+		sud_call(uc);
 	} else if (stop_ending()) {
 		stop_park();	/* does not return: the process is ending, and its state has been released */
 	} else {
@@ -404,8 +410,10 @@ static void fault(int sig, siginfo_t *info, struct ucontext *uc)
 
 static void on_fault(int sig, siginfo_t *info, struct ucontext *uc)
 {
-	bool lent = lend(uc);
+	bool lent;
 
+	own_gs_enter();
+	lent = lend(uc);
 	fault(sig, info, uc);
 	take_back(lent);
 }

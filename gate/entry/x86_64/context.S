@@ -15,9 +15,19 @@
 	.globl	gate_on_stop, gate_on_stop_noted
 	.hidden	gate_on_stop, gate_on_stop_noted
 gate_on_stop:
-	movq	$1, %gs:GATE_WORD(WORD_STOPPING)
+	cmpb	$0, gate_own_gs(%rip)
+	jne	2f
+1:	movq	$1, %gs:GATE_WORD(WORD_STOPPING)
 gate_on_stop_noted:
 	jmp	on_signal
+2:	pushq	%rdi
+	pushq	%rsi
+	pushq	%rdx
+	callq	own_gs_taken
+	popq	%rdx
+	popq	%rsi
+	popq	%rdi
+	jmp	1b
 
 /* The restorer of the gate's own handlers. */
 	.globl	gate_restorer
@@ -30,7 +40,8 @@ gate_restorer:
 /*
  * void gate_resume(struct ucontext *): resumes that context. Signals that are noted until the last instruction are
  * not lost: a handler that finds the thread between gate_resume_check and gate_resume_insn moves it back to
- * gate_resume_check (signal.c). r12 and r13 need not be preserved.
+ * gate_resume_check (signal.c). r12 and r13 need not be preserved. A GS base of the program's own is loaded last, since
+ * the check needs the gate's.
  */
 	.globl	gate_resume, gate_resume_check, gate_resume_insn
 	.hidden	gate_resume, gate_resume_check, gate_resume_insn
@@ -39,8 +50,21 @@ gate_resume:
 	andq	$-16, %r12
 	movq	%rdi, %r13
 gate_resume_check:
+	cmpb	$0, gate_own_gs(%rip)
+	jne	3f
+4:	cmpl	$0, %gs:THREAD_SIGPENDING
+	jne	2f
+	jmp	1f
+3:	movq	%r12, %rsp
+	movq	%r13, %rdi
+	leaq	gate_resume_check(%rip), %rsi
+	leaq	gate_resume_insn(%rip), %rdx
+	callq	own_gs_of
+	testq	%rax, %rax
+	jz	4b
 	cmpl	$0, %gs:THREAD_SIGPENDING
 	jne	2f
+	wrgsbase %rax
 1:	movq	%r13, %rsp
 	movl	$__NR_rt_sigreturn, %eax
 gate_resume_insn:

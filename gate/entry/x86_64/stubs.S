@@ -22,6 +22,9 @@
  * (but for rax, rcx and r11, which a call changes anyway). So for signals it counts as being in the program:
  * patch_leave() says where.
  *
+ * A program that has a GS base of its own (own_gs.c) gets other stubs, in section .own_gs. They trap if GS is the
+ * program's, and else go on as class gate.
+ *
  * Form A loads the call number. With form B the number is in rax. If that is not the number by which the class was
  * chosen, the stub uses class gate.
  */
@@ -100,6 +103,16 @@
 	movq	%gs:GATE_WORD(WORD_SP), %rsp
 	BACK
 	.balign	64			/* gate.lds asserts PATCH_STUB_BYTES */
+
+	.pushsection .own_gs, "ax"
+	rdgsbase %rcx
+	shrq	$32, %rcx			/* RING3_SLOT_SIZE */
+	subl	$(RING3_SPACE_BASE >> 32), %ecx
+	cmpl	$RING3_SLOTS, %ecx
+	jb	.Lgate\@
+	hlt
+	.balign	OWN_GS_STUB_BYTES
+	.popsection
 
 	.if	i == 0 || i == PATCH_SITES
 	.pushsection .rodata

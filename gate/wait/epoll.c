@@ -98,8 +98,12 @@ struct ep *ep_get(u32 fd)
 		return ep;
 	gate_lock(&ep_lock);
 	ep = ep_find(fd);
-	if (!ep)
+	if (!ep) {
 		ep = ep_new(fd, EP_HOST | EP_NODE);
+		/* For all that is known, another process has it, too, and it is in another epoll. */
+		if (ep)
+			ep->shared = ep->polled = 1;
+	}
 	gate_unlock(&ep_lock);
 	return ep;
 }

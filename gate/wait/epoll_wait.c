@@ -57,7 +57,7 @@ static long twin_look(struct ep *ep, u32 epfd, u64 user, long max)
 
 	ep->looked = cycles();
 	n = host_syscall4(__NR_epoll_wait, epfd, user, max, 0);
-	if (n > 0 && unlikely(READ_ONCE(ep->was_kicked)))
+	if (n > 0 && unlikely(READ_ONCE(ep->was_kicked) || READ_ONCE(ep->shared)))
 		n = ep_strip(user, n, &ours);
 	return n;
 }
@@ -100,6 +100,7 @@ static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 dead
 	struct pollfd p[2];
 	s32 slot = -1;
 	long host, ret;
+	bool ours;
 
 	ret = node_turn(ep, epfd, user, max);
 	if (ret)
@@ -112,6 +113,9 @@ static long ep_wait_polled(struct ep *ep, u32 epfd, u64 user, long max, u64 dead
 			ret = host;
 		else
 			ret = node_wait(epfd, user + host * size, max - host, 0);
+		/* Another process that has the epoll, and did not poll it, has a member of its own in it. */
+		if (host >= 0 && host != max && ret > 0)
+			ret = ep_strip(user + host * size, ret, &ours);
 		if (host >= 0 && host != max)
 			ret = ret < 0 ? (host ? host : ret) : host + ret;
 		if (ret || !wait_left(deadline))
@@ -249,6 +253,28 @@ static long ep_wait_borrower(u32 epfd, u64 user, long max, u64 deadline)
 	}
 }
 
+/*
+ * Another process may have added a member of the other side to an epoll that has members on one. Its own extra member
+ * would tell, but goes with that process.
+ */
+static bool others_joined(struct ep *ep, u32 epfd)
+{
+	struct pollfd p = { .fd = epfd, .events = POLLIN };
+	struct __kernel_timespec ts = {};
+	long ready;
+
+	if (likely(!READ_ONCE(ep->shared)))
+		return false;
+	if (READ_ONCE(ep->sides) & EP_NODE)
+		ready = host_syscall5(__NR_ppoll, (long)&p, 1, (long)&ts, 0, 8);
+	else
+		ready = image_call(__NR_ppoll, (long)&p, 1, (long)&ts, 0, 8, 0);
+	if (ready <= 0)
+		return false;
+	ep_share(epfd);
+	return true;
+}
+
 /* Waits on one side; -EAGAIN: the epoll has become mixed and there is no event yet. */
 static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 {
@@ -256,6 +282,8 @@ static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 	bool ours;
 	long n;
 
+	if (others_joined(ep, epfd))
+		return -EAGAIN;
 	if (READ_ONCE(ep->sides) & EP_NODE) {
 		n = image_pass(r);
 	} else {

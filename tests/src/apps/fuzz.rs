@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-//! Random system calls on a node: the program is `tests/fuzz/calls.c`.
+//! Random system calls on a node, by two programs.
 //!
-//! Neither the node nor a process of it may crash or hang. The host is kept out of it by a network
+//! `tests/fuzz/same.c`: each call has to return what it returns on the host. The seeds are the same each time; some hundred others with
+//! `--long`, one with `--seed`.
+//!
+//! `tests/fuzz/calls.c`: neither the node nor a process of it may crash or hang. The host is kept out of it by a network
 //! namespace of its own. 30 seconds, 30 minutes with `--long`, RING3_FUZZ_SECONDS if that is set.
 
 use super::{Checked, Verdict, ensure, trial};
@@ -26,7 +29,69 @@ const BAD: [&str; 6] = [
 ];
 
 pub fn trials(options: Options) -> Vec<Trial> {
-    vec![trial("fuzz_calls".into(), move || calls(options))]
+    vec![
+        trial("fuzz_calls".into(), move || calls(options)),
+        trial("fuzz_same".into(), move || same(options)),
+    ]
+}
+
+/// Calls of one run.
+const STEPS: &str = "600";
+const SEEDS: u64 = 24;
+const SEEDS_LONG: u64 = 400;
+
+fn same(options: Options) -> Checked {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored(
+            "a network namespace of its own needs root".into(),
+        ));
+    }
+    let program = compile(&paths::root().join("tests/fuzz/same.c"))?;
+    let seeds = match options.seed {
+        Some(seed) => seed..seed + 1,
+        None => 1..1 + if options.long { SEEDS_LONG } else { SEEDS },
+    };
+    let node = Node::up(&[])?;
+    let mut differ = Vec::new();
+    for seed in seeds {
+        let number = seed.to_string();
+        let mut alone = std::process::Command::new("unshare");
+        alone
+            .args([
+                "--net",
+                "--",
+                "sh",
+                "-c",
+                "ip link set lo up && exec \"$@\"",
+                "sh",
+            ])
+            .arg(&program)
+            .args([&number, STEPS]);
+        let host = exec::run(&mut alone, SHORT)?;
+        let words = [program.as_os_str(), number.as_ref(), STEPS.as_ref()];
+        let inside = node.command(words);
+        // Without a network of the host's, so that it is the node's that serves it.
+        let mut command = std::process::Command::new("unshare");
+        command
+            .args(["--net", "--"])
+            .arg(inside.get_program())
+            .args(inside.get_args());
+        let outcome = exec::run(&mut command, SHORT)?;
+        ensure(host.ok() && host.stdout.lines().count() > 100, || {
+            format!("seed {seed} on the host: {}", host.report())
+        })?;
+        ensure(outcome.ok(), || {
+            format!("seed {seed}: {}", outcome.report())
+        })?;
+        let lines = host.stdout.lines().zip(outcome.stdout.lines());
+        if let Some((there, here)) = lines.clone().find(|(there, here)| there != here) {
+            differ.push(format!("seed {seed}: host `{there}', node `{here}'"));
+        } else if host.stdout != outcome.stdout {
+            differ.push(format!("seed {seed}: one says more than the other"));
+        }
+    }
+    ensure(differ.is_empty(), || differ.join("\n"))?;
+    Ok(Verdict::Passed)
 }
 
 fn calls(options: Options) -> Checked {

@@ -151,6 +151,8 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	struct rtable *rt;
 	struct iphdr *iph;
 	struct udphdr *uh;
+	__be32 saddr, daddr;
+	__be16 sport, dport;
 	unsigned int room;
 	int err, ttl;
 
@@ -162,6 +164,14 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	rt = dst_rtable(dst);
 	if (!plain_route(net, rt, len))
 		goto generic;
+	/*
+	 * With the route: a thread that has the vCPU while memory is allocated, or during a long copy, may connect the
+	 * socket to another peer.
+	 */
+	saddr = inet->inet_saddr;
+	daddr = inet->inet_daddr;
+	sport = inet->inet_sport;
+	dport = inet->inet_dport;
 
 	/* Headers before the payload, as in __ip_append_data(). */
 	room = LL_RESERVED_SPACE(dst->dev);
@@ -174,11 +184,10 @@ static int special_udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
 	skb_set_transport_header(skb, sizeof(*iph));
 	iph = __skb_put(skb, HEADERS);
 	uh = (struct udphdr *)(iph + 1);
-	/* Before the payload: a thread that has the vCPU during a long copy may connect the socket to another peer. */
-	iph->saddr = inet->inet_saddr;
-	iph->daddr = inet->inet_daddr;
-	uh->source = inet->inet_sport;
-	uh->dest = inet->inet_dport;
+	iph->saddr = saddr;
+	iph->daddr = daddr;
+	uh->source = sport;
+	uh->dest = dport;
 	skb_dst_set(skb, dst);
 	if (unlikely(!copy_from_iter_full(__skb_put(skb, len), len, &msg->msg_iter))) {
 		kfree_skb(skb);

@@ -297,6 +297,7 @@ static inline void stat_call(u32 way)
 
 /* fds.c */
 void fds_start(u32 inherited_base);
+void fds_started(void);
 
 /* prctl.c */
 void thread_named(const char *name);

@@ -35,7 +35,7 @@ static long placeholder_make(void)
 	if (fd < 0)		/* /proc is not mounted */
 		fd = host_syscall3(__NR_openat, AT_FDCWD, (long)"/", O_PATH | O_CLOEXEC);
 	host_syscall1(__NR_close, mem);
-	return fd < 0 ? fd : gate_fd_keep(fd, FD_PLACEHOLDER);
+	return fd;
 }
 
 /*
@@ -47,16 +47,20 @@ void fd_start(void)
 	struct rlimit64 lim;
 	long fd, slot;
 
+	lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
 	fd = placeholder_make();
 	if (fd < 0)
 		gate_die(125, "cannot make a placeholder for the node's descriptors (error %ld)",
 			 -fd);
-	lim = fds_raise(gate_fd_base + GATE_RESERVED_FDS);
 	for (slot = 0; slot < GATE_RESERVED_FDS; slot++) {
 		if (host_syscall3(__NR_fcntl, gate_fd(slot), F_GETFD, 0) < 0)
 			host_syscall3(__NR_dup3, fd, gate_fd(slot), 0);
 	}
+	if (!reserved_fd(fd))
+		host_syscall1(__NR_close, fd);
 	fds_back(lim);
+	if (host_syscall3(__NR_fcntl, gate_fd(FD_PLACEHOLDER), F_GETFD, 0) < 0)
+		gate_die(125, "cannot keep a placeholder for the node's descriptors");
 }
 
 /* Makes a placeholder at the lowest free number of the host's table. */

@@ -35,6 +35,7 @@ void gate_adopt(const char *path, const char *how)
 	host_syscall4(__NR_prlimit64, 0, RLIMIT_NOFILE, 0, (long)&lim);
 	fds_start(lim.rlim_max >= FD_BASE + GATE_RESERVED_FDS ? FD_BASE : 0);
 	t = node_join(path, RING3_ADOPT_MAGIC);
+	fds_started();
 	t->tid = host_syscall0(__NR_gettid);
 	for (fd = 0; fd < 3; fd++)
 		host_syscall1(__NR_close, fd);

@@ -217,6 +217,7 @@ void gate_start(u64 *sp)
 #endif
 	if (!after && gate_fd_keep(open_path("/proc/self/exe"), GATE_FD_SELF) < 0)
 		gate_die(125, "cannot keep the gate's own file open");
+	fds_started();
 	if (after)
 		vfork_done(t);
 	memset(t->gate, 0, sizeof(t->gate));

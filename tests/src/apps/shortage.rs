@@ -55,8 +55,39 @@ fn on_small_disk(folder: &Scratch, options: &str, script: &str) -> Command {
     command
 }
 
-/// A small soft limit below a larger hard one, as some services have it: the program runs, and the limit is its own.
+/// What a bash script says that starts a program with `$1 exec $2 -- PROGRAM`.
+fn script_says(node: &Node, script: &str, expected: &str) -> Result<(), String> {
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", script, "bash"])
+        .arg(paths::ring3())
+        .arg(&node.name);
+    let outcome = exec::run(&mut command, SHORT)?;
+    ensure(outcome.ok() && outcome.stdout == expected, || {
+        outcome.report()
+    })
+}
+
+/// A small soft limit below a larger hard one, as some services have it: the program runs, and the limit is its own. So are
+/// the descriptors that it has inherited above its limit, or where the gate's would be.
 fn soft_descriptors() -> Checked {
+    soft_of_all()?;
+    let node = Node::up(&[])?;
+    let inherits = "exec 20< <(echo 20) 40< <(echo 40); ulimit -Sn 16 && exec \"$1\" exec \"$2\" -- bash -c \
+        'ulimit -Sn; cat <&20; cat <&40; ip -br addr show lo | grep -c 127.0.0.1'";
+    script_says(&node, inherits, "16\n20\n40\n1\n")?;
+    let at_the_top = "exec 970< <(echo 970); ulimit -n 1024 && exec \"$1\" exec \"$2\" -- bash -c \
+        'cat <&970; ulimit -Hn'";
+    script_says(&node, at_the_top, "970\n1024\n")?;
+    for few in [4, 5, 7, 8] {
+        let script = format!("ulimit -Sn {few} && exec \"$1\" exec \"$2\" -- /bin/echo {few}");
+        script_says(&node, &script, &format!("{few}\n"))?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// The limit is also that of the command, and of the keeper.
+fn soft_of_all() -> Result<(), String> {
     let program = "ulimit -Sn; exec 3</dev/null 63</dev/null && echo all; ip -br addr show lo | grep -c 127.0.0.1";
     let mut command = Command::new("bash");
     command
@@ -70,8 +101,7 @@ fn soft_descriptors() -> Checked {
     let outcome = exec::run(&mut command, SHORT)?;
     ensure(outcome.ok() && outcome.stdout == "64\nall\n1\n", || {
         outcome.report()
-    })?;
-    Ok(Verdict::Passed)
+    })
 }
 
 fn needs_root() -> Option<Verdict> {

@@ -296,7 +296,14 @@ u64 sim_deadline_of(s32 fd, bool sends);
 long sim_by_host(struct gate_regs *r, gate_handler handler, u16 events);
 long sim_wait_host(s32 fd, u16 events);
 
-/* xfer.c */
-void xfer_forked(void);
+/* source.c: a pipe or socket whose bytes splice() moves, as others may at the same time */
+u64 source_key(bool in_node, u64 ino);
+long source_lock(u64 key);	/* waits for other processes of the node; an error if a signal comes */
+void source_unlock(u64 key);
+long pipe_peek(u32 pipe, char *buf, u64 len);
+void pipe_consume(u32 pipe, char *buf, s64 n);
+long pipe_offer(u32 pipe, char *buf, u64 len);
+void source_forked(void);
+void source_inherited(void);	/* after exec */
 
 #endif /* RING3_GATE_POLICY_H */

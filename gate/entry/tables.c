@@ -47,7 +47,7 @@ static const struct gate_fork forks[] = {
 	{ &ep_lock, ep_forked },
 	{ &feed_lock, feed_none },
 	{ NULL, fd_forked },
-	{ NULL, xfer_forked },
+	{ NULL, source_forked },
 	{ NULL, helper_forked },
 	{ &gate_filter_lock, NULL },
 	{ &gate_areas_lock, NULL },
@@ -63,8 +63,10 @@ static void life_start(bool fresh)
 	if (fresh)
 		fd_start();
 	feed_none();
-	if (!fresh)
+	if (!fresh) {
 		ep_inherited();
+		source_inherited();
+	}
 }
 
 const struct gate_life gate_life = {

@@ -4,8 +4,7 @@
  *
  * The two kernels share no pages, so data passes through a buffer of the gate. Bytes are consumed from the source
  * only after the sink has accepted them: a file's offset is advanced afterwards, a socket is peeked at, and a pipe
- * is copied by tee() before it is read. Threads of this process that splice from one pipe or socket at once take
- * turns, so that none gets what another is about to consume. Others that read from it meanwhile do not.
+ * is copied by tee() before it is read. source.c says what else reads from these meanwhile.
  */
 #include "policy.h"
 
@@ -17,9 +16,10 @@
 
 #define BOUNCE		RING3_SENDFILE_MAX
 #define MAX_COUNT	0x7ffff000ull		/* MAX_RW_COUNT: most one call moves */
-#define PIPE_SLOT	4096u			/* a pipe that polls writable has room for so much */
+#define PIPE_SLOT	4096u			/* bytes: a pipe that polls writable has room for so many */
 
 /* linux/socket.h and fcntl.h keep these for the kernel and libc */
+#define SOCK_STREAM		1
 #define SPLICE_F_NONBLOCK	0x02
 #define SPLICE_F_MORE		0x04
 #define SPLICE_F_ALL		0x0f
@@ -30,11 +30,6 @@ static long node_put(u32 fd, const void *buf, u64 len, u32 msg)
 	long ret = image_call(__NR_sendto, fd, (long)buf, len, msg, 0, 0);
 
 	return ret == -ENOTSOCK ? image_call3(__NR_write, fd, buf, len) : ret;
-}
-
-static bool interrupted(long ret)
-{
-	return ret <= -ERESTARTSYS && ret >= -ERESTART_RESTARTBLOCK;
 }
 
 /* The position to read from: the descriptor's own, or the program's variable. */
@@ -167,6 +162,23 @@ static u32 host_type(u32 fd)
 	return host_syscall2(__NR_fstat, fd, (long)&st) ? 0 : st.st_mode & S_IFMT;
 }
 
+/* What splice() reads from. */
+struct source {
+	u32 fd;
+	u32 type;		/* S_IFMT */
+	u64 key;
+};
+
+static struct source source_of(bool in_node, u32 fd)
+{
+	struct stat st;
+	long ret = in_node ? image_call2(__NR_fstat, fd, &st) : host_syscall2(__NR_fstat, fd, (long)&st);
+
+	if (ret)
+		return (struct source){ .fd = fd };
+	return (struct source){ .fd = fd, .type = st.st_mode & S_IFMT, .key = source_key(in_node, st.st_ino) };
+}
+
 /*
  * The buffer between host and node. One is kept: mapping it, faulting its pages in and unmapping it costs more than
  * sending a small file. Of threads that transfer at the same time, all but one allocate their own.
@@ -208,18 +220,20 @@ static long host_allows(u32 fd, u32 mode)
 	return flags < 0 || (flags & O_PATH) || (has != mode && has != O_RDWR) ? -EBADF : 0;
 }
 
-/* Waits; returns which of these events the descriptor has, and POLLERR and POLLHUP. */
+/* Waits, if the descriptor does; returns which of these events it has, and POLLERR and POLLHUP. */
 static long host_wait(u32 fd, u32 events, bool nonblock)
 {
 	struct pollfd p = { .fd = fd, .events = events };
 	long ret = host_syscall3(__NR_poll, (long)&p, 1, 0);
 
-	if (!ret && nonblock)
+	if (!ret && (nonblock || host_nonblock(fd)))
 		return -EAGAIN;
 	if (!ret && sim_on())
 		return sim_wait_host(fd, events);
 	if (!ret)
 		ret = gate_host(__NR_poll, (long)&p, 1, -1, 0, 0, 0);
+	if (ret == -EINTR)	/* of poll(), for each handler */
+		return -ERESTARTSYS;
 	return ret < 0 ? ret : p.revents;
 }
 
@@ -290,62 +304,86 @@ static long socket_wait(u32 in, char *buf)
 	return image_call(__NR_recvfrom, in, (long)buf, 1, MSG_PEEK, 0, 0);
 }
 
-/* Held from the look at a socket until what was seen is consumed. */
-static struct gate_mutex peek_lock;
-
-/*
- * Moves what is there, and no more than the pipe accepts without waiting, so that nothing has to be put back.
- * -EAGAIN: the pipe has no *room, or the socket has nothing.
- */
-static long splice_in_now(u32 in, u32 pipe, char *buf, u64 len, u64 *room)
+static bool is_stream(u32 fd)
 {
-	struct pollfd p = { .fd = pipe, .events = POLLOUT };
-	s32 used = 0;
-	long got;
+	s32 type = 0, size = sizeof(type);
 
-	*room = 0;
-	host_syscall3(__NR_poll, (long)&p, 1, 0);
-	if (!p.revents)
-		return -EAGAIN;
-	if (p.revents & POLLERR)
-		return broken_pipe();
-	host_syscall3(__NR_ioctl, pipe, FIONREAD, (long)&used);
-	*room = used ? PIPE_SLOT : host_syscall2(__NR_fcntl, pipe, F_GETPIPE_SZ);
-	if (*room > BOUNCE)
-		*room = BOUNCE;
-	got = socket_peek(in, buf, len < *room ? len : *room);
-	if (got <= 0)
-		return got;
-	got = host_write(pipe, buf, got);
-	if (got > 0)
-		image_call(__NR_recvfrom, in, (long)buf, got, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
-	return got;
+	image_call5(__NR_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &size);
+	return type == SOCK_STREAM;
 }
 
-/* From a node file that is no socket. */
-static long splice_file_in(u32 in, u32 pipe, char *buf, u64 len)
+/* Moves what a socket has. -EAGAIN: it is *empty, or the pipe has no room. */
+static long splice_from_socket(const struct source *in, u32 pipe, char *buf, u64 len, bool *empty)
 {
-	long got = image_call3(__NR_read, in, buf, len);
+	long ret = source_lock(in->key);
+
+	if (ret)
+		return ret;
+	ret = socket_peek(in->fd, buf, len);
+	*empty = ret == -EAGAIN;
+	if (ret > 0)
+		ret = pipe_offer(pipe, buf, ret);
+	/* Of a stream, 0 is the end or an urgent byte, and elsewhere an empty datagram. */
+	if (ret > 0 || (!ret && !is_stream(in->fd)))
+		image_call(__NR_recvfrom, in->fd, (long)buf, ret, MSG_TRUNC | MSG_DONTWAIT, 0, 0);
+	source_unlock(in->key);
+	return ret;
+}
+
+/* Moves what follows *pos in a file. -EAGAIN: *empty, or no room. */
+static long splice_from_file(const struct source *in, u32 pipe, char *buf, u64 len, s64 *pos, bool *empty)
+{
+	long got = image_call4(__NR_pread64, in->fd, buf, len, *pos), ret;
+
+	*empty = got == -EAGAIN;
+	if (got <= 0)
+		return got;
+	ret = source_lock(in->key);
+	if (ret)
+		return ret;
+	ret = pipe_offer(pipe, buf, got);
+	source_unlock(in->key);
+	if (ret > 0)
+		*pos += ret;
+	return ret;
+}
+
+/*
+ * From a pipe of the node, in virtual time. It can't be peeked at; but the bytes have room, since no other thread of
+ * the simulation runs meanwhile.
+ */
+static long splice_from_pipe(const struct source *in, u32 pipe, char *buf, u64 len)
+{
+	long got = image_call3(__NR_read, in->fd, buf, len < PIPE_SLOT ? len : PIPE_SLOT);
 
 	return got <= 0 ? got : host_write(pipe, buf, got);
 }
 
-/* From a node socket or file into a pipe of the host. */
-static long splice_in(u32 in, u32 pipe, char *buf, u64 len, bool nonblock)
+/* From a node's descriptor into a pipe of the host, once there is something and room for it; pos: of a file. */
+static long splice_in(const struct source *in, u32 pipe, char *buf, u64 len, bool nonblock, s64 *pos)
 {
-	u64 room;
+	bool empty;
 	long ret;
 
+	if (len > BOUNCE)
+		len = BOUNCE;
 	for (;;) {
-		gate_lock(&peek_lock);
-		ret = splice_in_now(in, pipe, buf, len, &room);
-		gate_unlock(&peek_lock);
-		if (ret == -ENOTSOCK)
-			return splice_file_in(in, pipe, buf, len < room ? len : room);
-		if (ret != -EAGAIN)
+		ret = host_wait(pipe, POLLOUT, nonblock);
+		if (ret < 0)
+			return ret;
+		if (ret & POLLERR)
+			return broken_pipe();
+		empty = false;
+		if (in->type == S_IFSOCK)
+			ret = splice_from_socket(in, pipe, buf, len, &empty);
+		else if (in->type == S_IFREG)
+			ret = splice_from_file(in, pipe, buf, len, pos, &empty);
+		else
+			return in->type == S_IFIFO ? splice_from_pipe(in, pipe, buf, len) : -EINVAL;
+		if (ret != -EAGAIN || (empty && in->type != S_IFSOCK))
 			return ret;
 		/* SPLICE_F_NONBLOCK is about the pipe; the socket's own flag decides for the socket. */
-		ret = room ? socket_wait(in, buf) : host_wait(pipe, POLLOUT, nonblock || host_nonblock(pipe));
+		ret = empty ? socket_wait(in->fd, buf) : 0;
 		if (ret < 0)
 			return ret;
 	}
@@ -356,8 +394,9 @@ long do_sendfile(struct gate_regs *r)
 	u32 out = r->a[0], in = r->a[1];
 	u64 user = r->a[2], count = r->a[3];
 	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
+	struct source source = { 0 };
+	bool socket, pipe = false;
 	s64 pos = 0, start;
-	bool socket;
 	char *buf;
 	long ret;
 
@@ -365,7 +404,9 @@ long do_sendfile(struct gate_regs *r)
 		return gate_host_regs(r);
 	if (in_node && out_node)
 		return image_pass(r);
-	socket = in_node && node_type(in) == S_IFSOCK;
+	if (in_node)
+		source = source_of(true, in);
+	socket = source.type == S_IFSOCK;
 	if (socket)
 		ret = !user ? 0 : gate_copy_in(&pos, user_ptr(user), sizeof(pos)) ? : -ESPIPE;
 	else
@@ -378,11 +419,12 @@ long do_sendfile(struct gate_regs *r)
 		ret = host_allows(out, O_WRONLY);
 		if (ret)
 			return ret;
+		pipe = host_type(out) == S_IFIFO;
 		/*
 		 * If the source has no position, Linux splices only into pipes, and never to a file opened for
 		 * appending.
 		 */
-		if ((socket || host_appends(out)) && host_type(out) != S_IFIFO)
+		if ((socket || host_appends(out)) && !pipe)
 			return -EINVAL;
 	}
 	if (socket && !count)
@@ -393,8 +435,8 @@ long do_sendfile(struct gate_regs *r)
 		return -ENOMEM;
 	if (count > MAX_COUNT)
 		count = MAX_COUNT;
-	if (socket)
-		ret = splice_in(in, out, buf, count, false);
+	if (pipe)
+		ret = splice_in(&source, out, buf, count, false, &pos);
 	else if (in_node)
 		ret = send_node_file(out, in, buf, &pos, count);
 	else
@@ -408,70 +450,23 @@ long do_sendfile(struct gate_regs *r)
 	return ret;
 }
 
-/*
- * A pipe of the gate's, empty between calls and protected by `lock', which is also held until what was copied into it
- * is consumed. Nothing waits meanwhile. No other process has this pipe.
- */
-static struct {
-	struct gate_mutex lock;
-	bool made;
-} own_pipe;
-
-static long own_pipe_make(void)
-{
-	s32 fd[2];
-	long ret;
-
-	if (own_pipe.made)
-		return 0;
-	ret = host_syscall2(__NR_pipe2, (long)fd, O_CLOEXEC | O_NONBLOCK);
-	if (ret)
-		return ret;
-	ret = gate_fd_keep(fd[0], FD_PIPE_R);
-	if (ret >= 0)
-		ret = gate_fd_keep(fd[1], FD_PIPE_W);
-	if (ret < 0)
-		return ret;
-	own_pipe.made = true;
-	return 0;
-}
-
-void xfer_forked(void)
-{
-	peek_lock.word = 0;
-	own_pipe.lock.word = 0;
-	own_pipe.made = false;
-}
-
-/* Reads from a pipe without consuming. Called with own_pipe.lock. */
-static long pipe_peek(u32 pipe, char *buf, u64 len)
-{
-	long got;
-
-	got = own_pipe_make();
-	if (!got)
-		got = host_syscall4(__NR_tee, pipe, gate_fd(FD_PIPE_W), len, SPLICE_F_NONBLOCK);
-	if (got > 0)
-		got = host_syscall3(__NR_read, gate_fd(FD_PIPE_R), (long)buf, got);
-	return got;
-}
-
-static long splice_out(u32 pipe, u32 out, char *buf, u64 len, bool nonblock, u32 msg)
+static long splice_out(const struct source *pipe, u32 out, char *buf, u64 len, bool nonblock, u32 msg)
 {
 	long events, got, put;
 
 	for (;;) {
-		events = host_wait(pipe, POLLIN, nonblock || host_nonblock(pipe));
+		events = host_wait(pipe->fd, POLLIN, nonblock);
 		if (events < 0)
 			return events;
-		put = 0;
-		gate_lock(&own_pipe.lock);
-		got = pipe_peek(pipe, buf, len < BOUNCE ? len : BOUNCE);
+		put = source_lock(pipe->key);
+		if (put)
+			return put;
+		got = pipe_peek(pipe->fd, buf, len < BOUNCE ? len : BOUNCE);
 		if (got > 0)
 			put = node_put(out, buf, got, msg | MSG_DONTWAIT);
 		if (put > 0)
-			host_syscall3(__NR_read, pipe, (long)buf, put);
-		gate_unlock(&own_pipe.lock);
+			pipe_consume(pipe->fd, buf, put);
+		source_unlock(pipe->key);
 		if (got == -EAGAIN) {
 			/* Another thread has taken what there was; or there is nothing, and the writers have hung up. */
 			if (events & POLLIN)
@@ -494,9 +489,11 @@ long do_splice(struct gate_regs *r)
 	bool in_node = fd_is_node(in), out_node = fd_is_node(out);
 	bool nonblock = flags & SPLICE_F_NONBLOCK;
 	long total = 0, ret = 0;
+	struct source source;
+	s64 pos = 0, start;
 	u64 len = r->a[4];
-	bool pipe;
 	char *buf;
+	bool pipe;
 
 	if (!in_node && !out_node)
 		return gate_host_regs(r);
@@ -506,7 +503,8 @@ long do_splice(struct gate_regs *r)
 		return 0;
 	if (flags & ~SPLICE_F_ALL)
 		return -EINVAL;
-	pipe = host_type(in_node ? out : in) == S_IFIFO;
+	source = source_of(in_node, in);
+	pipe = (in_node ? host_type(out) : source.type) == S_IFIFO;
 	/* A pipe has no offset, and a socket can't be read at one. */
 	if (pipe && (in_node ? r->a[3] : r->a[1]))
 		return -ESPIPE;
@@ -515,8 +513,15 @@ long do_splice(struct gate_regs *r)
 		return ret;
 	if (out_node && (image_call2(__NR_fcntl, out, F_GETFL) & O_ACCMODE) == O_RDONLY)
 		return -EBADF;
-	if (!pipe || (in_node ? r->a[1] : r->a[3]))
+	if (!pipe || (in_node ? r->a[1] && source.type != S_IFREG : r->a[3]))
 		return -EINVAL;
+	if (in_node && source.type == S_IFREG)
+		ret = get_offset(true, in, r->a[1], &pos);
+	if (ret)
+		return ret;
+	if (pos < 0)
+		return -EINVAL;
+	start = pos;
 	/*
 	 * Descriptors of the node that splice() can't write to (epoll, eventfd, TUN) fail before the pipe has data.
 	 */
@@ -526,11 +531,11 @@ long do_splice(struct gate_regs *r)
 	if (!buf)
 		return -ENOMEM;
 	if (in_node) {
-		ret = splice_in(in, out, buf, len, nonblock);
+		ret = splice_in(&source, out, buf, len, nonblock, &pos);
 	} else {
 		/* From a pipe, Linux moves all that is there, up to len. */
 		while ((u64)total < len) {
-			ret = splice_out(in, out, buf, len - total, nonblock || total,
+			ret = splice_out(&source, out, buf, len - total, nonblock || total,
 					 flags & SPLICE_F_MORE ? MSG_MORE : 0);
 			if (ret <= 0)
 				break;
@@ -538,8 +543,8 @@ long do_splice(struct gate_regs *r)
 		}
 	}
 	bounce_put(buf);
-	if (total && interrupted(ret))
-		return total;
+	if (pos != start && put_offset(true, in, r->a[1], pos))
+		return -EFAULT;
 	return total ? total : ret;
 }
 

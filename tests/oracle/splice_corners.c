@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* splice() at an urgent byte, while one comes, with a limit of time, and from an empty pipe into what can't be spliced into. */
+/* splice() at an urgent byte, while one comes, with a limit of time, from an empty pipe into what can't be spliced into, and from a file. */
 #include "oracle.h"
 
 static int a, b, p[2];
@@ -41,6 +41,31 @@ static void on_alarm(int sig)
 }
 
 #define SPLICE(flags) T(splice(b, NULL, p[1], NULL, 100, flags))
+
+/* A file has a position, which may be the program's variable. */
+static void from_file(void)
+{
+	int fd = must(open("/proc/sys/net/ipv4/ip_default_ttl", O_RDONLY));
+	char buf[16] = "";
+	loff_t at = 1;
+
+	T(splice(fd, &at, p[1], NULL, 1, 0));
+	N(at);
+	T(splice(fd, NULL, p[1], NULL, 100, 0));
+	N(lseek(fd, 0, SEEK_CUR));
+	T(splice(fd, NULL, p[1], NULL, 100, 0));
+	T(splice(fd, &at, p[1], NULL, 100, 0));
+	N(at);
+	at = -1;
+	T(splice(fd, &at, p[1], NULL, 1, 0));
+	T(splice(fd, (loff_t *)8, p[1], NULL, 1, 0));
+	at = 0;
+	T(splice(fd, &at, p[1], &at, 1, 0));
+	T(splice(fd, &at, b, NULL, 1, 0));
+	T(read(p[0], buf, sizeof(buf)));
+	say("%s", buf);
+	close(fd);
+}
 
 int main(void)
 {
@@ -111,6 +136,13 @@ int main(void)
 	T(splice(p[0], NULL, fd, NULL, 10, SPLICE_F_NONBLOCK));
 	must(write(p[1], "64\n", 3));
 	T(splice(p[0], NULL, fd, NULL, 10, 0));
+	T(splice(fd, NULL, p[1], NULL, 10, 0));
+	done();
+
+	pair();
+	from_file();
+	T(splice(must(eventfd(1, 0)), NULL, p[1], NULL, 10, SPLICE_F_NONBLOCK));
+	T(splice(must(epoll_create1(0)), NULL, p[1], NULL, 10, SPLICE_F_NONBLOCK));
 	done();
 	return 0;
 }

@@ -113,7 +113,7 @@ fn command() -> ExitCode {
     if has_children(&cli.verb) {
         leaf::wait_for_children();
     }
-    match refuse_on_node(&cli.verb).and_then(|()| dispatch(cli.verb)) {
+    let status = match refuse_on_node(&cli.verb).and_then(|()| dispatch(cli.verb)) {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
             if !matches!(failure, Failure::Said) {
@@ -121,7 +121,9 @@ fn command() -> ExitCode {
             }
             ExitCode::from(failure.status(manner))
         }
-    }
+    };
+    say::finish();
+    status
 }
 
 /// True for verbs that start processes and wait for them. `exec` becomes its program, and waits for none.

@@ -371,10 +371,8 @@ print('good')
     assert_eq!(said, "24\n0\n0 True\ngood\n");
 }
 
-/// Standard error is the program's, too: a pipe that it has filled keeps no complaint from being read, and no sandbox from being ended.
-#[test]
-fn a_disk_that_fills_up_while_nobody_reads() {
-    const FILLS: &str = "
+/// Fills the pipe that is its standard error, until a write to that waits.
+const FILLS_STDERR: &str = "
 import fcntl, os, time
 flags = fcntl.fcntl(2, fcntl.F_GETFL)
 fcntl.fcntl(2, fcntl.F_SETFL, flags | os.O_NONBLOCK)
@@ -385,6 +383,12 @@ for size in (4096, 1):
     except BlockingIOError:
         pass
 fcntl.fcntl(2, fcntl.F_SETFL, flags)
+";
+
+/// Standard error is the program's, too: a pipe that it has filled keeps no complaint from being read, and no sandbox from being ended.
+#[test]
+fn a_disk_that_fills_up_while_nobody_reads() {
+    const FILLS: &str = "
 file = open(os.path.join(os.environ['TMPDIR'], 'x'), 'wb', 0)
 try:
     while True:
@@ -398,12 +402,36 @@ except OSError:
         return;
     }
     let run = ["run", "--sandbox", "--tmp", "--min-free", "128M", "--"];
-    let args = [&run[..], &["/usr/bin/python3", "-c", FILLS]].concat();
+    let fills = format!("{FILLS_STDERR}{FILLS}");
+    let args = [&run[..], &["/usr/bin/python3", "-c", &fills]].concat();
     // Its output is read after its end.
     let output = place::finish(spawn(&mut disk_of(&place, "size=256M", &args)));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     assert_eq!(output.status.code(), Some(143));
     place.is_empty();
+}
+
+/// The same of the words on a limit that has ended the program: the command ends with the status, and its folder is removed.
+#[test]
+fn a_limit_that_ends_a_program_while_nobody_reads() {
+    let place = Place::new();
+    let folder = tempfile::tempdir().unwrap();
+    let grows = "open(os.path.join(os.environ['TMPDIR'], 'x'), 'wb').write(bytes(1 << 20))";
+    for (limit, most, act, status) in [
+        ("--cpu-time", "1", "while True: pass", 128 + 24),
+        ("--file-size", "64K", grows, 128 + 25),
+    ] {
+        let fills = format!(
+            "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL)\n{FILLS_STDERR}{act}\n"
+        );
+        let args = ["run", "--sandbox", "--tmp", limit, most, "--"];
+        let mut command = place.command(&[&args[..], &["/usr/bin/python3", "-c", &fills]].concat());
+        command.env("TMPDIR", folder.path());
+        let output = place::finish(spawn(&mut command));
+        assert_eq!(output.status.code(), Some(status), "{limit}");
+        let left = fs::read_dir(&folder).unwrap().count();
+        assert_eq!(left, 0, "{limit}");
+    }
 }
 
 /// With /dev/shm for these alone; `script` has the command as its arguments.

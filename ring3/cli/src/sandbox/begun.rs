@@ -98,10 +98,9 @@ impl Begun {
             if let Err(why) = served {
                 let words =
                     "its programs have no chmod(), bind(), connect(), /proc and /dev/shm any more";
-                say::complain_after(
-                    || {},
-                    format_args!("the sandbox's warden answers no more, {words}: {why}"),
-                );
+                say::complain(format_args!(
+                    "the sandbox's warden answers no more, {words}: {why}"
+                ));
             }
         });
         outside.send(&self.talk)?;

@@ -34,7 +34,8 @@ const ENDED: u8 = 128 + 15;
 pub fn run(args: &SandboxArgs, program: &Program, config: NodeConfig) -> Result<u8> {
     let bounds = Bounds::of(args, &[program], config)?;
     let status = bounds.keep(Work::Program(program), &mut None);
-    say::finish();
+    // Its folders go before a word is said, which may be the last thing this process has time for.
+    drop(bounds);
     let status = status?;
     if let Some(words) = limits::ended_by(args, status) {
         say::complain(words);
@@ -53,8 +54,7 @@ pub fn stay(
         [] => stay_as_sandbox(args, config, &mut caller),
         serve => stay_as_gateway(args, serve, config, &mut caller),
     };
-    say::finish();
-    match (status, caller) {
+    let status = match (status, caller) {
         // `ring3 down` ends it by SIGTERM.
         (Ok(0 | ENDED), _) => 0,
         (Ok(_), _) => 1,
@@ -68,7 +68,9 @@ pub fn stay(
             say::complain(failure);
             1
         }
-    }
+    };
+    say::finish();
+    status
 }
 
 /// Tells whoever waits for node `config`. `Err(GivenUp)`: the caller was interrupted, and nobody wants the node.
@@ -112,6 +114,7 @@ fn stay_as_gateway(
     let room = Room::of(args)?;
     let begun = plan.start()?;
     let watch = Watch::start()?;
+    say::go_on();
     room.keep(
         &Writable::default(),
         None,
@@ -169,6 +172,8 @@ impl Bounds {
         // Its programs have the limit of before.
         ring3_node::raise_descriptor_limit();
         let watch = Watch::start()?;
+        // Its programs have the same standard error.
+        say::go_on();
         let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
         let memory = self.view.memory.as_ref().map(files::Tmp::fd);
         let plans = plan.map(gateway::Plan::config);
@@ -215,7 +220,7 @@ fn watch_over(sandbox: Begun, mut gateway: Option<Gateway>, watch: &Watch) -> Re
     let ended = || {
         if gateway.as_mut().is_some_and(Gateway::is_gone) {
             gateway = None;
-            say::complain_aside("the sandbox's gateway has ended: it has no network any more");
+            say::complain("the sandbox's gateway has ended: it has no network any more");
         }
         sandbox.borrow_mut().ended()
     };

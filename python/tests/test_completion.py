@@ -18,9 +18,14 @@ printf '%s\\n' "${COMPREPLY[@]}"
 """
 
 
-def offered(*words):
+#: A command that says whatever a program may have it say.
+HOSTILE = "ring3() { printf 'NAME\\n$(./p)\\n'; printf 'port %s\\n' '$(./p)' '`./p`' eth0; }\n"
+
+
+def offered(*words, before=""):
     env = {**os.environ, "PATH": f"{ROOT}/bin:{os.environ['PATH']}"}
-    line = ["bash", "--norc", "-c", SCRIPT, "bash", "ring3", *words]
+    script = SCRIPT.replace("COMP_WORDS=", f"{before}COMP_WORDS=", 1)
+    line = ["bash", "--norc", "-c", script, "bash", "ring3", *words]
     return subprocess.run(line, env=env, capture_output=True, text=True, timeout=100, check=True).stdout.split()
 
 
@@ -52,6 +57,39 @@ def test_interfaces_of_a_node(node):
     node.add_port(ring3.Port("switch", "lan", addr="192.0.2.1/24"))
     assert offered("port", "del", node.name, "") == ["lan"]
     assert offered("capture", node.name, "l") == ["lan", "lo"]
+
+
+NAMED = """
+import ctypes, sys
+ctypes.CDLL(None).prctl(15, b"x\\nport $(./p)")
+print("named", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """In the working folder; whether it was executed."""
+    (tmp_path / "p").write_text("#!/bin/sh\n: >made\n")
+    (tmp_path / "p").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    return (tmp_path / "made").exists
+
+
+def test_what_a_program_calls_itself_is_not_executed(node, program):
+    """compgen -W expands words, and a program's name may have a line break in it."""
+    with node.start("python3", "-c", NAMED, stdin=subprocess.PIPE) as named:
+        assert named.readline() == "named"
+        names = offered("capture", node.name, "")
+        described = subprocess.run([f"{ROOT}/bin/ring3", "stat", node.name], capture_output=True, text=True, check=True)
+    assert names == ["lo"] and not program()
+    assert "x?port $(./p)" in described.stdout
+
+
+def test_what_is_no_name_is_not_executed(program):
+    assert "NAME" not in offered("stat", "", before=HOSTILE)
+    assert offered("capture", "x", "", before=HOSTILE) == ["eth0", "lo"]
+    assert not program()
 
 
 def test_subcommands():

@@ -293,7 +293,10 @@ fn is_sandboxed(status: &Status) -> bool {
 
 fn describe(status: &Status) -> String {
     let mut out = String::new();
-    let mut line = |key: &str, value: String| out += &format!("{key:<10} {value}\n");
+    // What a program or its kernel says is one line, too, whatever is in it.
+    let mut line = |key: &str, value: String| {
+        out += &format!("{key:<10} {}\n", value.replace(char::is_control, "?"));
+    };
     line("node", status.name.clone());
     line("state", status.state.to_string());
     if let Some(why) = &status.poison {

@@ -460,7 +460,8 @@ impl Region {
                     self.at::<[u8; 128]>(offset_of!(ring3_region, poison))
                         .read_volatile()
                 };
-                let why = c_string(&bytes);
+                // Any program of the node can write there.
+                let why = c_string(&bytes).replace(char::is_control, "?");
                 if why.is_empty() {
                     std::thread::sleep(POISON_TURN);
                 }

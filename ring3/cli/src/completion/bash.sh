@@ -1,8 +1,9 @@
 
-# Names of nodes, and commands on them.
-_ring3_nodes() { ring3 ls 2>/dev/null | awk 'NR > 1 { print $1 }'; }
+# Names of nodes, and commands on them. What is not a plain word is no name: compgen -W expands what it is given.
+_ring3_plain='/^[A-Za-z0-9][A-Za-z0-9._@-]*$/ { print }'
+_ring3_nodes() { ring3 ls 2>/dev/null | awk 'NR > 1 { print $1 }' | awk "$_ring3_plain"; }
 # Names of the interfaces of a node.
-_ring3_interfaces() { ring3 stat "$1" 2>/dev/null | awk '$1 == "port" { print $2 }'; }
+_ring3_interfaces() { ring3 stat "$1" 2>/dev/null | awk '$1 == "port" { print $2 }' | awk "$_ring3_plain"; }
 # The words from the Nth on are a command line of their own.
 _ring3_command() {
     local word=${COMP_WORDS[COMP_CWORD]}

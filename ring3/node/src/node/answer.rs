@@ -410,11 +410,11 @@ pub(super) fn port_status(port: &Port) -> control::Port {
     }
 }
 
-/// A process's name; empty when it is gone.
+/// A process's name, which it chooses; empty when it is gone. On one line, whatever it is.
 fn command_name(pid: i32) -> String {
-    std::fs::read_to_string(format!("/proc/{pid}/comm"))
-        .map(|name| name.trim_end().to_owned())
-        .unwrap_or_default()
+    let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let name = String::from_utf8_lossy(name.strip_suffix(b"\n").unwrap_or(&name));
+    name.replace(char::is_control, "?")
 }
 
 fn calls(counts: [u64; RING3_STAT_COUNTS]) -> Calls {

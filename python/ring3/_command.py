@@ -38,12 +38,21 @@ class ProgramError(Ring3Error):
 
 
 class ProgramTimeout(Ring3Error, subprocess.TimeoutExpired):
-    """A program did not end in time, and was killed; what it had said is in `stdout` and `stderr`."""
+    """A program did not end in time, and was killed; what it had said is in `stdout` and `stderr`.
 
-    def __init__(self, line: Sequence[str], expired: subprocess.TimeoutExpired) -> None:
+    Or it did (`has_ended`), and a process that it has started kept its output open.
+    """
+
+    def __init__(self, line: Sequence[str], expired: subprocess.TimeoutExpired, has_ended: bool) -> None:
         subprocess.TimeoutExpired.__init__(self, list(line), expired.timeout, expired.stdout, expired.stderr)
+        self.has_ended = has_ended
 
     def __str__(self) -> str:
+        if self.has_ended:
+            return (
+                f"`{shlex.join(self.cmd)}` has ended, but what it has started kept its output open for {self.timeout:g} s: "
+                "give it more by timeout=, or send that output elsewhere"
+            )
         return f"`{shlex.join(self.cmd)}` did not end in {self.timeout:g} s, and was killed: give it more by timeout="
 
 
@@ -148,22 +157,28 @@ def talk(
 
     Bytes that are no UTF-8 come and go as surrogates: ``text.encode(errors="surrogateescape")`` has them.
     """
-    try:
-        done = subprocess.run(
-            line,
-            input=input.decode(errors="surrogateescape") if isinstance(input, bytes) else input,
-            stdin=subprocess.DEVNULL if input is None else None,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="surrogateescape",
-            timeout=timeout,
-            env=None if env is None else {**os.environ, **env},
-            cwd=cwd,
-        )
-    except subprocess.TimeoutExpired as expired:
-        raise ProgramTimeout(named, expired) from None
-    return done.returncode, done.stdout, done.stderr
+    with subprocess.Popen(
+        line,
+        stdin=subprocess.DEVNULL if input is None else subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="surrogateescape",
+        env=None if env is None else {**os.environ, **env},
+        cwd=cwd,
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(
+                input.decode(errors="surrogateescape") if isinstance(input, bytes) else input, timeout
+            )
+        except subprocess.TimeoutExpired as expired:
+            has_ended = process.poll() is not None
+            process.kill()
+            raise ProgramTimeout(named, expired, has_ended) from None
+        except BaseException:
+            process.kill()
+            raise
+    return process.returncode, stdout, stderr
 
 
 def judge(line: Sequence[str], status: int, stdout: str, stderr: str, check: bool) -> Result:

@@ -45,13 +45,14 @@ async def _talk(
         sent = input.encode(errors="surrogateescape") if isinstance(input, str) else input
         stdout, stderr = await asyncio.wait_for(process.communicate(sent), timeout)
     except BaseException as error:
-        if process.returncode is None:
+        has_ended = process.returncode is not None
+        if not has_ended:
             process.kill()
-            # Up to Python 3.12 wait() waits for the ends of the pipes, too, which a child of the program's may keep.
-            process._transport.close()  # type: ignore[attr-defined]
-            await process.wait()
+        # A child of the program's may keep the pipes, and up to Python 3.12 wait() waits for their ends, too.
+        process._transport.close()  # type: ignore[attr-defined]
+        await process.wait()
         if timeout is not None and isinstance(error, asyncio.TimeoutError):
-            raise _command.ProgramTimeout(named, subprocess.TimeoutExpired(line, timeout)) from None
+            raise _command.ProgramTimeout(named, subprocess.TimeoutExpired(line, timeout), has_ended) from None
         raise
     assert process.returncode is not None
     return process.returncode, stdout.decode(errors="surrogateescape"), stderr.decode(errors="surrogateescape")

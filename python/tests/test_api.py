@@ -3,6 +3,7 @@
 
 import asyncio
 import importlib.util
+import os
 import subprocess
 import time
 import urllib.request
@@ -223,6 +224,13 @@ def test_asyncio():
             with pytest.raises(ring3.ProgramTimeout):
                 await a.run("sh", "-c", "sleep 30 & wait", timeout=0.2)
             assert time.monotonic() - begun < 15    # a child keeps the pipes
+            descriptors = len(os.listdir("/proc/self/fd"))
+            with pytest.raises(ring3.ProgramTimeout, match="has ended, but what it has started kept its output"):
+                await a.run("sh", "-c", "sleep 4 &", timeout=2)
+            with pytest.raises(ring3.ProgramTimeout, match="has ended, but what it has started kept its output"):
+                ring3.Node.attach(a.name).run("sh", "-c", "sleep 4 &", timeout=2)
+            await asyncio.sleep(0.1)                # the loop closes them
+            assert len(os.listdir("/proc/self/fd")) == descriptors
             with pytest.raises(ring3.ProgramError):
                 await a.run("false")
             async for rates in a.watch(0.1):

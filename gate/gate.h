@@ -321,6 +321,7 @@ enum own_file {
 };
 /* tid: a thread, 0: the process; pid: another process of the sandbox, 0: this one */
 long own_ask(u32 file, s32 tid, s32 pid);
+long own_interrupted(u64 nr);		/* what a call of the program's comes to that the host ended with EINTR */
 bool own_is_unsure(long ret);
 bool own_confined(void);
 long own_given(const char *path, long ret);

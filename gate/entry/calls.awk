@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 # calls.awk - calls.tbl in C: gate_handlers[], gate_sim_handlers[], gate_classes[], gate_straight[], and whether the numbers
 # are Linux's;
-# with -v prototypes=1 the handlers alone, but for those of tables.c
+# with -v prototypes=1 the handlers alone, but for those of tables.c, and a list of the calls that ask a sandbox's warden
 /^[0-9]/ {
 	name[$1] = $2
 	if ($4 != "direct")
@@ -11,6 +11,8 @@
 	if ($9 != "-")
 		handler[$1] = $9
 	calls[$9] = calls[$9] " " $2
+	if ($7 == "warden")
+		asks = asks " case " $1 ":"
 	if ($8 != "-") {
 		virtual[$1] = $8 == "node" ? "sim_node" : $8
 		virtual_calls[virtual[$1]] = virtual_calls[virtual[$1]] " " $2
@@ -18,6 +20,7 @@
 }
 END {
 	if (prototypes) {
+		printf "#define CASES_OF_WARDEN%s\n", asks
 		for (fn in calls)
 			if (fn ~ /^(do|gate)_/)
 				printf "long %s(struct gate_regs *r);\t/*%s */\n", fn, calls[fn]

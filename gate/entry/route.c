@@ -9,10 +9,12 @@
 long gate_syscall(struct gate_regs *r)
 {
 	gate_handler handler = r->nr < ARRAY_SIZE(gate_handlers) ? gate_handlers[r->nr] : NULL;
+	long ret;
 
 	if (unlikely(gate.sim))
 		return gate_life.sim(r, handler);
-	return handler ? handler(r) : gate_host_regs(r);
+	ret = handler ? handler(r) : gate_host_regs(r);
+	return unlikely(ret == -EINTR) ? own_interrupted(r->nr) : ret;
 }
 
 u32 gate_class(u64 nr)

@@ -23,15 +23,41 @@ static const char *const machine[] = {
 	"sys/kernel/pid_max", "sys/kernel/random/uuid", "sys/kernel/threads-max", "sys/vm/max_map_count", "sys/vm/overcommit_memory",
 };
 
-long own_ask(u32 file, s32 tid, s32 pid)
+/*
+ * Until the warden has a question, a signal whose handler has no SA_RESTART ends the call, which has done nothing. On Linux
+ * none of these calls waits, so that programs expect no EINTR. connect() they do.
+ */
+static bool is_asked(u64 nr)
 {
-	return host_syscall3(__NR_epoll_wait_old, file, tid, pid);
+	switch (nr) {
+	CASES_OF_WARDEN
+		return nr != __NR_connect;
+	}
+	return false;
 }
 
-/* The warden has no place for a descriptor, or a signal came before it knew: an answer of a sandbox's, which may be another the next time. */
+long own_interrupted(u64 nr)
+{
+	return is_asked(nr) && own_confined() ? -ERESTARTNOINTR : -EINTR;
+}
+
+long own_ask(u32 file, s32 tid, s32 pid)
+{
+	long ret;
+
+	do
+		ret = host_syscall3(__NR_epoll_wait_old, file, tid, pid);
+	while (ret == -EINTR);
+	return ret;
+}
+
+/*
+ * Outside of a sandbox the host has no such call, or a filter refuses it. Any other error is the warden's, and may be
+ * another the next time: it has no descriptor or no memory.
+ */
 bool own_is_unsure(long ret)
 {
-	return ret == -EMFILE || ret == -ENFILE || ret == -EINTR;
+	return ret < 0 && ret != -ENOSYS && ret != -EPERM && ret != -EACCES;
 }
 
 /* Is this process in a sandbox? Then it was, and will be. */

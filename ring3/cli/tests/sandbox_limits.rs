@@ -343,6 +343,45 @@ for pid in (late, other):
     assert_eq!(said, "1\n(-1, -1)\n(5555, 5555)\n");
 }
 
+/// A signal that comes before the warden has a question ends no call that does not wait on Linux, whether its handler restarts calls or not.
+#[test]
+fn a_signal_while_a_question_waits() {
+    const CHANGES: &str = "
+import ctypes, os, signal, tempfile, threading, time
+file = tempfile.NamedTemporaryFile()
+libc = ctypes.CDLL(None, use_errno=True)
+def change():
+    while True:
+        os.chmod(file.name, 0o600)
+# Others ask as well, so that a question waits.
+for _ in range(4):
+    threading.Thread(target=change, daemon=True).start()
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.003, 0.003)
+end, bad, done = time.monotonic() + 4, set(), 0
+while time.monotonic() < end:
+    try:
+        os.chmod(file.name, 0o600)
+        os.listdir('/proc/self/fd')
+        os.close(os.open('/proc/meminfo', os.O_RDONLY))
+    except OSError as error:
+        bad.add(('chmod', error.errno))
+    fd = libc.inotify_init1(0)
+    if fd < 0:
+        bad.add(('inotify_init1', ctypes.get_errno()))
+    else:
+        os.close(fd)
+    done += 1
+signal.setitimer(signal.ITIMER_REAL, 0, 0)
+print(sorted(bad) or done > 20, flush=True)
+os._exit(0)
+";
+    let place = Place::new();
+    let program = ["--", "/usr/bin/python3", "-c", CHANGES];
+    let said = place.ok(&[&["run", "--sandbox", "--tmp"][..], &program].concat());
+    assert_eq!(said, "True\n");
+}
+
 /// A process that has no descriptor left when it first asks where it is learns it when it has some.
 #[test]
 fn a_process_that_has_no_descriptor_left() {

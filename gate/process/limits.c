@@ -352,9 +352,12 @@ struct answer {
 	u32 number;		/* of the wish */
 };
 
+/* An answer that comes late, from a process that was stopped while it wrote, is not written over that to a wish of today. */
+#define ANSWERS		16
+
 static struct {
 	struct wish wish;
-	struct answer answer;
+	struct answer answers[ANSWERS];		/* by the wish's number */
 	s32 asking;		/* the process whose thread asks: a child inherits it; 0: none */
 } wishes;
 
@@ -384,15 +387,24 @@ static bool wish_do(const struct wish *wish, struct answer *answer)
 	return true;
 }
 
+/* Twice the same: no other wish was written meanwhile. */
+static bool wish_read(s32 pid, const void *at, struct wish *wish)
+{
+	struct wish again;
+
+	return process_peek(pid, at, wish, sizeof(*wish)) && process_peek(pid, at, &again, sizeof(again)) &&
+	       !memcmp(wish, &again, sizeof(again));
+}
+
 static void wish_grant(s32 pid, const void *at)
 {
 	struct answer answer = { 0 };
 	struct wish wish;
-	u64 there = (u64)at + offsetof(typeof(wishes), answer);
+	u64 there;
 
-	if (!proc_find(pid) || !process_peek(pid, at, &wish, sizeof(wish)) || wish.whom != host_syscall0(__NR_getpid) ||
-	    !wish_do(&wish, &answer))
+	if (!proc_find(pid) || !wish_read(pid, at, &wish) || wish.whom != host_syscall0(__NR_getpid) || !wish_do(&wish, &answer))
 		return;
+	there = (u64)at + offsetof(typeof(wishes), answers[wish.number % ANSWERS]);
 	if (poke(pid, &answer, there, offsetof(struct answer, number)))
 		poke(pid, &wish.number, there + offsetof(struct answer, number), sizeof(wish.number));
 }
@@ -414,21 +426,25 @@ static void wish_lock(void)
 /* A process that is stopped, or that this one may not write to or signal, does not answer. */
 static long wish_ask(s32 pid, u32 what, const struct rlimit64 *set, struct rlimit64 *was)
 {
+	struct answer *answer;
 	siginfo_t info;
 	long ret = 0;
 	u32 i;
 
 	wish_lock();
-	wishes.wish = (struct wish){ .number = wishes.wish.number + 1, .what = what, .sets = !!set, .whom = pid };
+	wishes.wish = (struct wish){ .number = wishes.wish.number + 1, .what = what, .sets = !!set };
 	if (set)
 		wishes.wish.limit = *set;
+	answer = &wishes.answers[wishes.wish.number % ANSWERS];
+	/* Last: a process that was asked before, and stopped, may look at any time. */
+	__atomic_store_n(&wishes.wish.whom, pid, __ATOMIC_RELEASE);
 	memset(&info, 0, sizeof(info));
 	info.si_signo = DEATH_SIGNAL;
 	info.si_errno = WISH;
 	info.si_code = SI_QUEUE;
 	info.si_pid = host_syscall0(__NR_getpid);
 	info.si_value.sival_ptr = &wishes;
-	for (i = 0; i < WISH_LOOKS && __atomic_load_n(&wishes.answer.number, __ATOMIC_ACQUIRE) != wishes.wish.number; i++) {
+	for (i = 0; i < WISH_LOOKS && __atomic_load_n(&answer->number, __ATOMIC_ACQUIRE) != wishes.wish.number; i++) {
 		if (!(i % WISH_AGAIN))
 			ret = host_syscall3(__NR_rt_sigqueueinfo, pid, DEATH_SIGNAL, (long)&info);
 		if (ret)
@@ -436,8 +452,8 @@ static long wish_ask(s32 pid, u32 what, const struct rlimit64 *set, struct rlimi
 		host_nap(WISH_LOOK_NS);
 	}
 	if (!ret)
-		ret = i < WISH_LOOKS ? wishes.answer.ret : -EPERM;
-	*was = wishes.answer.was;
+		ret = i < WISH_LOOKS ? answer->ret : -EPERM;
+	*was = answer->was;
 	WRITE_ONCE(wishes.wish.whom, 0);
 	__atomic_store_n(&wishes.asking, 0, __ATOMIC_RELEASE);
 	return ret;

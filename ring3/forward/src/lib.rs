@@ -20,7 +20,8 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`udp`] | datagrams, in batches |
-//! | [`tcp`] | streams: half-close, reset, back-pressure |
+//! | [`tcp`] | streams: who is accepted, and when they end |
+//! | [`stream`] | one of them: half-close, reset, back-pressure |
 //! | [`handler`] | the shared object |
 //! | [`cut`] | the call that can be left |
 //! | [`watchdog`] | the budget |
@@ -36,6 +37,7 @@ mod error;
 mod handler;
 mod leaf;
 mod numbers;
+mod stream;
 mod tcp;
 mod tuning;
 mod udp;

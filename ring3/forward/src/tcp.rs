@@ -3,52 +3,53 @@
 //!
 //! Each client's connection is joined with one to each target. The first target answers; what others answer is read and
 //! thrown away, so that they can go on. A side that ends its direction ends that direction alone on the other side. A reset,
-//! of the client or of the first target, resets all. A target behind the first that fails is left out from then on; one
-//! that has not ended its direction when all else is over keeps its connection for LINGER: what it says to a closed one
-//! would cost it the part of its copy that it has not taken.
+//! of the client or of the first target, resets all. A target behind the first that fails is left out from then on.
+//!
+//! A target behind the first keeps nothing for ever:
+//!
+//! | what it does not do | what becomes of it |
+//! | --- | --- |
+//! | take its copy | client and first target wait for it; when it has taken nothing for LINGER, it is left out |
+//! | end its direction when client and first target are done | their connections are closed; it is a [`Rest`], and has LINGER. What it says to a closed connection would cost it the part of its copy that it has not taken |
+//! | the same where descriptors are short | the oldest of these ends at once |
 //!
 //! Events are edge-triggered. Each of a connection's descriptors leads to the same: all that can be moved is moved
 //! ([`Stream::pump`]). An error is told by its event alone where a direction is over, or its reader waits: so the event is
 //! kept in mind. Bytes are read into one buffer of the agent's; what the receivers do not take is kept with the stream,
 //! and no more is read in that direction until they have it. That is the back-pressure.
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::collections::{BTreeSet, VecDeque};
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::error::{Error, Result};
-use crate::handler::About;
 use crate::leaf::Name;
 use crate::numbers::{add, Numbers};
-use crate::tuning::{ACCEPTS, BACKLOG, CHUNK, CHUNK_ROOM, EVENTS, LINGER, LOOK, STREAMS, TURNS};
+use crate::stream::{reset, Held, Next, Rest, Stream, KINDS};
+use crate::tuning::{ACCEPTS, BACKLOG, CHUNK_ROOM, EVENTS, LINGER, LOOK, STREAMS};
 use crate::watchdog::Caller;
 use crate::Order;
 
-/// Data of the listener's events.
+/// Data of the listener's events. Of a stream's: its place, from 1 on, times KINDS, and which of its descriptors it is.
 const LISTENER: u64 = 0;
-/// Data of a stream's events: its place, from 1 on, times KINDS, and which of its descriptors it is.
-const KINDS: u64 = 2;
-/// The client's, or the first target's.
-const END: u64 = 0;
-const OTHER: u64 = 1;
-
 #[derive(Debug)]
 pub struct Agent {
     listener: TcpListener,
     targets: Vec<SocketAddr>,
     events: OwnedFd,
-    streams: Vec<Option<Stream>>,
+    streams: Vec<Option<Held>>,
     free: Vec<usize>,
     /// Streams that have more to do than one turn.
     again: VecDeque<usize>,
-    /// Streams that are over but for targets behind the first: until when, place, and number, as places are used again.
-    lingering: VecDeque<(Instant, usize, u64)>,
+    /// Until when targets behind the first are waited for, by the place of their stream: [`Others::until`] again.
+    late: BTreeSet<(Instant, usize)>,
+    linger: Duration,
     /// Clients may wait for which there is no room.
     is_starved: bool,
     /// More clients may wait than have had their turn.
@@ -84,7 +85,8 @@ impl Agent {
             streams: Vec::new(),
             free: Vec::new(),
             again: VecDeque::new(),
-            lingering: VecDeque::new(),
+            late: BTreeSet::new(),
+            linger: LINGER,
             is_starved: false,
             has_clients: false,
             is_said: false,
@@ -102,7 +104,7 @@ impl Agent {
         };
         let now = rustix::time::Timespec::default();
         while !numbers.ends.load(Ordering::Acquire) {
-            let timeout = match self.is_starved || !self.lingering.is_empty() {
+            let timeout = match self.is_starved || !self.late.is_empty() {
                 _ if self.has_clients || !self.again.is_empty() => Some(&now),
                 true => Some(&look),
                 false => None,
@@ -121,34 +123,35 @@ impl Agent {
                     clients = true;
                     continue;
                 }
-                let (at, is_end) = ((number / KINDS - 1) as usize, number % KINDS == END);
+                let (at, kind) = ((number / KINDS - 1) as usize, number % KINDS);
                 ready.push(at);
-                let flags = event.flags;
-                if let (true, Some(Some(stream))) = (is_end, self.streams.get_mut(at)) {
-                    stream.is_failed |= flags.contains(EventFlags::ERR);
+                if let Some(Some(Held::Stream(stream))) = self.streams.get_mut(at) {
+                    stream.note(kind, event.flags);
                 }
             }
             // A stream has several descriptors.
             ready.sort_unstable();
             ready.dedup();
             for at in ready {
-                let Some(Some(stream)) = self.streams.get_mut(at) else {
-                    continue;
-                };
-                match stream.pump(&mut caller, &mut chunk, numbers) {
-                    Next::Wait => {}
-                    Next::Linger => {
-                        if !std::mem::replace(&mut stream.lingers, true) {
-                            let until = Instant::now() + LINGER;
-                            self.lingering.push_back((until, at, stream.number));
-                        }
+                let next = match self.streams.get_mut(at) {
+                    Some(Some(Held::Stream(stream))) => {
+                        stream.pump(&mut caller, &mut chunk, numbers)
                     }
-                    Next::Again => self.again.push_back(at),
+                    Some(Some(Held::Rest(rest))) => rest.pump(&mut chunk),
+                    _ => continue,
+                };
+                match next {
+                    Next::Wait => self.judge_late(at),
+                    Next::Again => {
+                        self.judge_late(at);
+                        self.again.push_back(at);
+                    }
+                    Next::Left => self.leave(at),
                     Next::Done => self.remove(at, false),
                     Next::Reset => self.remove(at, true),
                 }
             }
-            self.end_lingering();
+            self.end_late();
             if clients {
                 self.accept_some(numbers)?;
             }
@@ -162,32 +165,85 @@ impl Agent {
     }
 
     fn remove(&mut self, at: usize, is_reset: bool) {
-        if let Some(stream) = self.streams[at].take() {
+        self.wait_for_others(at, false);
+        if let Some(held) = self.streams[at].take() {
             if is_reset {
-                stream.reset();
+                held.reset();
             }
             self.free.push(at);
         }
     }
 
-    /// Ends the streams whose LINGER is over.
-    fn end_lingering(&mut self) {
-        while let Some((until, at, number)) = self.lingering.front().copied() {
-            let is_there = matches!(&self.streams[at], Some(stream) if stream.number == number);
-            if is_there && until > Instant::now() {
+    /// The client and the first target are done.
+    fn leave(&mut self, at: usize) {
+        self.wait_for_others(at, false);
+        if let Some(Held::Stream(stream)) = self.streams[at].take() {
+            self.streams[at] = Some(Held::Rest(Rest(stream.others)));
+            self.again.push_back(at);
+        }
+    }
+
+    fn judge_late(&mut self, at: usize) {
+        let is_late = match &self.streams[at] {
+            Some(Held::Stream(stream)) => stream.is_late(),
+            held => held.is_some(),
+        };
+        self.wait_for_others(at, is_late);
+    }
+
+    /// From now on, if not already; or not any more.
+    fn wait_for_others(&mut self, at: usize, is_late: bool) {
+        let Some(held) = &mut self.streams[at] else {
+            return;
+        };
+        let others = held.others();
+        if others.until.is_some() == is_late {
+            return;
+        }
+        if let Some(until) = others.until.take() {
+            self.late.remove(&(until, at));
+        }
+        if is_late {
+            let until = Instant::now() + self.linger;
+            (others.until, others.had) = (Some(until), others.given);
+            self.late.insert((until, at));
+        }
+    }
+
+    /// Waits no longer for those whose time is over, unless they have taken something meanwhile.
+    fn end_late(&mut self) {
+        while let Some((until, at)) = self.late.first().copied() {
+            if until > Instant::now() {
                 break;
             }
-            self.lingering.pop_front();
-            if is_there {
-                self.remove(at, false);
+            self.wait_for_others(at, false);
+            let held = self.streams[at].as_mut();
+            if held.is_some_and(|it| it.others().given != it.others().had) {
+                self.judge_late(at);
+                continue;
+            }
+            match &mut self.streams[at] {
+                Some(Held::Stream(stream)) => {
+                    stream.leave_late_out();
+                    self.again.push_back(at);
+                }
+                _ => self.remove(at, false),
             }
         }
+    }
+
+    /// For want of descriptors: the rest of a stream that has waited longest for its targets. No client waits for it.
+    fn end_oldest(&mut self) -> bool {
+        let is_rest = |at: usize| matches!(self.streams[at], Some(Held::Rest(_)));
+        let oldest = self.late.iter().find(|(_, at)| is_rest(*at));
+        let oldest = oldest.map(|(_, at)| *at);
+        oldest.inspect(|at| self.remove(*at, false)).is_some()
     }
 
     fn accept_some(&mut self, numbers: &Numbers) -> Result<()> {
         (self.is_starved, self.has_clients) = (false, false);
         for _ in 0..ACCEPTS {
-            if self.streams.len() - self.free.len() >= STREAMS {
+            if self.streams.len() - self.free.len() >= STREAMS && !self.end_oldest() {
                 self.starve(&format!(
                     "{STREAMS} connections are as many as it has at one time"
                 ));
@@ -208,6 +264,7 @@ impl Agent {
                 Err(why) => match why.raw_os_error() {
                     Some(libc::EAGAIN) => return Ok(()),
                     Some(libc::ECONNABORTED | libc::EINTR) => {}
+                    _ if is_shortage(&why) && self.end_oldest() => {}
                     _ if is_shortage(&why) => {
                         self.starve(&why.to_string());
                         return Ok(());
@@ -233,12 +290,16 @@ impl Agent {
     }
 
     fn join(&mut self, client: TcpStream, from: SocketAddr) -> io::Result<()> {
-        let prepare = || -> io::Result<Vec<TcpStream>> {
+        let prepare = |targets: &[SocketAddr]| -> io::Result<Vec<TcpStream>> {
             client.set_nonblocking(true)?;
             client.set_nodelay(true)?;
-            self.targets.iter().map(|to| connect(*to)).collect()
+            targets.iter().map(|to| connect(*to)).collect()
         };
-        let targets = match prepare() {
+        let mut targets = prepare(&self.targets);
+        while matches!(&targets, Err(why) if is_shortage(why)) && self.end_oldest() {
+            targets = prepare(&self.targets);
+        }
+        let targets = match targets {
             Ok(targets) => targets,
             Err(why) => {
                 reset(&client);
@@ -253,18 +314,14 @@ impl Agent {
         });
         let flags = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
         let data = |kind| EventData::new_u64((at as u64 + 1) * KINDS + kind);
-        let mut watched = epoll::add(&self.events, &stream.client, data(END), flags);
-        for (number, target) in stream.targets.iter().enumerate() {
-            let kind = if number == 0 { END } else { OTHER };
-            let add = || epoll::add(&self.events, &target.stream, data(kind), flags);
-            watched = watched.and_then(|()| add());
-        }
+        let add = |(side, kind)| epoll::add(&self.events, side, data(kind), flags);
+        let watched = stream.sides().try_for_each(add);
         if let Err(why) = watched {
-            stream.reset();
+            Held::Stream(Box::new(stream)).reset();
             self.free.push(at);
             return Err(why.into());
         }
-        self.streams[at] = Some(stream);
+        self.streams[at] = Some(Held::Stream(Box::new(stream)));
         // What came before it was watched.
         self.again.push_back(at);
         Ok(())
@@ -293,332 +350,204 @@ fn connect(to: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Its peer sees a reset when it is closed.
-fn reset(stream: &TcpStream) {
-    // It may be reset already.
-    let _ = rustix::net::sockopt::set_socket_linger(stream, Some(std::time::Duration::ZERO));
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
-    /// Until an event.
-    Wait,
-    /// Until targets behind the first have ended their directions, LINGER at most.
-    Linger,
-    Again,
-    Done,
-    Reset,
-}
-
-#[derive(Debug)]
-struct Target {
-    stream: TcpStream,
-    /// Of the bytes that are kept, those it has.
-    has: usize,
-    /// It failed, and is not the first.
-    is_out: bool,
-    /// It has ended its direction.
-    is_quiet: bool,
-    /// It knows that the client has ended its direction.
-    is_told: bool,
-}
-
-/// One way: bytes that were read and not yet taken.
-#[derive(Debug, Default)]
-struct Lane {
-    kept: Vec<u8>,
-    /// Its sender has ended it.
-    is_eof: bool,
-    /// Its receivers know.
-    is_over: bool,
-}
-
-#[derive(Debug)]
-struct Stream {
-    number: u64,
-    name: Name,
-    client: TcpStream,
-    targets: Vec<Target>,
-    /// From the client to the targets.
-    there: Lane,
-    /// From the first target to the client; `has` of it.
-    back: Lane,
-    client_has: usize,
-    /// The client's connection or the first target's has an error. Bytes that came before it are passed on
-    /// first, if there is room for them at once: a reset drops the rest, as it does where client and target have one connection.
-    is_failed: bool,
-    /// All is over but for targets behind the first.
-    lingers: bool,
-}
-
-/// What a call on a nonblocking socket came to.
-enum Moved {
-    Bytes(usize),
-    End,
-    Wait,
-    Failed,
-}
-
-fn outcome(done: io::Result<usize>) -> Moved {
-    match done {
-        Ok(0) => Moved::End,
-        Ok(bytes) => Moved::Bytes(bytes),
-        Err(why) if why.kind() == io::ErrorKind::WouldBlock => Moved::Wait,
-        Err(why) if why.kind() == io::ErrorKind::Interrupted => Moved::Bytes(0),
-        Err(_) => Moved::Failed,
-    }
-}
-
-/// Writes until nothing is left or no more is taken; how many bytes. `Err`: the connection failed.
-fn write(mut stream: &TcpStream, bytes: &[u8]) -> Result<usize, ()> {
-    let mut at = 0;
-    while at < bytes.len() {
-        match outcome(stream.write(&bytes[at..])) {
-            Moved::Bytes(more) => at += more,
-            Moved::Wait => break,
-            Moved::End | Moved::Failed => return Err(()),
-        }
-    }
-    Ok(at)
-}
-
-impl Stream {
-    fn new(number: u64, client: TcpStream, name: Name, targets: Vec<TcpStream>) -> Stream {
-        let target = |stream| Target {
-            stream,
-            has: 0,
-            is_out: false,
-            is_quiet: false,
-            is_told: false,
-        };
-        Stream {
-            number,
-            name,
-            client,
-            targets: targets.into_iter().map(target).collect(),
-            there: Lane::default(),
-            back: Lane::default(),
-            client_has: 0,
-            is_failed: false,
-            lingers: false,
-        }
-    }
-
-    fn reset(self) {
-        reset(&self.client);
-        self.targets.iter().for_each(|it| reset(&it.stream));
-    }
-
-    fn pump(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
-        let others = self.hear_others(chunk);
-        let there = self.pump_there(caller, chunk, numbers);
-        let back = match there {
-            Next::Reset => Next::Reset,
-            _ => self.pump_back(caller, chunk, numbers),
-        };
-        match (there, back) {
-            (Next::Reset, _) | (_, Next::Reset) => Next::Reset,
-            (Next::Again, _) | (_, Next::Again) => Next::Again,
-            _ if self.is_failed && !self.lingers => Next::Reset,
-            _ if !self.there.is_over || !self.back.is_over => others,
-            _ if others == Next::Again => Next::Again,
-            _ if self.others_are_over() => Next::Done,
-            _ => Next::Linger,
-        }
-    }
-
-    /// What targets behind the first say is thrown away.
-    fn hear_others(&mut self, chunk: &mut [u8]) -> Next {
-        let mut next = Next::Wait;
-        for target in self.targets.iter_mut().skip(1) {
-            let mut turns = TURNS;
-            while !target.is_out && !target.is_quiet {
-                if turns == 0 {
-                    next = Next::Again;
-                    break;
-                }
-                turns -= 1;
-                match outcome((&target.stream).read(chunk)) {
-                    Moved::Bytes(_) => {}
-                    Moved::Wait => break,
-                    Moved::End => target.is_quiet = true,
-                    Moved::Failed => target.is_out = true,
-                }
-            }
-        }
-        next
-    }
-
-    fn others_are_over(&self) -> bool {
-        self.targets[1..].iter().all(|it| it.is_out || it.is_quiet)
-    }
-
-    /// Tells the targets that the client has ended its direction; whether all know. Linux gives a connection up that is
-    /// shut down while it is being made: such a target is told when it is there, which is an event.
-    fn tell_end(&mut self) -> bool {
-        for target in &mut self.targets {
-            if target.is_out || target.is_told {
-                continue;
-            }
-            // One that has ended its direction was there, and may have reset since.
-            target.is_told = target.is_quiet || target.stream.peer_addr().is_ok();
-            if target.is_told {
-                // One that is gone has nothing to hear.
-                let _ = target.stream.shutdown(Shutdown::Write);
-            }
-        }
-        self.targets.iter().all(|it| it.is_out || it.is_told)
-    }
-
-    /// Gives the targets what is kept; whether all have it. `Err`: the first failed.
-    fn give(&mut self) -> Result<bool, ()> {
-        let len = self.there.kept.len();
-        let mut have_all = true;
-        for (number, target) in self.targets.iter_mut().enumerate() {
-            if target.is_out {
-                continue;
-            }
-            match write(&target.stream, &self.there.kept[target.has..]) {
-                Ok(bytes) => target.has += bytes,
-                Err(()) if number == 0 => return Err(()),
-                Err(()) => target.is_out = true,
-            }
-            have_all &= target.is_out || target.has == len;
-        }
-        if have_all {
-            self.there.kept = Vec::new();
-            self.targets.iter_mut().for_each(|it| it.has = 0);
-        }
-        Ok(have_all)
-    }
-
-    fn pump_there(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
-        for _ in 0..TURNS {
-            match self.give() {
-                Ok(true) => {}
-                Ok(false) => return Next::Wait,
-                Err(()) => return Next::Reset,
-            }
-            if self.there.is_eof {
-                self.there.is_over = self.there.is_over || self.tell_end();
-                return Next::Wait;
-            }
-            let len = match outcome((&self.client).read(&mut chunk[..CHUNK])) {
-                Moved::Bytes(0) => continue,
-                Moved::Bytes(len) => len,
-                Moved::Wait => return Next::Wait,
-                Moved::End => {
-                    self.there.is_eof = true;
-                    continue;
-                }
-                Moved::Failed => return Next::Reset,
-            };
-            add(&numbers.received, 1);
-            let Some((targets, len)) = caller.ask(chunk, len, self.about(false)) else {
-                return Next::Reset;
-            };
-            let mut is_kept = false;
-            for (number, target) in self.targets.iter_mut().enumerate() {
-                target.has = len;
-                if target.is_out || targets >> number & 1 == 0 {
-                    continue;
-                }
-                add(&numbers.sent, 1);
-                match write(&target.stream, &chunk[..len]) {
-                    Ok(bytes) => {
-                        target.has = bytes;
-                        is_kept |= bytes < len;
-                    }
-                    Err(()) if number == 0 => return Next::Reset,
-                    Err(()) => target.is_out = true,
-                }
-            }
-            match is_kept {
-                true => self.there.kept = chunk[..len].to_vec(),
-                false => self.targets.iter_mut().for_each(|it| it.has = 0),
-            }
-        }
-        Next::Again
-    }
-
-    fn pump_back(&mut self, caller: &mut Caller<'_>, chunk: &mut [u8], numbers: &Numbers) -> Next {
-        for _ in 0..TURNS {
-            match write(&self.client, &self.back.kept[self.client_has..]) {
-                Ok(bytes) => self.client_has += bytes,
-                Err(()) => return Next::Reset,
-            }
-            if self.client_has < self.back.kept.len() {
-                return Next::Wait;
-            }
-            (self.back.kept, self.client_has) = (Vec::new(), 0);
-            if self.back.is_eof {
-                if !self.back.is_over {
-                    self.back.is_over = true;
-                    // A client that is gone has nothing to hear.
-                    let _ = self.client.shutdown(Shutdown::Write);
-                }
-                return Next::Wait;
-            }
-            let first = &self.targets[0].stream;
-            let len = match outcome({ first }.read(&mut chunk[..CHUNK])) {
-                Moved::Bytes(0) => continue,
-                Moved::Bytes(len) => len,
-                Moved::Wait => return Next::Wait,
-                Moved::End => {
-                    self.back.is_eof = true;
-                    continue;
-                }
-                Moved::Failed => return Next::Reset,
-            };
-            add(&numbers.received, 1);
-            let Some((targets, len)) = caller.ask(chunk, len, self.about(true)) else {
-                return Next::Reset;
-            };
-            if targets == 0 {
-                continue;
-            }
-            add(&numbers.sent, 1);
-            match write(&self.client, &chunk[..len]) {
-                Ok(bytes) => self.back.kept = chunk[bytes..len].to_vec(),
-                Err(()) => return Next::Reset,
-            }
-        }
-        Next::Again
-    }
-
-    fn about(&self, is_back: bool) -> About<'_> {
-        About {
-            stream: self.number,
-            is_back,
-            from: &self.name,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::io::{Read, Write};
+    use std::net::Shutdown;
+    use std::sync::Arc;
 
-    fn pair() -> (TcpStream, TcpStream) {
+    use super::*;
+    use crate::watchdog::Watchdog;
+    use crate::AfterCut;
+
+    /// No step of a test takes longer on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn listener() -> (TcpListener, SocketAddr) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
-        let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        (near, listener.accept().unwrap().0)
+        let at = listener.local_addr().unwrap();
+        (listener, at)
     }
 
-    /// One that always has more to say does not keep the agent from other streams.
-    #[test]
-    fn a_target_behind_the_first_has_its_turn_as_others() {
-        let ((client, _near), (first, _far), (second, mut talker)) = (pair(), pair(), pair());
-        second.set_nonblocking(true).unwrap();
-        let mut chunk = [0; 1024];
-        let words = [0; 2 * TURNS * 1024];
-        talker.write_all(&words).unwrap();
-        while rustix::io::ioctl_fionread(&second).unwrap() < words.len() as u64 {
-            std::thread::yield_now();
+    fn order(targets: Vec<SocketAddr>) -> Order {
+        Order {
+            is_stream: true,
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            targets,
+            handler: None,
+            words: String::new(),
+            budget: crate::BUDGET,
+            after_cut: AfterCut::Drop,
+            stats: None,
         }
+    }
+
+    /// An agent between clients and two targets, of which the second is waited for so long.
+    struct Row {
+        at: SocketAddr,
+        first: TcpListener,
+        second: TcpListener,
+        numbers: Arc<Numbers>,
+        agent: Option<std::thread::JoinHandle<Result<()>>>,
+    }
+
+    impl Row {
+        fn new(linger: Duration) -> Row {
+            let ((first, to), (second, copy)) = (listener(), listener());
+            // What it has not taken waits on the way, and not in its socket.
+            rustix::net::sockopt::set_socket_recv_buffer_size(&second, 1 << 16).unwrap();
+            let order = order(vec![to, copy]);
+            let numbers = Arc::new(Numbers::default());
+            let mut agent = Agent::open(&order, |_| {}).unwrap();
+            agent.linger = linger;
+            let at = agent.listener.local_addr().unwrap();
+            let seen = numbers.clone();
+            let body = move || {
+                let dog = Arc::new(Watchdog::new(&order, seen.clone(), |_| {}));
+                agent.run(Caller::new(None, dog, AfterCut::Drop, &seen), &seen)
+            };
+            let agent = Some(std::thread::spawn(body));
+            Row {
+                at,
+                first,
+                second,
+                numbers,
+                agent,
+            }
+        }
+
+        /// A client, and what the targets have of it.
+        fn connect(&self) -> [TcpStream; 3] {
+            let client = TcpStream::connect(self.at).unwrap();
+            let sides = [
+                client,
+                self.first.accept().unwrap().0,
+                self.second.accept().unwrap().0,
+            ];
+            for side in &sides {
+                side.set_read_timeout(Some(PATIENCE)).unwrap();
+                side.set_write_timeout(Some(PATIENCE)).unwrap();
+            }
+            sides
+        }
+    }
+
+    impl Drop for Row {
+        fn drop(&mut self) {
+            self.numbers.ends.store(true, Ordering::Release);
+            // An event, so that it looks.
+            let _ = TcpStream::connect(self.at);
+            let ended = self.agent.take().unwrap().join();
+            if !std::thread::panicking() {
+                ended.unwrap().unwrap();
+            }
+        }
+    }
+
+    /// All that comes, which is this long.
+    fn expect(side: &mut TcpStream, length: usize) {
+        let mut all = Vec::new();
+        side.read_to_end(&mut all).unwrap();
+        assert_eq!(all.len(), length);
+    }
+
+    /// The connection of a target that has its copy and does not end its direction is kept for a while, and no longer.
+    #[test]
+    fn a_target_that_does_not_end_has_linger() {
+        const LINGERS: Duration = Duration::from_secs(2);
+        let row = Row::new(LINGERS);
+        let [mut client, mut first, mut second] = row.connect();
+        client.write_all(b"x").unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        expect(&mut first, 1);
+        first.write_all(b"answer").unwrap();
+        drop(first);
+        expect(&mut client, 6);
+        let start = Instant::now();
+        expect(&mut second, 1);
+        // Each word of it finds the connection, or is answered by a reset.
+        while second.write_all(b"x").is_ok() {
+            assert!(start.elapsed() < PATIENCE);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(start.elapsed() >= LINGERS, "{:?}", start.elapsed());
+    }
+
+    /// One that talks without end does so no longer than one that is silent.
+    #[test]
+    fn a_target_that_talks_without_end_has_linger() {
+        let row = Row::new(Duration::from_secs(1));
+        let [client, first, mut second] = row.connect();
+        drop((client, first));
+        let (start, words) = (Instant::now(), vec![0; 1 << 20]);
+        while second.write_all(&words).is_ok() {
+            assert!(start.elapsed() < PATIENCE);
+        }
+    }
+
+    /// One that never takes its copy keeps client and first target waiting for a while, and no longer.
+    #[test]
+    fn a_target_that_takes_nothing_is_left_out() {
+        const BYTES: usize = 16 << 20;
+        let row = Row::new(Duration::from_secs(1));
+        let [mut client, mut first, _second] = row.connect();
+        let says = client.try_clone().unwrap();
+        let says = std::thread::spawn(move || {
+            let mut client = says;
+            client.write_all(&vec![0; BYTES]).unwrap();
+            client.shutdown(Shutdown::Write).unwrap();
+        });
+        expect(&mut first, BYTES);
+        says.join().unwrap();
+        first.write_all(b"answer").unwrap();
+        drop(first);
+        expect(&mut client, 6);
+    }
+
+    /// One that takes its copy slowly, and is behind all the time, has all of it however long that takes.
+    #[test]
+    fn a_slow_target_has_its_copy() {
+        // More than all sockets on the way have room for.
+        const BYTES: usize = 64 << 20;
+        let row = Row::new(Duration::from_secs(2));
+        let [mut client, mut first, mut second] = row.connect();
+        let says = std::thread::spawn(move || client.write_all(&vec![0; BYTES]).unwrap());
+        let hears = std::thread::spawn(move || expect(&mut first, BYTES));
+        let (mut left, mut piece) = (BYTES, vec![0; 1 << 17]);
+        while left > 0 {
+            let length = left.min(piece.len());
+            second.read_exact(&mut piece[..length]).unwrap();
+            left -= length;
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        says.join().unwrap();
+        hears.join().unwrap();
+    }
+
+    /// Time begins anew when it has taken something, and it alone is left out.
+    #[test]
+    fn a_target_is_left_out_when_it_has_taken_nothing() {
+        const LINGERS: Duration = Duration::from_millis(50);
+        let mut agent = Agent::open(&order(Vec::new()), |_| {}).unwrap();
+        agent.linger = LINGERS;
+        let (_near, at) = listener();
+        let sides = [(); 3].map(|()| TcpStream::connect(at).unwrap());
+        let [client, first, second] = sides;
         let mut stream = Stream::new(1, client, Name::none(), vec![first, second]);
-        assert_eq!(stream.hear_others(&mut chunk), Next::Again);
-        let left = stream.targets[1].stream.peek(&mut chunk);
-        assert!(left.is_ok_and(|bytes| bytes > 0));
+        stream.there.kept = vec![0; 9];
+        agent.streams.push(Some(Held::Stream(Box::new(stream))));
+        for (given, is_out) in [(0, false), (5, false), (5, true)] {
+            agent.judge_late(0);
+            assert_eq!(agent.late.len(), 1);
+            let others = agent.streams[0].as_mut().unwrap().others();
+            others.given = given;
+            std::thread::sleep(if given == 0 { Duration::ZERO } else { LINGERS });
+            agent.end_late();
+            let others = agent.streams[0].as_mut().unwrap().others();
+            assert_eq!(others.targets[0].is_out, is_out);
+        }
+        agent.judge_late(0);
+        assert!(agent.late.is_empty());
+        assert_eq!(agent.again, [0]);
     }
 }

@@ -35,6 +35,6 @@ pub const NUDGE: Duration = Duration::from_millis(5);
 pub const OPENING: Duration = Duration::from_millis(10);
 /// The time that an agent has for its end, beside two budgets. Without a handler it takes less than 10 ms.
 pub const END: Duration = Duration::from_secs(5);
-/// A target behind the first may go on after all else of its stream is over: as long as Linux keeps half-closed connections
-/// that nobody has open (net.ipv4.tcp_fin_timeout).
+/// A target behind the first may take nothing while others wait for it, and go on after all else of its stream is over: as long
+/// as Linux keeps half-closed connections that nobody has open (net.ipv4.tcp_fin_timeout).
 pub const LINGER: Duration = Duration::from_secs(60);

@@ -20,6 +20,7 @@ pub fn trials() -> Vec<Trial> {
         trial("forward_tcp_ends".into(), ends),
         trial("forward_tcp_two_targets".into(), two_targets),
         trial("forward_tcp_slow_copy".into(), slow_copy),
+        trial("forward_tcp_open_ends".into(), open_ends),
     ]
 }
 
@@ -373,6 +374,51 @@ agent.terminate()
     let ring3 = paths::ring3().display().to_string();
     let left = node.output(&["python3", "-c", program, &ring3])?;
     ensure(left == "0\n", || format!("{left} descriptors are left"))?;
+    Ok(Verdict::Passed)
+}
+
+/// On a node: the second target never ends its direction. One client after the other is answered at once, though the agent has
+/// descriptors for a few such connections only.
+fn open_ends() -> Checked {
+    let program = r#"
+import resource, socket, subprocess, sys, threading, time
+def first():
+    s = socket.create_server(('127.0.0.1', 5001))
+    def one(c):
+        while c.recv(100):
+            pass
+        c.sendall(b'y')
+        c.close()
+    while True:
+        threading.Thread(target=one, args=(s.accept()[0],), daemon=True).start()
+held = []
+def second():
+    s = socket.create_server(('127.0.0.1', 5002))
+    while True:
+        held.append(s.accept()[0])
+for it in first, second:
+    threading.Thread(target=it, daemon=True).start()
+agent = subprocess.Popen([sys.argv[1], 'on-node', 'forward', '--listen', 'tcp:127.0.0.1:5000',
+                          '--to', '127.0.0.1:5001', '--to', '127.0.0.1:5002'], stdout=subprocess.PIPE,
+                         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)))
+agent.stdout.readline()
+good = 0
+for _ in range(120):
+    start = time.monotonic()
+    c = socket.create_connection(('127.0.0.1', 5000), 20)
+    c.sendall(b'x')
+    c.shutdown(1)
+    good += c.recv(10) == b'y' and time.monotonic() - start < 10
+    c.close()
+print(good)
+agent.terminate()
+"#;
+    let node = Node::up(&[])?;
+    let ring3 = paths::ring3().display().to_string();
+    let good = node.output(&["python3", "-c", program, &ring3])?;
+    ensure(good == "120\n", || {
+        format!("{good} of 120 clients were answered")
+    })?;
     Ok(Verdict::Passed)
 }
 

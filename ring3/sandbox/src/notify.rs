@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Error, Result};
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::thread::Scope;
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
     crate::drop_capabilities()?;
     // SAFETY: of this thread, only the working folder and the file mode mask are its own from here on.
     let alone = unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::FS) };
-    let waiting = AtomicUsize::new(0);
+    let (waiting, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let share = |part: u64, most: u64| (descriptors / part).clamp(1, most) as usize;
     let bound_max = share(BOUND_PART, BOUND_MAX);
@@ -83,10 +83,14 @@ pub fn serve(listener: &OwnedFd, reach: &Reach) -> Result<()> {
             sockets: alone.ok().and_then(|()| reach.sockets(bound_max)),
             instances: Instances::new().ok(),
             waiting: &waiting,
+            over: &over,
             waiting_max: share(WAITING_PART, WAITING_MAX),
             threads,
         };
-        warden.serve()
+        let served = warden.serve();
+        // Those that wait for listeners end, too: until they do, nobody closes the descriptor, and who asks waits.
+        over.store(true, Relaxed);
+        served
     })
 }
 
@@ -97,6 +101,7 @@ struct Warden<'scope, 'env> {
     /// Not where the host had no descriptor for them.
     instances: Option<Instances>,
     waiting: &'env AtomicUsize,
+    over: &'env AtomicBool,
     waiting_max: usize,
     threads: &'scope Scope<'scope, 'env>,
 }
@@ -181,7 +186,7 @@ impl Warden<'_, '_> {
 
     /// Where the listener's queue is full, a thread of its own goes on: the listener may need an answer before it accepts.
     fn connect(&self, id: u64, connection: Connection) -> Result<()> {
-        let (listener, waiting) = (self.listener, self.waiting);
+        let (listener, waiting, over) = (self.listener, self.waiting, self.over);
         let Attempt::Full(connection) = connection.attempt(TICK)? else {
             return reply(listener, id, 0, 0);
         };
@@ -190,7 +195,7 @@ impl Warden<'_, '_> {
             return Err(Error::from_raw_os_error(libc::EAGAIN));
         }
         let body = move || {
-            wait_for_room(listener, id, connection);
+            wait_for_room(listener, id, connection, over);
             waiting.fetch_sub(1, Relaxed);
         };
         let thread = std::thread::Builder::new().spawn_scoped(self.threads, body);
@@ -230,15 +235,15 @@ impl Warden<'_, '_> {
     }
 }
 
-/// Connects, or stops when the caller has gone.
-fn wait_for_room(listener: &OwnedFd, id: u64, mut connection: Connection) {
+/// Connects, or stops when the caller has gone, or nobody answers any more.
+fn wait_for_room(listener: &OwnedFd, id: u64, mut connection: Connection, over: &AtomicBool) {
     loop {
         match connection.attempt(CALLER_TURN) {
             Ok(Attempt::Done) => return drop(reply(listener, id, 0, 0)),
             Ok(Attempt::Full(again)) => connection = again,
             Err(why) => return refuse(listener, id, &why),
         }
-        if valid(listener, id).is_err() {
+        if valid(listener, id).is_err() || over.load(Relaxed) {
             return;
         }
     }

@@ -91,7 +91,7 @@ impl Begun {
         };
         let reach = reach.with_reaper(self.reaper.as_raw() as u32);
         // It ends with the last process of the sandbox.
-        std::thread::spawn(move || {
+        let body = move || {
             let served = ring3_sandbox::notify::serve(&questions, &reach);
             // From here on the host answers.
             drop(questions);
@@ -99,10 +99,12 @@ impl Begun {
                 let words =
                     "its programs have no chmod(), bind(), connect(), /proc and /dev/shm any more";
                 say::complain(format_args!(
-                    "the sandbox's warden answers no more, {words}: {why}"
+                    "the sandbox's warden answers no more, {words}: {why}: start the sandbox again"
                 ));
             }
-        });
+        };
+        let thread = std::thread::Builder::new().spawn(body);
+        thread.map_err(Failure::host("start a thread"))?;
         outside.send(&self.talk)?;
         // The reaper may have reaped it.
         let keeper = pidfd_open(pid, PidfdFlags::empty()).ok();

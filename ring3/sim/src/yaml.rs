@@ -355,7 +355,8 @@ impl<'a> Map<'a> {
         if let Some(node) = self.take(key) {
             return Ok(node);
         }
-        let meant = self.entries.iter().find(|(own, ..)| is_near(key, own));
+        let near = self.entries.iter().filter(|(own, ..)| is_near(key, own));
+        let meant = near.min_by_key(|(own, ..)| strsim::damerau_levenshtein(key, own));
         Err(match meant {
             Some((own, place, _)) => self.unknown(own, *place, &format!(": is `{key}` meant?")),
             None => Fault::at(self.place, format!("{}: `{key}` is missing", self.name())),
@@ -485,6 +486,10 @@ mod tests {
             fault.words,
             "general: unknown key `stoptime`: is `stop_time` meant?"
         );
+        // The nearest, where several are near.
+        let node = parse("stop_tmie2: 1\nstoptime: 3\n").unwrap();
+        let fault = node.map("general").unwrap().need("stop_time").unwrap_err();
+        assert!(fault.words.contains("`stoptime`: is"), "{fault:?}");
         let node = parse("seed: 1\n").unwrap();
         let fault = node.map("general").unwrap().need("stop_time").unwrap_err();
         assert!(fault.words.contains("`stop_time` is missing"));

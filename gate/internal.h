@@ -86,7 +86,9 @@ struct gate_tcb {
 	u64 child_set_tid;	/* ... CLONE_CHILD_SETTID and _CLEARTID of the thread that this one creates, or of this one as it begins */
 	u64 child_clear_tid;
 	u64 robust_list;	/* ... the address of set_robust_list() */
-	u32 node_uid, node_gid;	/* ... its effective ids on the node: sim_ids.c */
+	u32 node_uid, node_gid;	/* ... its ids for files on the node: sim_ids.c. A vfork child has its own, and its own two words below */
+	bool one_id;		/* ... the host has one id for all of the simulation */
+	bool own_users;		/* ... the process is in a user namespace within the simulation */
 	u64 clone_number;	/* ... the address of the tid for the thread that this one creates, if the gate chooses it */
 	u64 process;		/* number of the process among those that have used this memory; a new thread has its creator's */
 	void *scratch;		/* a vfork child: the environment for execve */
@@ -145,8 +147,6 @@ struct gate_state {
 	u64 enter;
 	u64 (*fixup)(u64 rip);
 	bool sim;			/* time is virtual: sim.c */
-	bool one_id;			/* ... and the host has one id for all of the simulation: sim_ids.c */
-	bool own_users;			/* ... and the process is in a user namespace within the simulation */
 	bool yama;			/* the host asks for whom a program lets itself be traced by */
 	void (*nap)(u64 *ns);		/* in virtual time sim_nap(), else NULL */
 	u64 links;			/* ports whose memory is mapped, one bit each */
@@ -421,6 +421,12 @@ void sim_changed(void);
 
 /* sim_ids.c: users and groups in virtual time */
 void sim_ids_start(u64 *auxv, bool after);
+/* The process is in a user namespace that a program of the simulation has made: the host's rules apply, and its answers. */
+static inline void sim_ids_nested(struct gate_tcb *tcb)
+{
+	tcb->own_users = true;
+	tcb->one_id = false;
+}
 
 /* sim_cpu.c: the processor in virtual time */
 void sim_cpu_start(void);

@@ -275,8 +275,8 @@ long sim_syscall(struct gate_regs *r, gate_handler handler);	/* handler 0: the h
 void sim_futex_ends(bool all);
 
 /* sim_ids.c */
-void sim_ids_of_file(u64 nr, u64 user);
-void sim_ids_nested(void);
+void sim_ids_of_file(const struct gate_regs *r, u64 user);
+bool sim_ids_capable(u32 cap);
 
 /* sim_file.c: times of files */
 bool sim_file_opens(const struct gate_regs *r);

@@ -16,6 +16,7 @@
  * privilege, the call goes on to the node. The host's side of the call would matter only for mounts on the host,
  * which the host refuses that program anyway.
  */
+#include "internal.h"
 #include "policy.h"
 #include "ring3.h"
 
@@ -139,7 +140,7 @@ static long unshare_both(u64 flags)
 	if (ret && !(host == CLONE_NEWNS && host_lets(ret)))
 		return ret;
 	if (!ret && (flags & CLONE_NEWUSER))
-		sim_ids_nested();
+		sim_ids_nested(gate_tcb());
 	ret = flags & CLONE_NEWUSER ? image_call0(RING3_NR_NEWUSER) : 0;
 	if (!ret && node)
 		ret = image_call1(__NR_unshare, node);

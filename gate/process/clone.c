@@ -123,6 +123,10 @@ static struct child *child_prepare(struct clone *c, struct gate_tcb *ctcb)
 	ctcb->lent = !!(c->flags & CLONE_VFORK);
 	ctcb->node_uid = tcb->node_uid;
 	ctcb->node_gid = tcb->node_gid;
+	ctcb->one_id = tcb->one_id;
+	ctcb->own_users = tcb->own_users;
+	if (c->flags & CLONE_NEWUSER)
+		sim_ids_nested(ctcb);
 	ctcb->child_set_tid = tcb->child_set_tid;
 	ctcb->child_clear_tid = tcb->child_clear_tid;
 	seccomp_inherit(ctcb, tcb);

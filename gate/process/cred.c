@@ -147,7 +147,7 @@ long do_capset(struct gate_regs *r)
 
 bool cred_prctl_is(u64 option)
 {
-	if (gate.one_id && (option == PR_CAPBSET_READ || option == PR_GET_SECUREBITS || option == PR_GET_KEEPCAPS))
+	if (gate_tcb()->one_id && (option == PR_CAPBSET_READ || option == PR_GET_SECUREBITS || option == PR_GET_KEEPCAPS))
 		return true;
 	return option == PR_CAPBSET_DROP || option == PR_SET_SECUREBITS ||
 	       option == PR_SET_KEEPCAPS || option == PR_SET_NO_NEW_PRIVS ||
@@ -159,7 +159,7 @@ long cred_prctl(struct gate_regs *r)
 	long ret;
 
 	/* The process's capabilities on the host say nothing of its task on the node: sim_ids.c. */
-	if (gate.one_id && r->a[0] != PR_SET_NO_NEW_PRIVS)
+	if (gate_tcb()->one_id && r->a[0] != PR_SET_NO_NEW_PRIVS)
 		return image_pass(r);
 	ret = gate_host_regs(r);
 	if (ret < 0 || (r->a[0] == PR_CAP_AMBIENT && r->a[1] == PR_CAP_AMBIENT_IS_SET))
@@ -249,7 +249,7 @@ long cred_follow_user_ns(void)
 	long fd, ret;
 	u32 i = 0;
 
-	sim_ids_nested();
+	sim_ids_nested(gate_tcb());
 	if (user_ns_name(self, ours, sizeof(ours)) <= 0)
 		return image_call0(RING3_NR_NEWUSER);
 	while ((proc = proc_next(&i))) {

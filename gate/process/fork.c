@@ -87,6 +87,8 @@ static void child_begins(struct clone *c)
 	tcb->lent = 0;
 	tcb->borrowed = 0;	/* the memory is its own */
 	tcb->traceme = 0;
+	if (c->flags & CLONE_NEWUSER)
+		sim_ids_nested(tcb);
 	locks_give(true);
 	if (!(c->flags & CLONE_FILES))
 		gate_life.inherit(c->numbers);

@@ -236,15 +236,15 @@ long sim_stat(struct gate_regs *r, gate_handler otherwise)
 	case __NR_lstat:
 	case __NR_fstat:
 		stat_times(r->a[1]);
-		sim_ids_of_file(r->nr, r->a[1]);
+		sim_ids_of_file(r, r->a[1]);
 		break;
 	case __NR_newfstatat:
 		stat_times(r->a[2]);
-		sim_ids_of_file(r->nr, r->a[2]);
+		sim_ids_of_file(r, r->a[2]);
 		break;
 	case __NR_statx:
 		statx_times(r->a[4]);
-		sim_ids_of_file(r->nr, r->a[4]);
+		sim_ids_of_file(r, r->a[4]);
 		break;
 	}
 	return 0;

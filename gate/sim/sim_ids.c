@@ -8,21 +8,27 @@
  * and capabilities are the node's for everybody, and a run is the same whoever has started it.
  *
  * For root the host follows. An ordinary user has one number there: the user namespace of the simulation maps root of the
- * simulation to it, and no other (gate.one_id). The host would refuse every other id. So there the node alone makes set*id(), setgroups(),
+ * simulation to it, and no other (tcb->one_id). The host would refuse every other id. So there the node alone makes set*id(), setgroups(),
  * capset() and the like (cred_prctl() in process/cred.c). Linux's rules apply as ever: who has given up root may not bind port 80. On the host the process stays what it was:
  * it may do with files what the user may.
  *
  * Files have the user's number, or one that is not mapped. A chown() to an id of the simulation succeeds where Linux would let it, and
- * changes nothing. stat() says that a file of the user's is of who asks, and that all other files are root's.
+ * changes nothing. stat() says that a file of the user's is of who asks, and that all other files are root's. Files of the node
+ * have their true owner.
+ *
+ * Each of these calls asks the node for the same, whoever has started the simulation, since a call of the node takes virtual time.
  */
 #include "internal.h"
 #include "policy.h"
 #include <linux/auxvec.h>
+#include <linux/capability.h>
 #include <linux/stat.h>
 
 #define NO_ID		0xffffffffu
 #define OVERFLOW_ID	65534	/* what stat() shows of an id that is not mapped */
 
+#define GROUPS_FEW	64
+#define GROUPS_MAX	65536	/* NGROUPS_MAX */
 #define MAP_BYTES	256	/* a map of this many lines is not "one id" in any case */
 
 /* "0 ID 1": root of the namespace is ID outside, which is not root. */
@@ -39,13 +45,6 @@ static bool is_one_id(const char *map)
 	return !word[0] && word[1] && word[2] == 1 && map[0] == '\n' && !map[1];
 }
 
-/* Within a user namespace that a program of the simulation has made, the host's rules apply, and its answers. */
-void sim_ids_nested(void)
-{
-	gate.own_users = true;
-	gate.one_id = false;
-}
-
 static void look_at_map(void)
 {
 	char own[MAP_BYTES], first[MAP_BYTES];
@@ -53,10 +52,10 @@ static void look_at_map(void)
 
 	if (n < 0)
 		return;
-	gate.one_id = is_one_id(own);
+	gate_tcb()->one_id = is_one_id(own);
 	/* From another user namespace the keeper's map looks different. */
 	if (read_proc("/proc/1/uid_map", first, sizeof(first)) >= 0 && strcmp(own, first))
-		sim_ids_nested();
+		sim_ids_nested(gate_tcb());
 }
 
 /* The program starts. After exec the host says who it is there; the node knows better. */
@@ -66,7 +65,7 @@ void sim_ids_start(u64 *auxv, bool after)
 	u32 uid[3] = { 0 }, gid[3] = { 0 };
 
 	look_at_map();
-	if (gate.own_users)
+	if (tcb->own_users)
 		return;
 	if (after) {
 		image_call3(__NR_getresuid, &uid[0], &uid[1], &uid[2]);
@@ -74,7 +73,7 @@ void sim_ids_start(u64 *auxv, bool after)
 	}
 	tcb->node_uid = uid[1];
 	tcb->node_gid = gid[1];
-	if (!gate.one_id)
+	if (!tcb->one_id)
 		return;
 	for (; auxv[0] != AT_NULL; auxv += 2) {
 		switch (auxv[0]) {
@@ -97,7 +96,7 @@ void sim_ids_start(u64 *auxv, bool after)
 /* get*id(), getgroups(), capget() */
 long sim_getid(struct gate_regs *r, gate_handler otherwise)
 {
-	return gate.own_users ? otherwise(r) : image_pass(r);
+	return gate_tcb()->own_users ? otherwise(r) : image_pass(r);
 }
 
 static void note(u32 *owner, u64 id)
@@ -110,7 +109,7 @@ static void note(u32 *owner, u64 id)
 long sim_setid(struct gate_regs *r, gate_handler otherwise)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	long ret = gate.one_id ? image_pass(r) : otherwise(r);
+	long ret = tcb->one_id ? image_pass(r) : otherwise(r);
 
 	if (ret < 0)
 		return ret;
@@ -129,30 +128,92 @@ long sim_setid(struct gate_regs *r, gate_handler otherwise)
 	case __NR_setresgid:
 		note(&tcb->node_gid, r->a[1]);
 		break;
+	/* These return the number before, whether they have changed it or not. */
+	case __NR_setfsuid:
+		note(&tcb->node_uid, image_call1(__NR_setfsuid, -1));
+		break;
+	case __NR_setfsgid:
+		note(&tcb->node_gid, image_call1(__NR_setfsgid, -1));
+		break;
 	}
 	return ret;
 }
 
-static bool is_foreign(u64 id)
+/* Has the task this capability on the node? */
+bool sim_ids_capable(u32 cap)
 {
-	return (u32)id != NO_ID && id;
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	image_call2(__NR_capget, &head, data);
+	return data[cap / 32].effective >> cap % 32 & 1;
+}
+
+/* -ENOMEM, or whether the task is in the group. */
+static long in_group(u32 gid)
+{
+	u32 few[GROUPS_FEW], *groups = few;
+	long i, n = image_call2(__NR_getgroups, GROUPS_FEW, few), ret = gid == gate_tcb()->node_gid;
+
+	if (n == -EINVAL) {
+		groups = gate_alloc(GROUPS_MAX * sizeof(*groups));
+		if (!groups)
+			return -ENOMEM;
+		n = image_call2(__NR_getgroups, GROUPS_MAX, groups);
+	}
+	for (i = 0; i < n; i++)
+		ret |= groups[i] == gid;
+	if (groups != few)
+		gate_free(groups);
+	return ret;
+}
+
+static bool is_of_node(s32 dirfd, u64 path)
+{
+	char buf[PATH_BUF];
+
+	return path ? path_owner(dirfd, path, buf) != PATH_HOST : fd_is_node(dirfd);
+}
+
+/* The host's stat() for what the chown() is about. */
+static long look_at_file(const struct gate_regs *r, struct stat *st)
+{
+	switch (r->nr) {
+	case __NR_fchown:
+		return host_syscall2(__NR_fstat, r->a[0], (long)st);
+	case __NR_fchownat:
+		return host_syscall4(__NR_newfstatat, r->a[0], r->a[1], (long)st, r->a[4]);
+	}
+	return host_syscall4(__NR_newfstatat, AT_FDCWD, r->a[0], (long)st, r->nr == __NR_lchown ? AT_SYMLINK_NOFOLLOW : 0);
 }
 
 /* chown() and its relatives: the host refuses ids that it does not map. */
 long sim_chown(struct gate_regs *r, gate_handler otherwise)
 {
-	u32 at = r->nr == __NR_fchownat ? 2 : 1;
+	bool at = r->nr == __NR_fchownat, capable;
+	u32 ids = at ? 2 : 1, uid = r->a[ids], gid = r->a[ids + 1];
 	struct gate_tcb *tcb = gate_tcb();
 	struct gate_regs own = *r;
+	struct stat st;
+	long member, ret;
 
-	if (likely(!gate.one_id) || (r->nr == __NR_fchown && fd_is_node(r->a[0])))
+	if (tcb->own_users)
 		return otherwise(r);
-	if (tcb->node_uid && (u32)r->a[at] != NO_ID && (u32)r->a[at] != tcb->node_uid)
-		return -EPERM;
-	if (is_foreign(r->a[at]))
-		own.a[at] = NO_ID;
-	if (is_foreign(r->a[at + 1]))
-		own.a[at + 1] = NO_ID;
+	capable = sim_ids_capable(CAP_CHOWN);
+	member = in_group(gid);
+	if (!tcb->one_id || is_of_node(at || r->nr == __NR_fchown ? (s32)r->a[0] : AT_FDCWD,
+				       r->nr == __NR_fchown ? 0 : r->a[at ? 1 : 0]))
+		return otherwise(r);
+	if (member < 0)
+		return member;
+	if (!capable && (uid != NO_ID || gid != NO_ID)) {
+		ret = look_at_file(r, &st);
+		if (ret)
+			return ret;
+		if (st.st_uid || (uid != NO_ID && uid != tcb->node_uid) || (gid != NO_ID && !member))
+			return -EPERM;
+	}
+	own.a[ids] = own.a[ids + 1] = NO_ID;
 	return otherwise(&own);
 }
 
@@ -162,15 +223,16 @@ static u32 owner_of(u32 id, u32 self)
 }
 
 /* What stat() or statx() has said of a file. */
-void sim_ids_of_file(u64 nr, u64 user)
+void sim_ids_of_file(const struct gate_regs *r, u64 user)
 {
+	bool at = r->nr == __NR_newfstatat || r->nr == __NR_statx, fd = r->nr == __NR_fstat;
 	struct gate_tcb *tcb = gate_tcb();
 	struct statx stx;
 	struct stat st;
 
-	if (likely(!gate.one_id))
+	if (likely(!tcb->one_id) || is_of_node(at || fd ? (s32)r->a[0] : AT_FDCWD, fd ? 0 : r->a[at ? 1 : 0]))
 		return;
-	if (nr == __NR_statx) {
+	if (r->nr == __NR_statx) {
 		if (gate_copy_in(&stx, user_ptr(user), sizeof(stx)))
 			return;
 		stx.stx_uid = owner_of(stx.stx_uid, tcb->node_uid);

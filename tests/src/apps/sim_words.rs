@@ -26,6 +26,10 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_words_users_ordinary".into(), || {
             as_nobody("apps::sim_words_users")
         }),
+        trial("sim_words_nested".into(), nested),
+        trial("sim_words_nested_ordinary".into(), || {
+            as_nobody("apps::sim_words_nested")
+        }),
         trial("sim_words_example_ordinary".into(), || {
             as_nobody("apps::sim_cmd_example_lossy_wan")
         }),
@@ -37,7 +41,7 @@ const USERS: &str = r#"
 general: {stop_time: 5 s, heartbeat_interval: null}
 network: {graph: {type: 1_gbit_switch}}
 x-daemon: &daemon |
-  import os, socket, subprocess
+  import os, socket, struct, subprocess
   def fails(what, *args):
       try: what(*args)
       except PermissionError: return True
@@ -47,6 +51,20 @@ x-daemon: &daemon |
   os.setgroups([7, 33]); os.setgid(33); os.setuid(33)
   print(os.getresuid(), os.getresgid(), os.getgroups(), os.stat("f").st_uid, os.stat("f").st_gid, os.stat("/etc/passwd").st_uid)
   print(fails(os.setuid, 0), fails(os.setgroups, []), fails(os.chown, "f", 0, -1), fails(socket.socket().bind, ("", 80)))
+  print(fails(os.chown, "/etc/passwd", 33, 33), fails(os.chown, "/etc/passwd", -1, 33), fails(os.chown, "f", -1, 99), fails(os.chown, "f", 33, 7))
+  os.chown("/etc/passwd", -1, -1)
+  print(os.stat("/proc/sys/net/ipv4/ip_forward").st_uid, fails(os.chown, "/proc/sys/net/ipv4/ip_forward", 33, 33))
+  two = lambda data: struct.unpack("3i", data)[1:]
+  says = lambda *ids: [(socket.SOL_SOCKET, socket.SCM_CREDENTIALS, struct.pack("3i", *ids))]
+  a, b = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+  print(two(a.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)))
+  b.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+  a.send(b"x"); a.sendmsg([b"y"], says(os.getpid(), 33, 33))
+  print([two(b.recvmsg(10, 200)[1][0][2]) for i in range(2)])
+  print(*(fails(a.sendmsg, [b"z"], says(*ids)) for ids in ((os.getpid(), 0, 33), (os.getpid(), 33, 0), (1, 33, 33))))
+  pid = os.fork()
+  if not pid: os._exit(a.send(b"x") != 1)
+  os.waitpid(pid, 0); s = b.recvmsg(10, 200)[1][0][2]; print(struct.unpack("i", s[:4])[0] == pid)
   print(subprocess.run(["sh", "-c", "id -u; id -G; grep -E '^(Uid|CapEff)' /proc/self/status"], stdout=subprocess.PIPE, text=True).stdout)
 hosts:
   a: {network_node_id: 0, processes: [{path: python3, args: [-c, *daemon]}]}
@@ -63,7 +81,48 @@ fn users() -> Checked {
     let want = "(0, 0, 0) [] 0\n\
                 (33, 33, 33) (33, 33, 33) [7, 33] 33 33 0\n\
                 True True True True\n\
+                True True True None\n\
+                0 True\n\
+                (33, 33)\n[(33, 33), (33, 33)]\nTrue True True\nTrue\n\
                 33\n33 7\nUid:\t33\t33\t33\t33\nCapEff:\t0000000000000000\n\n";
+    ensure(text == want, || text.clone())?;
+    Ok(Verdict::Passed)
+}
+
+/// A child in a user namespace of its own, from clone() and by vfork: what it is says nothing of its parent.
+const NESTED: &str = r#"
+general: {stop_time: 5 s, heartbeat_interval: null}
+network: {graph: {type: 1_gbit_switch}}
+x-nested: &nested |
+  import ctypes, os, signal
+  c = ctypes.CDLL(None); NEWUSER = 0x10000000; VFORK = 0x4100
+  r, w = os.pipe()
+  pid = c.syscall(56, signal.SIGCHLD | NEWUSER, 0, 0, 0, 0)
+  if not pid:
+      os.close(w); print(os.getuid(), os.getgid(), os.stat("/").st_uid, flush=True); os.read(r, 1)
+      try: os.setuid(8)
+      except OSError as why: print(os.getuid(), why.strerror, flush=True)
+      os._exit(0)
+  os.close(r); import time; time.sleep(0.1)
+  open(f"/proc/{pid}/uid_map", "w").write("7 0 1"); os.close(w); os.waitpid(pid, 0)
+  os.setuid(33)
+  stack = ctypes.create_string_buffer(1 << 16)
+  pid = c.clone(c.unshare, ctypes.c_void_p(ctypes.addressof(stack) + (1 << 16)), VFORK | signal.SIGCHLD, ctypes.c_void_p(NEWUSER))
+  print(os.waitpid(pid, 0)[1], os.getresuid())
+  try: os.setuid(0)
+  except OSError as why: print(why.strerror)
+hosts:
+  a: {network_node_id: 0, processes: [{path: python3, args: [-c, *nested]}]}
+"#;
+
+fn nested() -> Checked {
+    let simulation = Simulation::run_with(NESTED, &[])?;
+    let heard = simulation.read("hosts/a/python3.1000.stderr")?;
+    simulation
+        .ended_well()
+        .map_err(|why| format!("{why}; {heard}"))?;
+    let text = simulation.read("hosts/a/python3.1000.stdout")?;
+    let want = "65534 65534 65534\n7 Invalid argument\n0 (33, 33, 33)\nOperation not permitted\n";
     ensure(text == want, || text.clone())?;
     Ok(Verdict::Passed)
 }

@@ -85,6 +85,8 @@ void turn_look(const struct ring3_thread *holder, u32 owner)
 	if (!pid)
 		return;
 	computed = ring3_host_clock(PROCESS_CLOCK(pid));
+	if (!computed)		/* the process has just ended, and the host has no such clock any more */
+		return;
 	if (owner != seen.owner || seen.hands != turn_hands || seen.now != ring3_virtual_now) {
 		seen.owner = owner;
 		seen.hands = turn_hands;

@@ -401,6 +401,7 @@ struct clone_args;
 void sim_start(void);
 void sim_exec_number(const struct ring3_thread *t);
 void sim_exec_alone(void);
+void sim_exec_begins(void);
 void sim_begin(struct ring3_thread *t, s32 tid);
 void sim_turn(void);
 void sim_vfork_wait(struct ring3_thread *t, s32 tid, u64 own);

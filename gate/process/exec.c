@@ -214,6 +214,8 @@ static long execve_in(struct gate_regs *r, char *variable, size_t size_of_path)
 		program_end(lent, aside);
 		return filters;
 	}
+	if (gate.sim)
+		sim_exec_begins();
 	n = gate_format(variable, BEFORE_PATH, VARIABLE "%lx:%x:%x:%lx:%x:",
 			(unsigned long)gate_thread()->self, gate_fd_base, (u32)filters,
 			(unsigned long)gate.links, lent);

@@ -203,6 +203,15 @@ void sim_killed(void)
 }
 
 /*
+ * A call of the node, since KEEP counts what a thread computes between two of them: the signal of a preemption that came during
+ * the exec would find the host's default, which kills. PREEMPTION_LEAST of ring3/sim is more than an exec takes.
+ */
+void sim_exec_begins(void)
+{
+	image_call0(__NR_getpid);
+}
+
+/*
  * A thread that has executed a program has the turn. Its number is now that of the process. Before the exec it may have
  * been another one, which vcpu->owner still has (unless the keeper's thread took its owner for dead).
  */

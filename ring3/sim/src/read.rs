@@ -13,7 +13,7 @@ use crate::old;
 use crate::ours;
 use crate::places;
 use crate::process;
-use crate::scenario::{Action, Event, General, Host, Preemption, Scenario};
+use crate::scenario::{Action, Event, General, Host, Preemption, Scenario, PREEMPTION_LEAST};
 use crate::trace;
 use crate::units::{bytes_of, rate_of, time_of};
 use crate::yaml::{self, Map, Node, Result, Value};
@@ -262,7 +262,14 @@ impl Reader {
     fn experimental(&mut self, node: &Node) -> Result<Option<Preemption>> {
         let mut map = node.map("experimental")?;
         let enabled = opt(&mut map, "native_preemption_enabled", |n, p| n.bool(p))?;
-        let real = opt(&mut map, "native_preemption_native_interval", time_of)?;
+        let real = opt(&mut map, "native_preemption_native_interval", |n, p| {
+            let time = time_of(n, p)?;
+            if time < PREEMPTION_LEAST {
+                let least = PREEMPTION_LEAST.as_millis();
+                return Err(Fault::at(n.place, format!("{p}: {least} ms at least")));
+            }
+            Ok(time)
+        })?;
         let sleep = opt(&mut map, "native_preemption_sim_interval", time_of)?;
         let usual = Preemption::default();
         let preemption = Preemption {

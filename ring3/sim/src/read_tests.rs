@@ -206,6 +206,13 @@ fn threads_that_compute() {
     let preemption = other.unwrap().general.preemption.unwrap();
     assert_eq!(preemption.after, Duration::from_secs(1));
     assert_eq!(preemption.sleep, Duration::from_millis(2));
+    let words = with("  native_preemption_native_interval: 19 ms\n").unwrap_err();
+    assert!(
+        words
+            .to_string()
+            .contains("experimental.native_preemption_native_interval: 20 ms at least"),
+        "{words}"
+    );
     let words = with("  native_preemption_sim_interval: x\n").unwrap_err();
     assert!(
         words

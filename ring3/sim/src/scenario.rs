@@ -56,6 +56,9 @@ pub struct Preemption {
     pub sleep: Duration,
 }
 
+/// A program's start takes up to some ms, in which nobody may preempt it (gate/process/exec.c).
+pub const PREEMPTION_LEAST: Duration = Duration::from_millis(20);
+
 /// As Shadow has them.
 impl Default for Preemption {
     fn default() -> Preemption {

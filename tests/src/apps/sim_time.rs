@@ -29,6 +29,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_time_loop".into(), endless),
         trial("sim_time_starved".into(), starved),
         trial("sim_time_preempted".into(), preempted),
+        trial("sim_time_preempted_exec".into(), preempted_exec),
         trial("sim_time_seed".into(), seed),
     ]
 }
@@ -477,6 +478,25 @@ print(0.5 <= hits[0] - start < 0.7)
     let page = simulation.read("report.html")?;
     ensure(page.contains("Preempted while they computed"), || {
         "the report does not say it".into()
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// An exec amid the computing: what preempts the thread does not kill the program that it executes.
+fn preempted_exec() -> Checked {
+    if !is_built() {
+        return Ok(absent());
+    }
+    let program = helper("exec_busy")?;
+    let node = Node::up_with([
+        "--image",
+        "sim",
+        "--cmdline",
+        "ring3_sim_preempt=20000000,1000000",
+    ])?;
+    let outcome = node.exec(&[&program.to_string_lossy(), "100"])?;
+    ensure(outcome.ok() && outcome.stdout == "done\n", || {
+        outcome.report()
     })?;
     Ok(Verdict::Passed)
 }

@@ -302,8 +302,13 @@ impl Conductor {
         if self.plan.preemption.is_none() {
             return Ok(Vec::new());
         }
-        // In real time there is no such file, and nobody is preempted by the node.
-        let text = std::fs::read_to_string(preempted::FILE).unwrap_or_default();
+        let text = match std::fs::read(preempted::FILE) {
+            // A program gives itself any name. Linux cuts long ones, also amid a character.
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            // In real time there is no such file, and nobody is preempted by the node.
+            Err(why) if why.kind() == std::io::ErrorKind::NotFound => String::new(),
+            Err(why) => return Err(Error::host(format!("read {}", preempted::FILE))(why)),
+        };
         Ok(preempted::of(&text, nanos(self.start), &self.hosts()?))
     }
 

@@ -436,7 +436,8 @@ fn preempted() -> Checked {
         return Ok(absent());
     }
     let script = r#"
-import mmap, os, signal, time
+import ctypes, mmap, os, signal, time
+ctypes.CDLL(None).prctl(15, b"d\xc3\n\xa4mon\xc3")
 m = mmap.mmap(-1, 4096)
 if not os.fork():
     time.sleep(1); m[0] = 1; os._exit(0)
@@ -470,7 +471,7 @@ print(0.5 <= hits[0] - start < 0.7)
     let result = simulation.read("result.json")?;
     for words in [
         "\"preempted\": [",
-        "\"program\": \"python3\"",
+        "\"program\": \"d\u{fffd}\\\\n\u{fffd}mon\u{fffd}\"",
         "\"host\": \"a\"",
     ] {
         ensure(result.contains(words), || format!("no {words}: {result}"))?;

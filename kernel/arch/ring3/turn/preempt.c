@@ -6,6 +6,8 @@
  * each:
  *
  *	NET PID COUNT FIRST COMM	NET: inode number of its network namespace; FIRST: ns of virtual time
+ *
+ * COMM is as in /proc/PID/status: a newline is \n, a backslash two. Numbers of processes are used again, so a process is known by its start, too.
  */
 #include <linux/errno.h>
 #include <linux/gfp.h>
@@ -17,6 +19,7 @@
 #include <linux/sched.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
+#include <linux/string_helpers.h>
 #include <asm/ring3.h>
 #include <net/net_namespace.h>
 #include "turn.h"
@@ -24,6 +27,7 @@
 struct preempted {
 	struct list_head list;
 	s32 pid;
+	u64 start;
 	u32 net, count;
 	u64 first;
 	char comm[TASK_COMM_LEN];
@@ -40,16 +44,18 @@ bool turn_is_preempt(u64 value)
 static void note(void)
 {
 	s32 pid = ((const struct ring3_proc *)current->thread.tb->proc)->pid;
+	u64 start = current->group_leader->start_time;
 	struct preempted *p;
 
 	list_for_each_entry(p, &all, list) {
-		if (p->pid == pid) {
+		if (p->pid == pid && p->start == start) {
 			p->count++;
 			return;
 		}
 	}
 	p = kzalloc(sizeof(*p), GFP_KERNEL | __GFP_NOFAIL);
 	p->pid = pid;
+	p->start = start;
 	p->net = current->nsproxy->net_ns->ns.inum;
 	p->count = 1;
 	p->first = ring3_clock();
@@ -71,8 +77,11 @@ static int show(struct seq_file *m, void *v)
 {
 	struct preempted *p;
 
-	list_for_each_entry(p, &all, list)
-		seq_printf(m, "%u %d %u %llu %s\n", p->net, p->pid, p->count, p->first, p->comm);
+	list_for_each_entry(p, &all, list) {
+		seq_printf(m, "%u %d %u %llu ", p->net, p->pid, p->count, p->first);
+		seq_escape_str(m, p->comm, ESCAPE_SPACE | ESCAPE_SPECIAL, "\n\\");
+		seq_putc(m, '\n');
+	}
 	return 0;
 }
 

@@ -70,18 +70,18 @@ static bool says_nowait(s32 id, const struct sembuf *op, u32 n)
 long sim_semop(struct gate_regs *r, gate_handler handler)
 {
 	struct sembuf *op, *now;
-	u64 ns = 0, deadline = WAIT_FOREVER, size = r->a[2] * sizeof(*op);
+	u32 i, n = r->a[2];
+	u64 ns = 0, deadline = WAIT_FOREVER, size = n * sizeof(*op);
 	struct gate_regs look = *r;
 	bool some = false;
 	long ret = 0;
-	u32 i, n = r->a[2];
 
 	if (r->nr == __NR_semtimedop)
 		ret = wait_from_timespec(r->a[3], &deadline);
 	if (ret)
 		return ret;
-	if (!r->a[2] || r->a[2] > SEM_OPS)
-		return r->a[2] ? -E2BIG : -EINVAL;
+	if (!n || n > SEM_OPS)
+		return n ? -E2BIG : -EINVAL;
 	op = gate_alloc(2 * size);
 	if (!op)
 		return -ENOMEM;

@@ -191,6 +191,7 @@ static void semaphores(void)
 	struct sembuf zero = { 0, 0, 0 }, undo = { 0, -1, SEM_UNDO };
 	struct timespec limit = { .tv_nsec = WAIT_MS * 1000000 };
 
+	N(syscall(SYS_semop, id, &zero, 1UL << 32 | 1));	/* the number of operations has 32 bits */
 	if (later())
 		_exit(semop(id, &up, 1));
 	waited("semop", semop(id, &down, 1));

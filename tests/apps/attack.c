@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attack INTERFACE MAC OWN4 VICTIM4 VICTIM6 OTHER4 PORT SECONDS SEED
+ * attack INTERFACE MAC OWN4 VICTIM4 VICTIM6 OTHER4 PORT UDPPORT SECONDS SEED
  *
  * A hostile neighbour on INTERFACE: it sends the machine with that MAC what no sane sender sends, as fast as its socket takes it.
  * ARP, IPv4, IPv6, ICMP, neighbour discovery, IGMP, MLD, UDP, TCP, SCTP and tunnels, with headers that lie, sources that are
  * others' (OTHER4 is an honest one's), and fragments that overlap. Half of the packets have right checksums after all, so that they go further in. Turns of
- * a second are floods: SYNs, ACKs, fragments. It also makes connections to PORT by hand, in the names of neighbours that do not
+ * a second are floods: SYNs, ACKs, fragments. Half of the UDP is for UDPPORT. It also makes connections to PORT by hand, in the names of neighbours that do not
  * exist, and then breaks TCP's rules on them. Says what it has sent.
  */
 #include "oracle.h"
@@ -26,7 +26,7 @@ static struct sockaddr_ll to = { .sll_family = AF_PACKET, .sll_halen = 6 };
 static uint8_t mac[6], own_mac[6];
 static uint32_t own, victim, other;
 static struct in6_addr victim6;
-static uint16_t port;
+static uint16_t port, udp_port;
 static uint64_t state;
 static enum flood flood;
 static unsigned long sent, refused, answered;
@@ -222,7 +222,7 @@ static size_t udp(void)
 	size_t at = len;
 
 	put16(a_port());
-	put16(a_port());
+	put16(one_in(2) ? udp_port : a_port());
 	put16(0);
 	put16(0);
 	put_noise(below(one_in(8) ? 1400 : 64));
@@ -657,7 +657,7 @@ int main(int argc, char **argv)
 	int one = 1;
 	double start = now(), end, t;
 
-	need(argc == 10);
+	need(argc == 11);
 	need(sscanf(argv[2], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) == 6);
 	need(inet_pton(AF_INET, argv[3], &own) == 1 && inet_pton(AF_INET, argv[4], &victim) == 1);
 	need(inet_pton(AF_INET6, argv[5], &victim6) == 1 && inet_pton(AF_INET, argv[6], &other) == 1);
@@ -665,8 +665,9 @@ int main(int argc, char **argv)
 	victim = ntohl(victim);
 	other = ntohl(other);
 	port = atoi(argv[7]);
-	end = start + atof(argv[8]);
-	state = 88172645463325252ULL ^ strtoull(argv[9], NULL, 0) << 20;
+	udp_port = atoi(argv[8]);
+	end = start + atof(argv[9]);
+	state = 88172645463325252ULL ^ strtoull(argv[10], NULL, 0) << 20;
 	to.sll_ifindex = if_nametoindex(argv[1]);
 	need(to.sll_ifindex);
 	memcpy(to.sll_addr, mac, 6);

@@ -3,6 +3,7 @@
 #include <linux/elf.h>
 #include <linux/init.h>
 #include <linux/sched.h>
+#include <linux/stringify.h>
 #include <linux/utsname.h>
 #include <generated/compile.h>
 #include <generated/utsrelease.h>
@@ -15,8 +16,8 @@
 #else
 #define FLAVOUR	"up"
 #endif
-#ifdef RING3_PROFILED			/* kernel/build says so */
-#define OPTIMIZED	" profiled"
+#ifdef RING3_PROFILED			/* the profile's sum, from kernel/build */
+#define OPTIMIZED	" profiled " __stringify(RING3_PROFILED)
 #else
 #define OPTIMIZED	""
 #endif

@@ -65,7 +65,8 @@ fn a_flood_of_questions() {
             most <= limit,
             "{most} s of {passed} s for {asked} questions"
         );
-        assert!(asked > THREADS, "{asked} questions");
+        // Some 4,000 in a second where there is a CPU to spare.
+        assert!(asked > 1000, "{asked} questions");
         eprintln!("{most} s of {passed} s for {asked} questions");
     });
 }

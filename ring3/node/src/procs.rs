@@ -19,6 +19,7 @@ use std::collections::{HashMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{mpsc, Arc};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use ring3_abi::{RING3_ADOPTS_AFTER, RING3_POISONED, RING3_PROC_FREE, RING3_PROC_LIVE};
@@ -54,6 +55,8 @@ const SAY_AFTER: Duration = Duration::from_millis(200);
 const SAYS_AFTER_START: u32 = 50;
 /// After so many processes it pays to make the start of processes cheaper.
 const MANY: u64 = 16;
+/// ... and after so many times as many again: the node has grown meanwhile.
+const MANY_TIMES: u64 = 4;
 
 /// Tokens of the epoll set. A process's token is its index in procs[] and, above these bits, the
 /// number of its watch: an event may be about the process that had the entry before.
@@ -243,8 +246,9 @@ struct Watch {
     watched: HashMap<usize, Watched>,
     /// The number of all watches so far.
     watches: u64,
-    /// Programs start all the time, and the memory has been moved to huge pages for that.
-    is_busy: bool,
+    /// After so many watches the memory is moved to huge pages, by this thread: programs start all the time.
+    huge_at: u64,
+    huge: Option<JoinHandle<()>>,
     /// The host refused a pidfd for a process; most likely, descriptors have run out.
     is_to_look_again: bool,
     unburied: Vec<Unburied>,
@@ -271,7 +275,8 @@ impl Watch {
                 .map_err(Error::host("watch a node's processes"))?,
             watched: HashMap::new(),
             watches: 0,
-            is_busy: false,
+            huge_at: MANY,
+            huge: None,
             is_to_look_again: false,
             unburied: Vec::new(),
             adopts: None,
@@ -425,12 +430,13 @@ impl Watch {
     fn look(&mut self) -> Result<()> {
         let own = std::process::id() as i32;
         let region = self.region.clone();
-        if !self.is_busy && self.watches >= MANY {
-            self.is_busy = true;
+        if self.watches >= self.huge_at && self.huge.as_ref().is_none_or(JoinHandle::is_finished) {
+            self.huge_at = MANY_TIMES * self.watches;
             let region = region.clone();
-            let _ = std::thread::Builder::new()
+            self.huge = std::thread::Builder::new()
                 .name("ring3-huge".into())
-                .spawn(move || region.make_huge());
+                .spawn(move || region.make_huge())
+                .ok();
         }
         self.watched.retain(|&index, watched| {
             let now = region.proc_entry(index);

@@ -266,21 +266,10 @@ impl Region {
         late.load(Ordering::Relaxed)
     }
 
-    /// For nodes on which many programs start: see `load::make_parts_huge`. Takes 10 ms of the processor and up to 10 MiB.
+    /// For nodes on which many programs start: see `load::make_parts_huge`. Takes 10 ms of the processor and up to 10 MiB, and for
+    /// nodes with more memory in use more.
     pub fn make_huge(&self) {
-        /// Behind the image lies the memory map, of which this is a part of 64, and whose beginning
-        /// is of what the kernel set up at boot: ...
-        const MAP_SHARE: u64 = 64;
-        /// ... slabs, from a little before the map's end on.
-        const SLABS: u64 = 12 << 20;
-        const BEFORE: u64 = 4 << 20;
-        // SAFETY: the region is mapped and starts with this struct; the image wrote the field.
-        let image = unsafe { &*(self.base as *const ring3_region) }.image_size;
-        let all = self.size / load::HUGE;
-        let slabs = image + (self.size / MAP_SHARE).saturating_sub(BEFORE);
-        let first = 0..image.div_ceil(load::HUGE) + 1;
-        let slabs = (slabs / load::HUGE).max(first.end)..((slabs + SLABS) / load::HUGE).min(all);
-        let made = load::make_parts_huge(self.memory(), first.chain(slabs).collect());
+        let made = load::make_parts_huge(self.memory());
         log::info!("{made} huge pages for the node's memory");
     }
 

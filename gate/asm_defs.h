@@ -17,6 +17,7 @@
 #define WORD_COUNTS		5	/* RING3_STAT_COUNTS words: calls of this thread that are not yet added to region->stat */
 #define WORD_LEFT		12	/* in virtual time: the host zeroes it when the thread has ended */
 #define WORD_STOPPING		11	/* sigstop.c */
+#define WORD_NOTES		13	/* three words of patch_fork.c */
 #define WORD_DIRECT		(WORD_COUNTS + RING3_STAT_DIRECT)
 #define WORD_STRAIGHT		(WORD_COUNTS + RING3_STAT_STRAIGHT)
 

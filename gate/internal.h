@@ -467,4 +467,8 @@ bool patch_cpuid(u64 addr, u64 stub);		/* sites of cpuid.c: jump to its stub */
 void patch_cpuid_undo(u64 addr, const u8 *code);
 void patch_threads(void);			/* the address space has got a second thread */
 
+/* patch_fork.c */
+void patch_forks(void);				/* this thread is about to fork */
+void patch_forked(struct ring3_thread *parent);	/* this process is a child with memory of its own */
+
 #endif /* GATE_INTERNAL_H */

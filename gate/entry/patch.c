@@ -437,19 +437,22 @@ static struct seen *seen_of(u64 rip)
 	return least;
 }
 
-/* Called for each trap. rip is the address after the `syscall'. */
-void patch_trap(u64 rip, u64 nr)
+static bool is_syscall(u64 rip)
+{
+	u8 insn[SYSCALL_BYTES];
+
+	return !gate_copy_in(insn, (void *)(rip - SYSCALL_BYTES), sizeof(insn)) && insn[0] == 0x0f && insn[1] == 0x05;
+}
+
+static void trapped(u64 rip, u64 nr)
 {
 	struct seen *s;
 
-	if (table_refused || gate_debugged)	/* a debugger's view needs all registers: trace.c */
-		return;
-	interp_note(rip - SYSCALL_BYTES, nr);
 	s = seen_of(rip);
 	if (!s || s->hits == REFUSED || ++s->hits < PATCH_HOT_TRAPS || nr == __NR_rt_sigreturn)
 		return;
 	gate_lock(&gate_patch_lock);
-	if (*(u8 *)(rip - 2) != 0x0f || *(u8 *)(rip - 1) != 0x05) {
+	if (!is_syscall(rip)) {
 		/* another thread has rewritten it */
 		gate_unlock(&gate_patch_lock);
 		return;
@@ -463,4 +466,23 @@ void patch_trap(u64 rip, u64 nr)
 		gate_log("site 0x%lx, call %lu: not rewritten", rip - 2, nr);
 	}
 	gate_unlock(&gate_patch_lock);
+}
+
+/* Called for each trap. rip is the address after the `syscall'. */
+void patch_trap(u64 rip, u64 nr)
+{
+	if (table_refused || gate_debugged)	/* a debugger's view needs all registers: trace.c */
+		return;
+	interp_note(rip - SYSCALL_BYTES, nr);
+	fork_note(rip, nr);
+	trapped(rip, nr);
+}
+
+/* The same for a trap of a fork child. What is mapped there may have changed since the child was made. */
+void patch_child_trapped(u64 rip, u64 nr)
+{
+	if (table_refused || gate_debugged)
+		return;
+	range_count = 0;
+	trapped(rip, nr);
 }

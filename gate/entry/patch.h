@@ -48,6 +48,7 @@ static inline bool patch_is_form_a(u64 addr, u32 nr)
 }
 
 /* patch.c */
+void patch_child_trapped(u64 rip, u64 nr);
 bool patch_ahead(u64 addr, u32 nr);	/* form A; the text is writable and there is one thread. False: no place is left */
 
 /* patch_near.c */
@@ -57,6 +58,10 @@ u64 near_slot(u64 from);
 void near_take(u64 slot);
 bool near_area(u32 i, u64 *base, u64 *bytes);	/* false: there are fewer areas */
 u64 patch_slot(u64 rip);		/* the near slot that rip is in; 0: none */
+
+/* patch_fork.c: sites of fork children */
+#define NOTES		3		/* words of gate[] from WORD_NOTES on */
+void fork_note(u64 rip, u64 nr);
 
 /* patch_interp.c: sites of the dynamic linker, which the node remembers */
 void interp_note(u64 syscall_at, u64 nr);

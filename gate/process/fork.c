@@ -73,6 +73,7 @@ static void child_begins(struct clone *c)
 	struct gate_tcb *tcb = gate_tcb();
 	bool late;
 
+	patch_forked(tcb->thread);
 	tcb->thread = c->thread;
 	tcb->forced_pending = 0;	/* they are the parent's; none is noted, see gate_clone_raw() */
 	stop_forked();
@@ -107,6 +108,7 @@ long clone_fork(struct clone *c)
 	struct ring3_thread *t = c->thread;
 	long ret;
 
+	patch_forks();
 	memset(t->gate, 0, sizeof(t->gate));
 	thread_words(t, gate_tcb());
 	WRITE_ONCE(t->gate[WORD_VFORK], waits);

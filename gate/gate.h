@@ -46,6 +46,10 @@
 #define barrier()	asm volatile("" ::: "memory")
 /* Large tables are placed after the variables that every start of a program touches. */
 #define GATE_TABLE	__attribute__((section(".bss.table")))
+/* Functions that each fork child runs: see gate.lds */
+#define GATE_FORKED	__attribute__((section(".text.forked")))
+/* Variables that a fork child does not write: behind the page of those that it does. */
+#define GATE_KEPT	__attribute__((section(".bss.kept")))
 
 /*
  * A system call of the program. Made by entry.S on the thread's gate stack (then uctx is NULL) or by the SIGSYS
@@ -79,9 +83,10 @@ extern const u8 gate_classes[GATE_STRAIGHT_NR];
 
 /*
  * gate_straight[i]: may entry.S serve call number i by itself (GATE_STRAIGHT* in asm_defs.h)? Such a call goes straight to
- * the image if its first argument is a descriptor whose bit in fdmap->node is set. All zero once a seccomp filter
- * is set.
+ * the image if its first argument is a descriptor whose bit in fdmap->node is set. At first as gate_straight_calls[],
+ * all zero once a seccomp filter is set.
  */
+extern const u8 gate_straight_calls[GATE_STRAIGHT_NR];
 extern u8 gate_straight[GATE_STRAIGHT_NR];
 
 /*

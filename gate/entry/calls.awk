@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-# calls.awk - calls.tbl in C: gate_handlers[], gate_sim_handlers[], gate_classes[], gate_straight[], and whether the numbers
+# calls.awk - calls.tbl in C: gate_handlers[], gate_sim_handlers[], gate_classes[], gate_straight_calls[], and whether the numbers
 # are Linux's;
 # with -v prototypes=1 the handlers alone, but for those of tables.c, and a list of the calls that ask a sandbox's warden
 /^[0-9]/ {
@@ -46,7 +46,7 @@ END {
 	print "};\n\nconst u8 gate_classes[GATE_STRAIGHT_NR] = {"
 	for (nr = 0; nr < 512; nr++)
 		printf "\t[%d] = CLASS_%s,\n", nr, nr in class ? class[nr] : "DIRECT"
-	print "};\n\nu8 gate_straight[GATE_STRAIGHT_NR] = {"
+	print "};\n\nconst u8 gate_straight_calls[GATE_STRAIGHT_NR] = {"
 	for (nr in straight)
 		printf "\t[%d] = GATE_STRAIGHT%s,\t/* %s */\n", nr, straight[nr], name[nr]
 	print "};\n"

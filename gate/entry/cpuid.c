@@ -73,7 +73,7 @@ static u64 text_start, text_bytes;
 static u64 text_key;
 static struct ring3_cpuid_file *text_file;
 static u32 text_sites, stubs;
-static u32 text_site[RING3_CPUID_SITES];
+static u32 text_site[RING3_CPUID_SITES] GATE_KEPT;
 static bool stopped;		/* the original instructions are restored, also for faults at these sites */
 
 static void host_cpuid(u32 leaf, u32 subleaf, u32 regs[4])

@@ -200,10 +200,10 @@ static int find_place(u32 kind, u64 addr)
 
 static void point_to(u32 site, u32 class)
 {
-	u64 to = (u64)patch_stubs + site * PATCH_STUB_BYTES + patch_layout[site / PATCH_SITES].entry[class];
+	u64 to = (u64)patch_stubs + patch_stub(site) * PATCH_STUB_BYTES + patch_layout[site / PATCH_SITES].entry[class];
 
 	if (own_gs)
-		to = (u64)own_gs_stubs + site * OWN_GS_STUB_BYTES;
+		to = (u64)own_gs_stubs + patch_stub(site) * OWN_GS_STUB_BYTES;
 	*(volatile u64 *)(u64)table_word(site) = to;
 }
 

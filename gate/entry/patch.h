@@ -27,6 +27,20 @@ struct patch_site {
 extern struct patch_site patch_sites[2 * PATCH_SITES] __attribute__((visibility("hidden")));
 extern u32 patch_used[2];	/* sites in use, of form A and B */
 
+/*
+ * Which of the stubs is the site's, and the other way round. The first stubs of both forms lie together: each 64 KiB of them
+ * costs a fork child a fault.
+ */
+static inline u32 patch_stub(u32 site)
+{
+	return 2 * (site % PATCH_SITES) + site / PATCH_SITES;
+}
+
+static inline u32 patch_site_of(u32 stub)
+{
+	return stub % 2 * PATCH_SITES + stub / 2;
+}
+
 /* Offsets in a stub, for form A and B. Filled in by stubs.S. */
 struct patch_layout {
 	u8 entry[CLASSES];	/* by CLASS_* */

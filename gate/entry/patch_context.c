@@ -67,7 +67,7 @@ static void leave_slot(struct sigcontext *sc)
 
 static u32 site_of_stub(u64 stub)
 {
-	return (stub - (u64)patch_stubs) / PATCH_STUB_BYTES;
+	return patch_site_of((stub - (u64)patch_stubs) / PATCH_STUB_BYTES);
 }
 
 static bool in_stubs(u64 rip)
@@ -82,7 +82,7 @@ static bool in_own_gs_stubs(u64 rip)
 
 static u32 site_of_own_gs_stub(u64 stub)
 {
-	return (stub - (u64)own_gs_stubs) / OWN_GS_STUB_BYTES;
+	return patch_site_of((stub - (u64)own_gs_stubs) / OWN_GS_STUB_BYTES);
 }
 
 /* Has a stub trapped because GS is the program's? Then sc becomes that of the program's call. */

@@ -7,7 +7,7 @@
  */
 #include "internal.h"
 
-void sud_arm(void)
+GATE_FORKED void sud_arm(void)
 {
 	long ret = host_syscall5(__NR_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON,
 				 RING3_GATE_BASE, RING3_SPACE_END - RING3_GATE_BASE, 0);

@@ -37,7 +37,7 @@ static long no_such_call(struct gate_regs *r)
 	return -ENOSYS;
 }
 
-#include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight[]: from calls.tbl */
+#include "calls.h"	/* gate_handlers[], gate_classes[], gate_straight_calls[]: from calls.tbl */
 
 /* Locks are taken in this order and released in reverse. The lock of the signal handlers is taken after them. */
 static const struct gate_fork forks[] = {

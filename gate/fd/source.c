@@ -104,7 +104,7 @@ void source_inherited(void)
 	host_syscall3(__NR_fcntl, gate_fd(GATE_FD_REGION), F_SETLK, (long)&all);
 }
 
-void source_forked(void)
+GATE_FORKED void source_forked(void)
 {
 	own_pipe.lock.word = 0;
 	own_pipe.made = false;		/* the descriptors here are the parent's pipe */

@@ -222,7 +222,7 @@ long ticket_take(s32 fd, u32 flags)
 	return 0;
 }
 
-void ticket_forked(void)
+GATE_FORKED void ticket_forked(void)
 {
 	struct ticket *t;
 

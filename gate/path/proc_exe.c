@@ -31,7 +31,7 @@
 #define NO_FLAGS	-1
 #define HOW		-2	/* the flags are in struct open_how, in argument 2 */
 
-static char gate_file[256];	/* the path of the gate, which the host shows in place of the program's */
+static char gate_file[256] GATE_KEPT;	/* the path of the gate, which the host shows in place of the program's */
 static u32 gate_file_len;	/* 0: not looked up yet */
 
 static u32 gate_file_length(void)

@@ -19,12 +19,17 @@ _Static_assert(SIGNAL_BYTES >= ALTSTACK_BYTES, "area layout");
 /* All areas that were ever made. An area is in use while its busy word is set. The first thread's is static. */
 static struct gate_tcb first_tcb;
 static struct gate_tcb *areas[AREAS_MAX] GATE_TABLE;
-static u32 areas_used = 1;
+static u32 areas_more;	/* areas but the first */
 struct gate_mutex gate_areas_lock;
 
 static struct gate_tcb *area_at(u32 i)
 {
 	return i ? areas[i] : &first_tcb;
+}
+
+static u32 areas_used(void)
+{
+	return 1 + READ_ONCE(areas_more);
 }
 
 /*
@@ -83,19 +88,21 @@ struct gate_tcb *tcb_new(struct ring3_thread *t, u64 process)
 	u32 i;
 
 	gate_lock(&gate_areas_lock);
-	for (i = 0; i < areas_used && !tcb; i++)
+	for (i = 0; i < areas_used() && !tcb; i++)
 		if (!__atomic_load_n(&area_at(i)->busy, __ATOMIC_ACQUIRE))
 			tcb = area_at(i);
-	for (i = 0; i < areas_used && !tcb && unlikely(READ_ONCE(gate.processes) > 1); i++) {
+	for (i = 0; i < areas_used() && !tcb && unlikely(READ_ONCE(gate.processes) > 1); i++) {
 		if (area_left(area_at(i))) {
 			tcb = area_at(i);
 			__atomic_fetch_sub(&gate.threads, 1, __ATOMIC_SEQ_CST);
 		}
 	}
-	if (!tcb && areas_used < AREAS_MAX) {
+	if (!tcb && areas_used() < AREAS_MAX) {
 		tcb = area_map();
-		if (tcb)
-			areas[areas_used++] = tcb;
+		if (tcb) {
+			areas[areas_used()] = tcb;
+			__atomic_store_n(&areas_more, areas_more + 1, __ATOMIC_RELEASE);
+		}
 	}
 	if (tcb) {
 		tcb_clear(tcb);
@@ -125,7 +132,7 @@ struct gate_tcb *tcb_first(struct ring3_thread *t)
 
 struct gate_tcb *thread_area(u32 i)
 {
-	return i < READ_ONCE(areas_used) ? area_at(i) : NULL;
+	return i < areas_used() ? area_at(i) : NULL;
 }
 
 void tcb_free(struct gate_tcb *tcb)
@@ -138,7 +145,7 @@ void areas_forget(struct gate_tcb *own)
 {
 	u32 i;
 
-	for (i = 0; i < areas_used; i++)
+	for (i = 0; i < areas_used(); i++)
 		if (area_at(i) != own)
 			area_at(i)->busy = 0;
 	gate.threads = 1;

@@ -9,7 +9,7 @@
 #include "policy.h"
 #include "tuning.h"
 
-#define HELPER_STACK	(64ul << 10)
+#define HELPER_STACK	(64ul << 10)	/* the first page is a guard */
 #define HELPER_FLAGS	(CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | \
 			 CLONE_SYSVSEM)
 #define USER_CS		0x33
@@ -46,8 +46,9 @@ long gate_helper(void (*fn)(void))
 	stack = gate_pages(HELPER_STACK);
 	if (!stack)
 		return -ENOMEM;
+	host_syscall3(__NR_mprotect, (long)stack, GATE_PAGE, PROT_NONE);
 	/* The context is copied before gate_clone() returns. */
-	uc = (struct ucontext *)stack;
+	uc = (struct ucontext *)(stack + GATE_PAGE);
 	uc->uc_flags = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
 	uc->uc_sigmask = ~0ul;
 	sc = &uc->uc_mcontext;
@@ -101,7 +102,7 @@ void helper_gone(void)
 	helper_proc = 0;
 }
 
-void helper_forked(void)
+GATE_FORKED void helper_forked(void)
 {
 	helper_exits.word = 0;
 	helper_proc = 0;

@@ -518,7 +518,7 @@ long do_rlimit(struct gate_regs *r)
 }
 
 /* A child's own block, before it runs: limits are inherited, the request for a death signal is not. */
-void limits_fork(struct ring3_proc *child)
+GATE_FORKED void limits_fork(struct ring3_proc *child)
 {
 	child->as_pages = own_proc()->as_pages;
 	if (unlikely(own_proc()->cpu_timer))
@@ -526,7 +526,7 @@ void limits_fork(struct ring3_proc *child)
 }
 
 /* In the child. */
-void limits_forked(void)
+GATE_FORKED void limits_forked(void)
 {
 	if (unlikely(own_proc()->cpu_timer == CPU_TIMER_WANTED))
 		cpu_watch();

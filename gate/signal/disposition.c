@@ -14,7 +14,7 @@
 
 #define SA_KEPT		(SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT)
 
-static struct gate_sighand first_sighand;
+static struct gate_sighand first_sighand GATE_KEPT;	/* its lock, which a fork takes, comes first */
 
 /* Is the signal ignored? Not while it is blocked, which in the gate even the forced signals may be. */
 bool signal_ignored(struct gate_sighand *sh, int sig)

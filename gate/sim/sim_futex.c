@@ -31,7 +31,7 @@ struct range {
 };
 
 static bool shares_memory;	/* kept by fork; a new program shares nothing yet */
-static struct range ranges[RANGES];
+static struct range ranges[RANGES] GATE_KEPT;
 static u32 ranges_used;
 static u64 ranges_of;		/* the ring3_proc that they describe; 0: look up anew */
 

@@ -182,6 +182,8 @@ static void program_keep(struct program *p, struct left *left)
 	}
 }
 
+u8 gate_straight[GATE_STRAIGHT_NR] GATE_KEPT;
+
 void gate_start(u64 *sp)
 {
 	struct program p = { .argc = sp[0], .argv = (char **)(sp + 1) };
@@ -199,6 +201,7 @@ void gate_start(u64 *sp)
 	auxv++;
 	gate_debug = env_value(envp, "RING3_GATE_DEBUG");
 	gate.threads = 1;
+	memcpy(gate_straight, gate_straight_calls, sizeof(gate_straight));
 	if (after)
 		begin_after_exec(&p, envp, after, &left);
 	else

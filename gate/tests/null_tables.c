@@ -99,7 +99,7 @@ const u8 gate_classes[GATE_STRAIGHT_NR] = {
 	[__NR_poll] = CLASS_DIRECT,
 };
 
-u8 gate_straight[GATE_STRAIGHT_NR];
+const u8 gate_straight_calls[GATE_STRAIGHT_NR];
 
 static void no_start(bool fresh)
 {

@@ -119,7 +119,7 @@ static void ep_put_locked(u32 fd)
 	}
 }
 
-void ep_close(u32 fd)
+GATE_FORKED void ep_close(u32 fd)
 {
 	if (!READ_ONCE(ep_at[fd]) || !feed_mine())
 		return;
@@ -202,7 +202,7 @@ void ep_shared(void)
 		WRITE_ONCE(eps[i].shared, 1);
 }
 
-void ep_forked(void)
+GATE_FORKED void ep_forked(void)
 {
 	u32 i;
 

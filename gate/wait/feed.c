@@ -347,7 +347,7 @@ void feed_slot_put(s32 slot)
  * In a new process: its feeder does not exist, and the host epoll is still its parent's, so both are left alone. So
  * are the parent's proxies at the child's numbers, until the child needs its own (feed_expect).
  */
-void feed_none(void)
+GATE_FORKED void feed_none(void)
 {
 	struct ring3_fdmap *map = gate_fdmap();
 	u32 fd;

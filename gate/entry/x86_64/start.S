@@ -48,7 +48,7 @@ gate_jump:
 gate_jump_stop:
 	jmpq	*%gs:GATE_WORD(WORD_RESUME)
 
-	.data
+	.bss
 	.balign	8
 	.globl	gate_debugged
 	.hidden	gate_debugged

@@ -128,10 +128,12 @@
 patch_layout:				/* struct patch_layout[2], patch.c */
 	.text				/* from patch_stubs to patch_stubs_end: gate.lds */
 	.balign	64
-	.set	i, 0
-	.rept	2 * PATCH_SITES
+	.set	i, 0				/* form A's and form B's in turns: patch_stub() */
+	.rept	PATCH_SITES
 	STUB
-	.set	i, i + 1
+	.set	i, i + PATCH_SITES
+	STUB
+	.set	i, i - PATCH_SITES + 1
 	.endr
 
 	.section .note.GNU-stack, "", @progbits

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
         trial("calls_link".into(), link),
         trial("calls_sites".into(), sites),
         trial("calls_clocks".into(), clocks),
+        trial("calls_children".into(), children),
         trial("flood_link".into(), flood),
         trial("flood_tap".into(), flood_tap),
         trial("keeper_rests".into(), keeper_rests),
@@ -141,6 +142,19 @@ fn clocks() -> Checked {
     let trapped = trapped(&node)?;
     ensure(trapped < 1000, || {
         format!("{trapped} traps for 30,000 looks at clocks")
+    })?;
+    Ok(Verdict::Passed)
+}
+
+/// Children of a program that forks for each piece of work don't all trap at the same sites: each had to learn them anew.
+fn children() -> Checked {
+    const CHILDREN: u64 = 200;
+    let node = Node::up(&[])?;
+    node.output(&[&helper("many_children")?.to_string_lossy()])?;
+    let trapped = trapped(&node)?;
+    // Each fork is one.
+    ensure((CHILDREN..2 * CHILDREN).contains(&trapped), || {
+        format!("{trapped} traps for {CHILDREN} children")
     })?;
     Ok(Verdict::Passed)
 }

@@ -29,8 +29,10 @@ const SECOND: &str = "10.83.0.3";
 /// Beyond a middle that forwards: 10.83.0.0/24 - 10.83.1.0/24.
 const MIDDLE: [&str; 2] = ["10.83.0.254", "10.83.1.254"];
 const BEYOND: &str = "10.83.1.2";
-/// The host, as slirp4netns and the port passt show it to the inside.
+/// The host, as slirp4netns and the ports passt and host show it to the inside.
 const SLIRP: &str = "10.0.2.2";
+/// Ports of the host that lead inside: the engine's numbers (engine.rs), for as many measurements as one figure has.
+const PUBLISHED: &str = "20000-20199";
 
 /// The end's interface, $dev in a `setup` line.
 const DEVICE: &str = "dev=$(ip -o link show up | awk -F'[ :@]+' '$2 != \"lo\" { print $2; exit }')";
@@ -203,7 +205,12 @@ impl Bed {
                 self.near = End::Uml(name.clone(), SECOND);
                 self.far = End::Uml(name, FAR);
             }
-            BedKind::Pasta | BedKind::Slirp | BedKind::Passt => {
+            BedKind::Pasta
+            | BedKind::PastaIn
+            | BedKind::Slirp
+            | BedKind::Passt
+            | BedKind::Host
+            | BedKind::HostIn => {
                 self.behind(tag, series)?;
             }
             BedKind::VethForward => {
@@ -242,8 +249,9 @@ impl Bed {
         Ok((near, name))
     }
 
-    /// Behind a host's sockets: what asks lies inside, what answers in the namespace
-    /// that stands for the host. Its loopback is what the inside sees as its gateway.
+    /// Behind a host's sockets: one end lies inside, the other in the namespace that stands for the host. Its loopback is what the
+    /// inside sees as its gateway. What is published there is asked for at the host's address: by its loopback pasta splices
+    /// sockets, which no other machine's connection has.
     fn behind(&mut self, tag: &str, series: &Series) -> Result<(), String> {
         let host = self.namespace(tag, "h")?;
         host.shell(&format!(
@@ -252,27 +260,50 @@ impl Bed {
             MIDDLE[0]
         ))?;
         let host_name = format!("{tag}-h");
-        self.far = host.clone();
-        self.addr = MIDDLE[0];
-        if series.bed == BedKind::Passt {
-            self.addr = SLIRP;
-            let cpus = &series.near_cpus;
-            self.near = self.node(tag, "n", &["passt"], series, cpus, Some(&host))?;
+        let is_in = matches!(series.bed, BedKind::PastaIn | BedKind::HostIn);
+        let port = match series.bed {
+            BedKind::Passt => Some("passt,loopback=yes".to_string()),
+            BedKind::Host => Some("host,loopback=yes".to_string()),
+            BedKind::HostIn => Some(format!("host,tcp={PUBLISHED}")),
+            _ => None,
+        };
+        let inside = match &port {
+            Some(port) => {
+                let cpus = match is_in {
+                    true => &series.far_cpus,
+                    false => &series.near_cpus,
+                };
+                self.node(tag, "n", &[port], series, cpus, Some(&host))?
+            }
+            None => self.namespace(tag, "i")?,
+        };
+        self.addr = match series.bed {
+            _ if is_in => FAR,
+            BedKind::Pasta => MIDDLE[0],
+            _ => SLIRP,
+        };
+        [self.near, self.far] = match is_in {
+            true => [host, inside.clone()],
+            false => [inside.clone(), host],
+        };
+        if port.is_some() {
             return Ok(());
         }
-        self.near = self.namespace(tag, "i")?;
-        let inside = format!("/run/netns/{tag}-i");
+        let path = format!("/run/netns/{tag}-i");
         let mut command = peer::in_namespace(&host_name);
-        if series.bed == BedKind::Pasta {
-            let words = "pasta --foreground --quiet --runas 0 --config-net --netns-only --netns";
-            command.args(words.split(' ')).arg(inside);
-        } else {
+        if series.bed == BedKind::Slirp {
             let words = "slirp4netns --configure --mtu=65520 --netns-type=path";
-            command.args(words.split(' ')).arg(inside).arg("tap0");
-            self.addr = SLIRP;
+            command.args(words.split(' ')).arg(path).arg("tap0");
+        } else {
+            let words = "pasta --foreground --quiet --runas 0 --config-net --netns-only";
+            command.args(words.split(' '));
+            if is_in {
+                command.args(["-t", PUBLISHED]);
+            }
+            command.args(["--netns", &path]);
         }
         self.running.push(peer::start(command)?);
-        self.near
+        inside
             .shell("for i in $(seq 100); do ip -o route | grep -q default && exit; sleep 0.05; done; exit 1")
             .map_err(|e| format!("no route came: {e}"))
     }

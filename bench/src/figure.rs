@@ -137,7 +137,8 @@ pub struct Series {
 impl Series {
     /// Whether another stack than ring3 and the host's kernel takes part.
     pub fn is_peer(&self) -> bool {
-        !self.peer.is_empty() || matches!(self.bed, BedKind::Pasta | BedKind::Slirp)
+        !self.peer.is_empty()
+            || matches!(self.bed, BedKind::Pasta | BedKind::PastaIn | BedKind::Slirp)
     }
 }
 
@@ -179,6 +180,12 @@ pub enum BedKind {
     Slirp,
     /// A node behind passt asks, the host answers.
     Passt,
+    /// A node with a port `host` asks, the host answers.
+    Host,
+    /// The host asks, a namespace behind pasta answers at a published port ...
+    PastaIn,
+    /// ... or a node with a port `host`.
+    HostIn,
 }
 
 #[derive(Debug, Deserialize)]
@@ -404,7 +411,8 @@ mod tests {
             }
         }
         assert_eq!(figure.bar.len(), 8);
-        assert!(read("peers-slirp-rr").unwrap().bar.is_empty());
+        let slirp = read("peers-slirp-rr").unwrap();
+        assert!(!slirp.bar.iter().any(Bar::is_beside_uml));
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub fn missing(series: &Series) -> Option<String> {
         BedKind::Peer | BedKind::UmlLoopback | BedKind::UmlTap | BedKind::UmlPair => {
             path(&series.peer)
         }
-        BedKind::Pasta => PathBuf::from("/usr/bin/pasta"),
+        BedKind::Pasta | BedKind::PastaIn => PathBuf::from("/usr/bin/pasta"),
         BedKind::Slirp => PathBuf::from("/usr/bin/slirp4netns"),
         _ if series.peer.is_empty() => return None,
         _ => path(&series.peer),

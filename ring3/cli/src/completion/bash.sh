@@ -23,7 +23,7 @@ _ring3_with_nodes() {
         for ((at = 2; at < COMP_CWORD; at++)); do
             [ "${COMP_WORDS[at]}" != -- ] || { _ring3_command $((at + 1)); return; }
         done
-        if [ "${COMP_WORDS[COMP_CWORD - 1]}" = --port ]; then
+        if [[ ${COMP_WORDS[COMP_CWORD - 1]} = --port || ${COMP_WORDS[COMP_CWORD - 1]} = -p ]]; then
             mapfile -t COMPREPLY < <(compgen -W "link: switch: tap: host passt packet: xdp: vhost:" -- "$word")
             # A name or options follow.
             compopt -o nospace 2>/dev/null

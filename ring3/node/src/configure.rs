@@ -13,6 +13,7 @@ use crate::image::Thread;
 use crate::netlink::{Netlink, NodeWire};
 use crate::ports::{Port, BRIDGE};
 use crate::resolver::{self, Resolver};
+use crate::sys;
 
 /// Interface index of the loopback device in every network namespace (LOOPBACK_IFINDEX).
 const LOOPBACK: u32 = 1;
@@ -180,6 +181,9 @@ pub(crate) fn names(init: &mut Thread, config: &NodeConfig, ports: &[Port]) -> R
     Ok(())
 }
 
+/// Debian's address for the machine's own name, where it has no fixed one.
+const THIS_MACHINE: &str = "127.0.1.1";
+
 /// Lines of /etc/hosts.
 fn host_lines(name: &str, addresses: &[IpAddr]) -> Vec<String> {
     let line = |address| format!("{address} {name}");
@@ -217,12 +221,20 @@ pub(crate) fn known_name(
         .map_err(fail("/etc/hosts"))
 }
 
+/// Programs ask for their own machine's name as they start (Python's http.server does), which is the host's. Where it is not in
+/// this file a name server is asked, and one that the node does not reach takes 5 s.
 fn hosts(config: &NodeConfig) -> String {
     let own = config.ports.iter().flat_map(|port| port.addrs.first());
     let own = own.map(|net| net.addr()).next();
     let own = own.unwrap_or(std::net::Ipv4Addr::LOCALHOST.into());
     let mut text = "127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n".to_owned();
     text += &format!("{own} {}\n", config.name);
+    let machine = sys::host_name();
+    let is_known = |name: &str| name == config.name || config.hosts.iter().any(|it| it.0 == name);
+    let is_word = !machine.is_empty() && !machine.contains(|c: char| c.is_whitespace() || c == '#');
+    if is_word && !is_known(&machine) {
+        text += &format!("{THIS_MACHINE} {machine}\n");
+    }
     for (name, address) in &config.hosts {
         text += &format!("{address} {name}\n");
     }

@@ -365,6 +365,17 @@ pub(crate) fn close_inherited(keep: &OwnedFd) -> Result<()> {
     Ok(())
 }
 
+/// The name that this machine, or its UTS namespace, has for programs.
+pub(crate) fn host_name() -> String {
+    // SAFETY: arrays of characters, for which zeroes are a value.
+    let mut names: libc::utsname = unsafe { std::mem::zeroed() };
+    // SAFETY: it writes to that structure alone, and ends each name with a zero.
+    unsafe { libc::uname(&mut names) };
+    let name = names.nodename.iter().take_while(|it| **it != 0);
+    let name: Vec<u8> = name.map(|it| *it as u8).collect();
+    String::from_utf8_lossy(&name).into_owned()
+}
+
 /// Sets the smallest timer slack for this thread: timers of the node are exact.
 pub(crate) fn exact_timers() {
     // SAFETY: no memory is involved.

@@ -132,9 +132,8 @@ fn until_servers_listen() {
 
 /// Sends `number` to a start that waits for what never comes: the command alone, or its `ring3 wait` too, as a
 /// terminal does.
-fn interrupt(args: &[&str], last: &str, number: Signal) {
+fn interrupt(place: &Place, args: &[&str], last: &str, number: Signal) {
     use std::os::unix::process::CommandExt;
-    let place = Place::new();
     let mut command = with_usual_signals(&place.command(args));
     let child = spawn(command.process_group(0));
     let joined = || {
@@ -154,7 +153,6 @@ fn interrupt(args: &[&str], last: &str, number: Signal) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(128 + number as i32), "{said}");
     assert!(said.contains("interrupted"), "{said}");
-    nothing_is_up(&place);
 }
 
 #[test]
@@ -164,8 +162,35 @@ fn an_interrupted_start_leaves_nothing() {
     fs::write(&file, "[node.a]\n[node.b]\nwait = ['tcp 9']\n").expect("write");
     let file = file.to_str().expect("UTF-8");
     for number in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
-        interrupt(&["compose", "up", file], "b", number);
-        interrupt(&["up", "a", "--wait", "tcp:9"], "a", number);
+        let place = Place::new();
+        interrupt(&place, &["compose", "up", file], "b", number);
+        nothing_is_up(&place);
+        interrupt(&place, &["up", "a", "--wait", "tcp:9"], "a", number);
+        nothing_is_up(&place);
+    }
+}
+
+/// The same for a server of the command line. Its node was up before: that stays, and what this start has made goes.
+#[test]
+fn an_interrupted_wait_leaves_what_was_up() {
+    let place = Place::new();
+    let file = place.dir.path().join("net.toml");
+    fs::write(&file, "[node.a]\n[node.b]\n").expect("write");
+    let path = file.to_str().expect("UTF-8");
+    for number in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
+        let words = ["compose", "up", "--wait", "a tcp 9", path];
+        interrupt(&place, &words, "a", number);
+        nothing_is_up(&place);
+        place.ok(&["up", "a"]);
+        interrupt(&place, &words, "a", number);
+        assert_eq!(
+            place.ok(&["ls"]).lines().count(),
+            2,
+            "a alone, and the head"
+        );
+        let waits = || place.stat("a")["procs"].as_array().map(Vec::len) != Some(0);
+        eventually("its wait has ended", || !waits());
+        place.ok(&["down", "a"]);
     }
 }
 

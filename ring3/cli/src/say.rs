@@ -34,14 +34,6 @@ pub fn complain(words: impl Display) {
     }
 }
 
-/// The same once `act` is done, which may end this process's work.
-pub fn complain_after(act: impl FnOnce(), words: impl Display) {
-    WAITING.fetch_add(1, SeqCst);
-    act();
-    complain(words);
-    WAITING.fetch_sub(1, SeqCst);
-}
-
 /// From here on a complaint keeps nothing waiting: standard error may be a full pipe or a stopped terminal, on which a write waits for ever, and
 /// whoever made it so may be whom this process has to end.
 pub fn go_on() {

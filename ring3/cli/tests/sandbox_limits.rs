@@ -4,6 +4,8 @@
 mod place;
 
 use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Output};
 use std::time::Duration;
 
@@ -532,4 +534,59 @@ print(make())
         "13\nmade\n",
         "{output:?}"
     );
+}
+
+/// Ctrl-Z stops the warden, and not a program in a session of its own. The limit holds all the same.
+#[test]
+fn a_disk_that_fills_up_while_the_warden_is_stopped() {
+    const FILLS: &str = "
+import os, time
+parent = os.open('/proc/self/stat', os.O_RDONLY)
+if not os.fork():
+    os.setsid()
+    print(os.getpid(), flush=True)
+    while b') T ' not in os.pread(parent, 4096, 0):
+        time.sleep(0.01)
+    try:
+        with open(os.path.join(os.environ['TMPDIR'], 'x'), 'wb', 0) as file:
+            while True:
+                file.write(bytes(1 << 20))
+                time.sleep(0.005)
+    except OSError:
+        print('full', flush=True)
+while True:
+    time.sleep(1000)
+";
+    let place = Place::new();
+    if !mounts(&place) {
+        return;
+    }
+    let run = ["run", "--sandbox", "--tmp", "--min-free", "128M", "--"];
+    let args = [&run[..], &["/usr/bin/python3", "-c", FILLS]].concat();
+    let mut child = spawn(disk_of(&place, "size=256M", &args).process_group(0));
+    let mut first = [0; 16];
+    let got = child.stdout.as_mut().unwrap().read(&mut first).unwrap();
+    let pid: i32 = str::from_utf8(&first[..got])
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    let group = nix::unistd::Pid::from_raw(child.id() as i32);
+    let send = |signal| nix::sys::signal::killpg(group, signal).unwrap();
+    send(nix::sys::signal::Signal::SIGTSTP);
+    let start = std::time::Instant::now();
+    let is_there = || std::path::Path::new(&format!("/proc/{pid}")).exists();
+    while is_there() && start.elapsed() < place::PATIENCE {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let is_there = is_there();
+    send(nix::sys::signal::Signal::SIGCONT);
+    if is_there {
+        send(nix::sys::signal::Signal::SIGTERM);
+    }
+    let output = place::finish(child);
+    place::expect_failure(&output, 143, "--min-free");
+    assert!(!is_there, "it has not been ended: {output:?}");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    place.is_empty();
 }

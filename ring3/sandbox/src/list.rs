@@ -213,7 +213,7 @@ const PUNCH: u32 = 0x3;
 /// What of an allowed call fails as on a file system that has not got it: the C library does it in another way.
 pub const UNSUPPORTED: Checked = Checked {
     call: call!("fallocate", SYS_fallocate),
-    why: "it would fill a disk at once, before the warden sees that (`--min-free`); only holes may be made",
+    why: "it would fill a disk at once, before the reaper sees that (`--min-free`); only holes may be made",
     when: &[&[IsNot(1, PUNCH)]],
 };
 

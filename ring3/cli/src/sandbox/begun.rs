@@ -3,6 +3,7 @@
 
 use std::io::IoSliceMut;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
@@ -16,6 +17,7 @@ use ring3_sandbox::behalf::Reach;
 use rustix::process::{pidfd_open, pidfd_send_signal, PidfdFlags};
 
 use super::reaper;
+use super::room::{DiskReport, DiskWatch};
 use crate::error::{Failure, Result};
 use crate::signals::Watch;
 use crate::up::Caller;
@@ -42,21 +44,29 @@ pub struct Begun {
     /// Of the keeper: its number, and whom to send signals to.
     keeper: Option<(i32, OwnedFd)>,
     talk: OwnedFd,
+    disks: Option<Arc<DiskReport>>,
 }
 
 impl Begun {
     /// `keeper` is the life of the confined process, whose end of the talk it gets. It has the standard descriptors and those in
     /// `keep`. Must be called while this process has one thread.
-    pub fn start(keep: &[BorrowedFd<'_>], keeper: impl FnOnce(&OwnedFd) -> i32) -> Result<Begun> {
+    pub fn start(
+        keep: &[BorrowedFd<'_>],
+        disks: Option<(DiskWatch, DiskReport)>,
+        keeper: impl FnOnce(&OwnedFd) -> i32,
+    ) -> Result<Begun> {
+        let (watch, report) = disks.unzip();
         let (talk, theirs) = super::pair()?;
         let fork = leaf::fork_child();
         let fork = fork.map_err(|why| Failure::host("start a process")(why.into()))?;
         let Some(reaper) = fork else {
-            let keep: Vec<_> = keep.iter().copied().chain([theirs.as_fd()]).collect();
+            let watched = watch.iter().flat_map(DiskWatch::fds);
+            let keep = keep.iter().copied().chain(watched);
+            let keep: Vec<_> = keep.chain([theirs.as_fd()]).collect();
             leaf::close_all_but(&keep);
             // Closed with all others.
-            std::mem::forget(talk);
-            let status = reaper::run(move || keeper(&theirs));
+            std::mem::forget((talk, report));
+            let status = reaper::run(watch, move || keeper(&theirs));
             std::process::exit(status.unwrap_or_else(|failure| {
                 say::complain(failure);
                 125
@@ -68,7 +78,13 @@ impl Begun {
             status: None,
             keeper: None,
             talk,
+            disks: report.map(Arc::new),
         })
+    }
+
+    /// What is said about its disks.
+    pub fn disks(&self) -> Option<Arc<DiskReport>> {
+        self.disks.clone()
     }
 
     /// The same, for the one who passes on what is to be started.
@@ -130,7 +146,17 @@ impl Begun {
             Ok(_) | Err(Errno::EINTR) => None,
             Err(why) => return Err(Failure::host("wait for the sandbox")(why.into())),
         };
+        if self.status.is_some() {
+            self.say_what_is_used_up();
+        }
         Ok(self.status)
+    }
+
+    /// A program can fill the pipe of standard error, or stop the terminal.
+    fn say_what_is_used_up(&self) {
+        if let Some(why) = self.disks.as_ref().and_then(|it| it.used_up()) {
+            say::complain(why);
+        }
     }
 
     /// Sends the keeper a signal, which passes it on to the program.
@@ -199,6 +225,7 @@ impl Drop for Begun {
             // It ends all that is left before it does.
             let _ = kill(self.reaper, Signal::SIGTERM);
             let _ = waitpid(self.reaper, None);
+            self.say_what_is_used_up();
         }
     }
 }

@@ -34,6 +34,7 @@ use super::apart::Writable;
 use super::begun::{Begun, Heard};
 use super::keeper::{self, Work};
 use super::limits::Limits;
+use super::room::{DiskReport, DiskWatch};
 use super::{files, rules};
 use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
@@ -267,7 +268,7 @@ impl Plan {
     }
 
     /// Starts its processes. While this one has one thread.
-    pub fn start(&self) -> Result<Begun> {
+    pub fn start(&self, disks: Option<(DiskWatch, DiskReport)>) -> Result<Begun> {
         let mut view = files::system(&[&self.load]);
         let captures = self
             .config
@@ -276,7 +277,8 @@ impl Plan {
             .filter_map(|port| port.pcap.clone());
         view.write.extend(captures);
         let bounds = ((view, None), Limits::default());
-        Begun::start(&[self.flows.as_fd(), self.policy.as_fd()], |warden| {
+        let files = [self.flows.as_fd(), self.policy.as_fd()];
+        Begun::start(&files, disks, |warden| {
             let work = Work::Gateway(&self.load, &self.policy, &self.flows);
             keeper::run(self.config.clone(), work, bounds, warden)
         })

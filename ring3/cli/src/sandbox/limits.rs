@@ -9,7 +9,7 @@
 //!
 //! No limit of the host's bounds all that memory or a disk is filled with, through files in memory, pipes, and files whose names are
 //! gone. So the host is told to kill the sandbox's processes before any other when memory runs out (oom_score_adj, which
-//! nobody within can set back), and the warden looks at what is left on the disks (room.rs).
+//! nobody within can set back), and the reaper looks at what is left on the disks (room.rs).
 
 use std::process::Command;
 

@@ -2,20 +2,30 @@
 //! Theory of operation: the disks that a sandbox fills
 //!
 //! The host has no quota that a user can set. A look at the sandbox's folders would not see files whose names are gone. So the
-//! warden asks for what is left on each file system that the sandbox writes to, its log included, or that its gateway writes
+//! reaper asks for what is left on each file system that the sandbox writes to, its log included, or that its gateway writes
 //! captures to, and ends the sandbox when that is less than the user wants to keep. It asks the more often the less is left: between two looks no
 //! disk takes more than what is above the limit. Files take inodes, too, of which many file systems have a number: a part of those
 //! that are free at the start stays, or a number that other programs can work with.
 //!
+//! The reaper looks, and not the warden, since Ctrl-Z stops the warden: a process of the sandbox in another session would fill the disk meanwhile.
+//! The reaper holds that signal back.
+//!
 //! The log of a node that stays lies in the runtime folder, and what programs have for /dev/shm there. Both are small on many hosts:
 //! there half of what is free at the start stays, if the user's limit is more. /dev/shm is other programs', too, and the user did not ask for the sandbox's folder
 //! there. So a part of it stays free without a limit of the user's as well, from when a program first asks for that folder on. What other programs
-//! take counts as well: files that have no name, and only a mapping, are in no sum that the warden could make of the sandbox's own.
+//! take counts as well: files that have no name, and only a mapping, are in no sum that could be made of the sandbox's own.
+//!
+//! ```text
+//! warden → reaper    one message when a program first asks for /dev/shm: how much of it is to stay
+//! reaper → warden    one byte: what is used up. The sandbox ends
+//! ```
 
 use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
+use nix::poll::PollTimeout;
+use nix::sys::socket::{recv, send, MsgFlags};
 use nix::sys::stat::{fstat, SFlag};
 use nix::sys::statvfs::fstatvfs;
 use ring3_config::{size, NodeConfig};
@@ -23,7 +33,6 @@ use ring3_config::{size, NodeConfig};
 use super::apart::Writable;
 use crate::args::SandboxArgs;
 use crate::error::{Failure, Result};
-use crate::say;
 
 /// Bytes a second that a disk, or memory, takes at most.
 const FASTEST: u64 = 8 << 30;
@@ -46,66 +55,166 @@ impl Room {
         Ok(Room(least))
     }
 
-    /// Of where the sandbox writes, and the ports of `captured` do; from now on, in a thread that lives as long as this process. `end` is called
-    /// when there is too little. An error: there is too little now.
-    pub fn keep(
+    /// Of where the sandbox writes, and the ports of `captured` do; `memory` is what its programs have at /dev/shm. The reaper's end and the warden's.
+    /// An error: there is too little now.
+    pub fn watch(
         self,
         written: &Writable,
         tmp: Option<&OwnedFd>,
         memory: Option<&OwnedFd>,
         captured: Option<&NodeConfig>,
-        end: impl Fn() + Send + 'static,
-    ) -> Result<()> {
-        let Some(least) = self.0 else {
-            return Ok(());
+    ) -> Result<(DiskWatch, DiskReport)> {
+        let (theirs, ours) = super::pair()?;
+        let report = DiskReport {
+            reaper: ours,
+            least: self.0,
+            memory: memory.map(copy).transpose()?,
         };
-        let copies = written.fds().chain(tmp).map(OwnedFd::try_clone);
-        let places: std::io::Result<Vec<_>> = copies.collect();
-        let mut places = places.map_err(Failure::host("copy a descriptor"))?;
-        let ports = captured.into_iter().flat_map(|config| &config.ports);
-        let captures = ports.filter_map(|port| port.pcap.as_deref());
-        for path in captures {
-            let file = File::open(path);
-            let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
-            places.push(file.into());
+        let mut watch = DiskWatch {
+            warden: theirs,
+            disks: Vec::new(),
+            memory: None,
+        };
+        match self.0 {
+            Some(least) => watch.disks = disks(least, written, tmp, memory, captured)?,
+            None => watch.memory = memory.map(copy).transpose()?,
         }
-        let mut disks = Vec::new();
-        for place in places {
-            disks.push(Disk::of(place, |_| least)?);
+        match calm(&watch.disks)? {
+            Some(_) => Ok((watch, report)),
+            None => Err(report.too_little()),
         }
-        let half = |free: u64| least.min(free / 2);
-        if let Some(memory) = memory {
-            let copy = memory.try_clone();
-            let copy = copy.map_err(Failure::host("copy a descriptor"))?;
+    }
+}
+
+fn copy(fd: &OwnedFd) -> Result<OwnedFd> {
+    fd.try_clone().map_err(Failure::host("copy a descriptor"))
+}
+
+/// What is looked at for a limit of the user's.
+fn disks(
+    least: u64,
+    written: &Writable,
+    tmp: Option<&OwnedFd>,
+    memory: Option<&OwnedFd>,
+    captured: Option<&NodeConfig>,
+) -> Result<Vec<Disk>> {
+    let mut disks = Vec::new();
+    for place in written.fds().chain(tmp) {
+        disks.push(Disk::of(copy(place)?, |_| least)?);
+    }
+    let ports = captured.into_iter().flat_map(|config| &config.ports);
+    for path in ports.filter_map(|port| port.pcap.as_deref()) {
+        let file = File::open(path);
+        let file = file.map_err(Failure::host(format!("open {}", path.display())))?;
+        disks.push(Disk::of(file.into(), |_| least)?);
+    }
+    let half = |free: u64| least.min(free / 2);
+    if let Some(memory) = memory {
+        disks.push(Disk::of(copy(memory)?, half)?);
+    }
+    let (output, error) = (std::io::stdout(), std::io::stderr());
+    for fd in [output.as_fd(), error.as_fd()] {
+        let copy = fd.try_clone_to_owned();
+        let copy = copy.map_err(Failure::host("copy a descriptor"))?;
+        if is_on_disk(&copy) {
             disks.push(Disk::of(copy, half)?);
         }
-        let (output, error) = (std::io::stdout(), std::io::stderr());
-        for fd in [output.as_fd(), error.as_fd()] {
-            let copy = fd.try_clone_to_owned();
-            let copy = copy.map_err(Failure::host("copy a descriptor"))?;
-            if is_on_disk(&copy) {
-                disks.push(Disk::of(copy, half)?);
-            }
+    }
+    Ok(disks)
+}
+
+/// The warden's end.
+#[derive(Debug)]
+pub struct DiskReport {
+    reaper: OwnedFd,
+    least: Option<u64>,
+    memory: Option<OwnedFd>,
+}
+
+/// The reaper's byte.
+const USED_UP: u8 = b'!';
+
+impl DiskReport {
+    /// A program asks for what it has at /dev/shm. From here on a part of it stays, also where the user has no limit. An error: little is left already.
+    pub fn begin_memory(&self) -> Result<()> {
+        let (Some(memory), None) = (&self.memory, self.least) else {
+            return Ok(());
+        };
+        let disk = Disk::of(copy(memory)?, |free| free / STAYS)?;
+        if disk.calm()?.is_none() {
+            return Err(self.too_little());
         }
-        let least = size::format(least);
-        watch(
-            disks,
-            move || Failure::NoRoom {
-                least: least.clone(),
-            },
-            end,
-        )
+        let Some(stays) = disk.stays else {
+            return Ok(());
+        };
+        let sent = send(
+            self.reaper.as_raw_fd(),
+            &stays.to_bytes(),
+            MsgFlags::MSG_NOSIGNAL,
+        );
+        let sent = sent.map_err(|why| Failure::host("have a disk looked at")(why.into()));
+        sent.map(drop)
     }
 
-    /// Of what the programs have at /dev/shm, where no limit says so.
-    pub fn keep_memory(self, memory: &OwnedFd, end: impl Fn() + Send + 'static) -> Result<()> {
-        if self.0.is_some() {
-            return Ok(());
+    /// Why the reaper has ended the sandbox, if a disk was the reason.
+    pub fn used_up(&self) -> Option<Failure> {
+        let mut byte = [0];
+        let got = recv(self.reaper.as_raw_fd(), &mut byte, MsgFlags::MSG_DONTWAIT);
+        (got == Ok(1) && byte[0] == USED_UP).then(|| self.too_little())
+    }
+
+    fn too_little(&self) -> Failure {
+        match self.least.map(size::format) {
+            Some(least) => Failure::NoRoom { least },
+            None => Failure::NoMemory,
         }
-        let copy = memory.try_clone();
-        let copy = copy.map_err(Failure::host("copy a descriptor"))?;
-        let disk = Disk::of(copy, |free| free / STAYS)?;
-        watch(vec![disk], || Failure::NoMemory, end)
+    }
+}
+
+/// The reaper's end.
+#[derive(Debug)]
+pub struct DiskWatch {
+    warden: OwnedFd,
+    disks: Vec<Disk>,
+    /// To be looked at once the warden says how much of it is to stay.
+    memory: Option<OwnedFd>,
+}
+
+impl DiskWatch {
+    /// All that it uses.
+    pub fn fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let disks = self.disks.iter().map(|disk| disk.place.as_fd());
+        let memory = self.memory.iter().map(AsFd::as_fd);
+        disks.chain(memory).chain([self.warden.as_fd()])
+    }
+
+    /// Readable when there is to be another look.
+    pub fn news(&self) -> BorrowedFd<'_> {
+        self.warden.as_fd()
+    }
+
+    /// When to look again, at the latest. None: the sandbox has to end, and the warden hears why.
+    pub fn look(&mut self) -> Option<PollTimeout> {
+        let mut stays = [0; size_of::<Free>()];
+        match recv(self.warden.as_raw_fd(), &mut stays, MsgFlags::MSG_DONTWAIT) {
+            // The warden has gone.
+            Ok(0) => return None,
+            Ok(_) => self.disks.extend(self.memory.take().map(|place| Disk {
+                place,
+                stays: Some(Free::from_bytes(stays)),
+            })),
+            Err(_) => {}
+        }
+        if self.disks.is_empty() {
+            return Some(PollTimeout::NONE);
+        }
+        if let Ok(Some(calm)) = calm(&self.disks) {
+            return Some(PollTimeout::try_from(calm).unwrap_or(PollTimeout::ZERO));
+        }
+        let flags = MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT;
+        // The warden may be about to end.
+        let _ = send(self.warden.as_raw_fd(), &[USED_UP], flags);
+        None
     }
 }
 
@@ -119,6 +228,27 @@ fn is_on_disk(fd: &OwnedFd) -> bool {
 struct Free {
     bytes: u64,
     inodes: u64,
+}
+
+impl Free {
+    fn to_bytes(self) -> [u8; size_of::<Free>()] {
+        let mut bytes = [0; size_of::<Free>()];
+        bytes[..8].copy_from_slice(&self.bytes.to_ne_bytes());
+        bytes[8..].copy_from_slice(&self.inodes.to_ne_bytes());
+        bytes
+    }
+
+    fn from_bytes(bytes: [u8; size_of::<Free>()]) -> Free {
+        let word = |from: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&bytes[from..from + 8]);
+            u64::from_ne_bytes(word)
+        };
+        Free {
+            bytes: word(0),
+            inodes: word(8),
+        }
+    }
 }
 
 /// Where this file is; none: files in memory are on no disk.
@@ -190,27 +320,6 @@ fn calm(disks: &[Disk]) -> Result<Option<Duration>> {
     Ok(Some(least.max(TURN_MIN)))
 }
 
-/// From now on, in a thread that lives as long as this process. An error: there is too little now.
-fn watch(
-    disks: Vec<Disk>,
-    used_up: impl Fn() -> Failure + Send + 'static,
-    end: impl Fn() + Send + 'static,
-) -> Result<()> {
-    if calm(&disks)?.is_none() {
-        return Err(used_up());
-    }
-    let body = move || {
-        while let Ok(Some(calm)) = calm(&disks) {
-            std::thread::sleep(calm);
-        }
-        // First: a program can fill the pipe of standard error, or stop the terminal.
-        say::complain_after(end, used_up());
-    };
-    let thread = std::thread::Builder::new().spawn(body);
-    let thread = thread.map_err(Failure::host("start a thread"));
-    thread.map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,7 +339,7 @@ mod tests {
         let folder: OwnedFd = File::open(top.path()).unwrap().into();
         let keep = |least: u64, written: &Writable, tmp| {
             let room = Room(Some(least));
-            room.keep(written, tmp, None, None, || {})
+            room.watch(written, tmp, None, None)
         };
         assert!(keep(1, &written, None).is_ok());
         assert!(keep(u64::MAX, &none, None).is_ok());
@@ -240,5 +349,26 @@ mod tests {
         ] {
             assert!(matches!(refused, Err(Failure::NoRoom { .. })));
         }
+    }
+
+    #[test]
+    fn memory_is_looked_at_from_when_it_is_asked_for() {
+        let top = tempfile::tempdir().unwrap();
+        let folder: OwnedFd = File::open(top.path()).unwrap().into();
+        let (mut watch, report) = Room(None)
+            .watch(&Writable::default(), None, Some(&folder), None)
+            .unwrap();
+        assert_eq!(watch.look(), Some(PollTimeout::NONE));
+        report.begin_memory().unwrap();
+        assert!(watch.look().is_some_and(|it| it != PollTimeout::NONE));
+        assert!(report.used_up().is_none());
+        watch.disks[0].stays = Some(Free {
+            bytes: u64::MAX,
+            inodes: 0,
+        });
+        assert_eq!(watch.look(), None);
+        assert!(matches!(report.used_up(), Some(Failure::NoMemory)));
+        drop(report);
+        assert_eq!(watch.look(), None);
     }
 }

@@ -2,7 +2,6 @@
 //! The process outside of a sandbox.
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
 
 use ring3_config::{NodeConfig, PortSpec};
 use ring3_node::outside::{Outside, Trust};
@@ -112,16 +111,10 @@ fn stay_as_gateway(
     let plan = gateway::plan_for(args, serve, config)?;
     let folder = Folder::open()?;
     let room = Room::of(args)?;
-    let begun = plan.start()?;
+    let disks = room.watch(&Writable::default(), None, None, Some(plan.config()))?;
+    let begun = plan.start(Some(disks))?;
     let watch = Watch::start()?;
     say::go_on();
-    room.keep(
-        &Writable::default(),
-        None,
-        None,
-        Some(plan.config()),
-        begun.end(),
-    )?;
     match plan.serve(begun, &folder, &watch, caller.as_ref()) {
         Err(Failure::Node(ring3_node::Error::GivenUp)) => Ok(OWN_FAILURE),
         gateway => {
@@ -162,10 +155,16 @@ impl Bounds {
     /// From its start to its end: the status. While this process has one thread.
     fn keep(&self, work: Work<'_>, caller: &mut Option<Caller>) -> Result<u8> {
         let (plan, folder) = (self.plan.as_ref(), &self.folder);
-        let gateway = plan.map(gateway::Plan::start).transpose()?;
+        let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
+        let memory = self.view.memory.as_ref().map(files::Tmp::fd);
+        let captured = plan.map(gateway::Plan::config);
+        let disks = self
+            .room
+            .watch(&self.view.writable, tmp, memory, captured)?;
+        let gateway = plan.map(|plan| plan.start(None)).transpose()?;
         let stays = matches!(work, Work::Stays(..));
         let shown: Vec<_> = self.view.fds().map(AsFd::as_fd).collect();
-        let mut sandbox = Begun::start(&shown, |warden| {
+        let mut sandbox = Begun::start(&shown, Some(disks), |warden| {
             let bounds = (self.view.lent(), self.limits);
             keeper::run(self.config.clone(), work, bounds, warden)
         })?;
@@ -174,11 +173,6 @@ impl Bounds {
         let watch = Watch::start()?;
         // Its programs have the same standard error.
         say::go_on();
-        let tmp = self.view.tmp.as_ref().map(files::Tmp::fd);
-        let memory = self.view.memory.as_ref().map(files::Tmp::fd);
-        let plans = plan.map(gateway::Plan::config);
-        self.room
-            .keep(&self.view.writable, tmp, memory, plans, sandbox.end())?;
         let gateway = match (plan, gateway) {
             (Some(plan), Some(begun)) => match plan.serve(begun, folder, &watch, caller.as_ref()) {
                 // It has said why.
@@ -202,14 +196,9 @@ impl Bounds {
     }
 
     fn reach(&self, outside: &Outside, sandbox: &Begun) -> Result<Reach> {
-        let (room, end) = (self.room, Arc::new(sandbox.end()));
-        let memory = self.view.memory.as_ref().map(|it| it.fd().try_clone());
-        let memory = memory.transpose();
-        let memory = memory.map_err(Failure::host("copy a descriptor"))?;
+        let disks = sandbox.disks();
         self.view.reach(outside.sockets(), move || {
-            let end = end.clone();
-            let keep = |memory| room.keep_memory(memory, move || end());
-            memory.as_ref().map_or(Ok(()), keep)
+            disks.as_ref().map_or(Ok(()), |it| it.begin_memory())
         })
     }
 }

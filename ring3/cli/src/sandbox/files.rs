@@ -64,14 +64,19 @@ const SETTINGS: [&str; 33] = [
     "/etc/ssl/certs",
     "/etc/ssl/openssl.cnf",
 ];
-/// Of each folder in /etc whose name begins so, what Java reads when it starts. What it may hold beside these, such as passwords of
-/// `management`, is left out.
-const JAVA: &str = "java-";
-const JAVA_SETTINGS: [&str; 4] = [
-    "jvm-amd64.cfg",
-    "logging.properties",
-    "net.properties",
-    "security",
+/// Of each folder in /etc whose name begins so, what Java and Debian's Python read when they start. What else they may hold, such as
+/// passwords of Java's `management`, is left out.
+const LANGUAGES: [(&str, &[&str]); 2] = [
+    (
+        "java-",
+        &[
+            "jvm-amd64.cfg",
+            "logging.properties",
+            "net.properties",
+            "security",
+        ],
+    ),
+    ("python3", &["sitecustomize.py"]),
 ];
 /// How many processors there are, and how memory is given: what allocators and language runtimes ask for.
 const MACHINE: [&str; 2] = [
@@ -305,7 +310,7 @@ pub fn system(programs: &[&Program]) -> Files {
     let system = SYSTEM.iter().chain(&SETTINGS).chain(&MACHINE);
     let system = system.copied().filter(there);
     files.read.extend(system.map(PathBuf::from));
-    files.read.extend(settings_of_java());
+    files.read.extend(settings_of_languages());
     let devices = DEVICES.iter().copied().filter(there);
     files.write.extend(devices.map(PathBuf::from));
     for program in programs {
@@ -317,11 +322,18 @@ pub fn system(programs: &[&Program]) -> Files {
     files
 }
 
-fn settings_of_java() -> impl Iterator<Item = PathBuf> {
-    let folders = std::fs::read_dir("/etc").into_iter().flatten().flatten();
-    let folders = folders.filter(|it| it.file_name().to_string_lossy().starts_with(JAVA));
-    let files = folders.flat_map(|it| JAVA_SETTINGS.map(|name| it.path().join(name)));
-    files.filter(|path| path.exists())
+fn settings_of_languages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for folder in std::fs::read_dir("/etc").into_iter().flatten().flatten() {
+        let name = folder.file_name();
+        for (start, files) in LANGUAGES {
+            if name.to_string_lossy().starts_with(start) {
+                found.extend(files.iter().map(|file| folder.path().join(file)));
+            }
+        }
+    }
+    found.retain(|path| path.exists());
+    found
 }
 
 /// The same, and what `args` let it see.

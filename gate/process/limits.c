@@ -38,7 +38,8 @@
 #define MARK_OVER	0x72696e67330074ULL	/* value of a timer: the CPU time is used up */
 #define MARK_LIMITS	0x72696e67330075ULL	/* value of a signal from another process: read the limits again */
 #define WISH			0x7233		/* si_errno of a signal from another process: it asks this one to set or read a limit */
-#define CPU_CLOCK	(-8)			/* this process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(0, CPUCLOCK_PROF) */
+#define CPU_CLOCK_OF(pid)	((s32)(~(u32)(pid) << 3))	/* a process's CPU time as RLIMIT_CPU counts it: MAKE_PROCESS_CPUCLOCK(pid, CPUCLOCK_PROF) */
+#define CPU_CLOCK	CPU_CLOCK_OF(0)		/* this process's */
 #define NS		1000000000ULL
 #define CPU_TIMER_WANTED	(~0u)
 #define GATE_OWN_BYTES	(4ULL << 20)		/* the gate's file, tables and first threads */
@@ -76,11 +77,6 @@ static u64 cpu_end(u64 seconds)
 	u64 early = seconds < 8 ? seconds * NS / 8 : NS;
 
 	return seconds * NS - early;
-}
-
-static bool cpu_is_used_up(u64 seconds)
-{
-	return gate_clock_ns(CPU_CLOCK) >= cpu_end(seconds);
 }
 
 /* Makes or sets the timer of this process: its limit has changed, or the process or program is new. */
@@ -137,7 +133,7 @@ bool limits_is_mark(const siginfo_t *info)
 	return true;
 }
 
-static void say(s32 pid, u64 mark)
+static long say(s32 pid, u64 mark)
 {
 	siginfo_t info;
 
@@ -145,7 +141,19 @@ static void say(s32 pid, u64 mark)
 	info.si_signo = DEATH_SIGNAL;
 	info.si_code = SI_QUEUE;
 	info.si_value.sival_ptr = (void *)mark;
-	host_syscall3(__NR_rt_sigqueueinfo, pid, DEATH_SIGNAL, (long)&info);
+	return host_syscall3(__NR_rt_sigqueueinfo, pid, DEATH_SIGNAL, (long)&info);
+}
+
+/*
+ * A process of the node is to have a limit of CPU time that it has used up already. The host would kill it at its next tick, which may be
+ * in kernel code: so it is told to end, and the limit is left as it is. 1: it has been told. 0: it has not used that much.
+ */
+static long cpu_is_over(s32 pid, const struct rlimit64 *new)
+{
+	if (new->rlim_cur > new->rlim_max || new->rlim_max >= ~0ULL / NS ||
+	    gate_clock_ns(CPU_CLOCK_OF(pid)) < cpu_end(new->rlim_max))
+		return 0;
+	return say(pid ?: host_syscall0(__NR_getpid), MARK_OVER) ?: 1;
 }
 
 long limits_pdeath(const struct gate_regs *r)
@@ -381,6 +389,8 @@ static bool wish_do(const struct wish *wish, struct answer *answer)
 		gate_unlock(&gate_limits_lock);
 		return true;
 	}
+	if (set && wish->what == RLIMIT_CPU && cpu_is_over(0, set))
+		set = NULL;
 	answer->ret = host_syscall4(__NR_prlimit64, 0, wish->what, (long)set, (long)&answer->was);
 	if (set && !answer->ret && wish->what == RLIMIT_CPU)
 		cpu_watch();
@@ -478,22 +488,27 @@ static long others_limit(s32 pid, u32 what, u64 set, u64 get)
 
 static long cpu_limit(struct gate_regs *r, s32 pid, u64 set)
 {
-	bool ours = proc_by_pid(pid) == own_proc();
+	struct ring3_proc *whose = proc_by_pid(pid);
+	bool ours = whose == own_proc();
 	struct rlimit64 new;
 	long ret;
 
 	if (set && gate_copy_in(&new, (void *)set, sizeof(new)))
 		return -EFAULT;
-	if (set && ours && new.rlim_cur <= new.rlim_max && new.rlim_max < ~0ULL / NS && cpu_is_used_up(new.rlim_max)) {
-		say(host_syscall0(__NR_getpid), MARK_OVER);
-		return 0;
+	ret = set && whose ? cpu_is_over(ours ? 0 : pid, &new) : 0;
+	if (ret < 0)
+		return ret;
+	if (ret) {
+		/* What the limit was is told all the same. */
+		r->a[2] = 0;
+		return r->nr == __NR_prlimit64 ? gate_host_regs(r) : 0;
 	}
 	ret = gate_host_regs(r);
 	if (ret || !set)
 		return ret;
 	if (ours)
 		cpu_watch();
-	else if (proc_by_pid(pid))
+	else if (whose)
 		say(pid, MARK_LIMITS);
 	return 0;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * RLIMIT_CPU's hard limit ends a process that does nothing but call its network: killed, as ever, and nobody else
- * notices. Set by itself, by another, before an exec and before a fork; with threads.
+ * notices. Set by itself, by another, before an exec and before a fork, below what has been used; with threads.
  */
 #include "oracle.h"
 
@@ -19,6 +19,46 @@ static void *calls(void *arg)
 }
 
 static const struct rlimit second = { 1, 1 };
+
+static double used(void)
+{
+	struct timespec t;
+
+	must(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t));
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+/* Another one sets the limit when this process has used more. Several of them: one may not be in its node's kernel just then. */
+static void late(void)
+{
+	struct rlimit got = { 0 };
+	int told[2], s;
+	pid_t pids[3];
+	char c;
+
+	must(pipe(told));
+	for (int i = 0; i < 3; i++) {
+		fflush(stdout);
+		pids[i] = must(fork());
+		if (pids[i])
+			continue;
+		signal(SIGXCPU, SIG_IGN);
+		spawn(calls, NULL);
+		while (used() < 1.3)
+			sleep_ms(1);
+		must(write(told[1], "x", 1));
+		calls(NULL);
+	}
+	close(told[1]);
+	for (int i = 0; i < 3; i++)
+		must(read(told[0], &c, 1));
+	for (int i = 0; i < 3; i++) {
+		must(prlimit(pids[i], RLIMIT_CPU, &second, &got));
+		say("%d", got.rlim_max == RLIM_INFINITY);
+		must(waitpid(pids[i], &s, 0));
+		say("late: signal %d", WTERMSIG(s));
+	}
+}
 
 static pid_t start(int how)
 {
@@ -69,6 +109,7 @@ int main(int argc, char **argv)
 		say("%d: %s %d", i, WIFEXITED(s) ? "exit" : "signal", WIFEXITED(s) ? WEXITSTATUS(s) : WTERMSIG(s));
 	}
 	say("%s", seconds() - at < 0.4 ? "too early" : "in time");
+	late();
 
 	T(setrlimit(RLIMIT_CPU, &r));
 	T(getrlimit(RLIMIT_CPU, &got));

@@ -201,20 +201,12 @@ static long clone_shared(struct clone *c)
  * CLONE_PARENT_SETTID's word before that, so the gate points it there. Returns the address where the program wants
  * it, to be filled in later (put_tid()), or 0.
  */
-static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid, bool legacy)
+static u64 own_parent_tid(struct ring3_thread *t, u64 *flags, u64 *parent_tid)
 {
 	u64 wanted = *flags & CLONE_PARENT_SETTID ? *parent_tid : 0;
 
 	if (*flags & CLONE_THREAD)
 		return 0;
-	if (legacy && (*flags & CLONE_PIDFD)) {
-		/*
-		 * The same argument is the pidfd's address, and there is no clone3() here: the child writes its
-		 * pid.
-		 */
-		WRITE_ONCE(proc_of(t)->creator, 0);
-		return 0;
-	}
 	*flags |= CLONE_PARENT_SETTID;
 	*parent_tid = (u64)&proc_of(t)->pid;
 	return wanted;
@@ -308,6 +300,40 @@ static long clone_as_before(struct clone *c)
 	return 0;
 }
 
+/*
+ * Where there is no clone3(), the gate opens the pidfd once there is a child: that argument of clone() is taken, and without its pid a
+ * child would keep its descriptors open if its parent were killed meanwhile. Descriptors and the address are tried before. What Linux
+ * refuses is left for it to refuse.
+ */
+static long pidfd_later(struct clone *c)
+{
+	s32 fd;
+
+	if (likely(!(c->flags & CLONE_PIDFD)) || c->nr == __NR_clone3 ||
+	    (c->flags & (CLONE_PARENT_SETTID | CLONE_THREAD | CLONE_DETACHED)))
+		return 0;
+	fd = host_syscall2(__NR_pidfd_open, host_syscall0(__NR_getpid), 0);
+	if (fd < 0)
+		return fd;
+	host_syscall1(__NR_close, fd);
+	if (gate_copy_out((void *)c->a[2], &fd, sizeof(fd)))
+		return -EFAULT;
+	c->pidfd = c->a[2];
+	c->a[2] = 0;
+	c->flags &= ~(u64)CLONE_PIDFD;
+	return 0;
+}
+
+/* -1: another thread has waited for the child or has taken the last descriptor, or the child's end is ignored. */
+static void put_pidfd(u64 at, s32 pid)
+{
+	s32 fd = host_syscall2(__NR_pidfd_open, pid, 0);
+
+	if (fd < 0)
+		fd = -1;
+	gate_copy_out((void *)at, &fd, sizeof(fd));
+}
+
 /* Reads the request of the program; 0 or an error. */
 static long clone_read(struct clone *c, struct gate_regs *r)
 {
@@ -362,7 +388,7 @@ static void clone_for_host(struct clone *c)
 	c->flags &= ~(u64)CLONE_NEWNET;		/* network namespaces are the node's (ns.c) */
 	c->flags = sim_clone(gate_tcb(), c->flags, asked_anew ? c->req.args.child_tid : (u64)c->a[3]);
 	if (c->nr == __NR_clone3) {
-		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->req.args.parent_tid, false);
+		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->req.args.parent_tid);
 		if (gate.sim)
 			c->req.args.exit_signal = 0;
 		c->req.args.flags = host_flags(c->flags) & ~(asked_anew ? 0 : (u64)CSIGNAL);
@@ -371,7 +397,7 @@ static void clone_for_host(struct clone *c)
 		c->a[0] = (long)&c->req;
 		c->a[1] = c->size;
 	} else {
-		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->a[2], true);
+		c->wanted = own_parent_tid(c->thread, &c->flags, (u64 *)&c->a[2]);
 		c->a[0] = host_flags(c->flags);
 	}
 }
@@ -385,6 +411,9 @@ long gate_clone(struct gate_regs *r)
 		return ret;
 	if (gate_life.refuses_ns(c.flags))
 		return -EPERM;
+	ret = pidfd_later(&c);
+	if (ret)
+		return ret;
 	if ((c.flags & CLONE_FILES) && !(c.flags & CLONE_THREAD))
 		gate_exe_path();	/* the child's exec may replace the GATE_FD_PROGRAM of this process */
 	if (!(c.flags & CLONE_THREAD))
@@ -405,6 +434,8 @@ long gate_clone(struct gate_regs *r)
 	 */
 	if (ret > 0 && (c.flags & (CLONE_VM | CLONE_VFORK)) != (CLONE_VM | CLONE_VFORK))
 		put_tid(c.wanted, ret);
+	if (unlikely(c.pidfd) && ret > 0)
+		put_pidfd(c.pidfd, ret);
 	/* If this thread is killed before this, the keeper looks because of its death. */
 	if (ret > 0 && !(c.flags & CLONE_THREAD))
 		procs_changed();

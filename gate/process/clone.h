@@ -30,6 +30,7 @@ struct clone {
 	size_t size;			/* with this size */
 	s32 number;			/* in virtual time: the child's tid, see sim_clone_number() */
 	u64 wanted;			/* where the program wants the child's tid, or 0: see own_parent_tid() */
+	u64 pidfd;			/* where it wants its pidfd, which the gate opens, or 0: pidfd_later() */
 	u64 numbers;			/* gate_life.numbers() and .stamp() before the image made the task */
 	u32 stamp;
 };

@@ -159,6 +159,14 @@ long do_unshare(struct gate_regs *r)
 	return ret;
 }
 
+/* The node does not know PR_SET_DUMPABLE. Elsewhere it knows rights that decide, which a sandbox's processes have not got. */
+static bool may_look_at(s32 pid)
+{
+	struct iovec none = { NULL, 1 };
+
+	return !own_confined() || host_syscall6(__NR_process_vm_readv, pid, (long)&none, 1, (long)&none, 1, 0) != -EPERM;
+}
+
 /* setns(pidfd, CLONE_NEWNET | ...): the network namespace on the node, the others on the host. */
 static long setns_process(struct gate_regs *r, s32 pid)
 {
@@ -166,12 +174,16 @@ static long setns_process(struct gate_regs *r, s32 pid)
 	char path[40];
 	long fd, ret = 0;
 
+	if (!may_look_at(pid))
+		return -EPERM;
 	gate_format(path, sizeof(path), "/proc/%d/ns/net", proc_find(pid) ? pid : 1);
 	fd = fd_create(true, __NR_openat, AT_FDCWD, (u64)path, O_RDONLY | O_CLOEXEC, 0);
 	if (fd < 0)	/* not permitted to look at the process: open() has another error for that */
 		return fd == -ENOENT ? -ESRCH : fd == -EACCES ? -EPERM : fd;
-	/* All processes of a sandbox have the same namespaces of the host. */
-	if (others && !(proc_find(pid) && !(others & ~(u32)SETNS_KNOWN) && own_confined()))
+	/* All processes of a sandbox have the same namespaces of the host, which root alone may enter. */
+	if (others && proc_find(pid) && !(others & ~(u32)SETNS_KNOWN) && own_confined())
+		ret = host_syscall0(__NR_geteuid) ? -EPERM : 0;
+	else if (others)
 		ret = host_syscall2(__NR_setns, (u32)r->a[0], others);
 	if (!ret && (others & CLONE_NEWUSER))
 		ret = cred_follow_user_ns();
@@ -212,12 +224,12 @@ static long setns_host(struct gate_regs *r, long kind)
 		gate_warn("setns: a network namespace of the host cannot be entered from a node");
 		return -EPERM;
 	}
-	if (kind < 0 && !type)
+	/* The host refuses every descriptor with these, and a sandbox's list each of its calls. */
+	if (kind < 0 && (!type || (type & ~(u32)SETNS_KNOWN)))
 		return host_syscall3(__NR_fcntl, fd, F_GETFD, 0) < 0 ? -EBADF : -EINVAL;
 	if (ns_refuses(kind < 0 ? 0 : kind))
 		return -EPERM;
-	/* With an unknown flag the host refuses every descriptor. */
-	if ((type & (CLONE_NEWNET | CLONE_NEWPID)) && !(type & ~(u32)SETNS_KNOWN)) {
+	if (type & (CLONE_NEWNET | CLONE_NEWPID)) {
 		pid = pidfd_pid(fd);
 		if (pid <= 0)
 			return setns_nobody(fd);

@@ -146,6 +146,7 @@ extern struct gate_mutex map_lock;
 u32 map_stamp(void);		/* gate_life.stamp */
 
 /* sock.c */
+long sock_nobody(const struct gate_regs *r);
 
 /* abstract.c */
 long abstract_accept(const struct gate_regs *r);

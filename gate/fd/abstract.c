@@ -130,8 +130,10 @@ static long send_name(const struct gate_regs *r, u32 at)
 	struct gate_regs host = *r;
 	struct name name;
 	u32 len = to_host(r->a[at], r->a[at + 1], &name);
-	long ret;
+	long ret = r->a[at] ? sock_nobody(r) : 0;
 
+	if (unlikely(ret))
+		return ret;
 	if (!len)
 		return gate_host_regs(r);
 	host.a[at] = (u64)&name;

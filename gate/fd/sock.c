@@ -11,6 +11,12 @@
 #define SOCK_NONBLOCK		O_NONBLOCK
 #define SOCK_TYPES		0xf
 #define SOCK_DGRAM		2
+#define SOCK_RAW		3		/* of the unix family: the same */
+#define SOCK_PACKET		10		/* the last */
+#define PROTO_UNIX		1
+#define SO_TYPE			3
+#define SO_INCOMING_CPU		49
+#define DGRAM_MARK		0x72336467
 #define SCTP_PEELOFF		102
 #define SCTP_PEELOFF_FLAGS	122
 
@@ -23,26 +29,87 @@ static bool family_is_host(u32 family)
 	return family == AF_UNIX || family == AF_VSOCK || family == AF_ALG;
 }
 
+/*
+ * In a sandbox the host makes no datagram sockets of the unix family, since each message of one could name any path. What programs get in
+ * their place is made of sequenced packets, which keep messages apart, too. A pair of them sees that its far end has closed as streams do. A
+ * single one has no name and reaches nobody, as where no such server runs: programs that have lines for syslog go on without.
+ * One knows them by their SO_INCOMING_CPU, which no unix socket uses.
+ */
+static bool dgram_mark(s32 fd)
+{
+	u32 mark = DGRAM_MARK;
+
+	return !host_syscall5(__NR_setsockopt, fd, SOL_SOCKET, SO_INCOMING_CPU, (long)&mark, sizeof(mark));
+}
+
+static bool dgram_is(s32 fd)
+{
+	u32 mark = 0, len = sizeof(mark);
+
+	return own_confined() && !host_syscall5(__NR_getsockopt, fd, SOL_SOCKET, SO_INCOMING_CPU, (long)&mark, (long)&len) &&
+	       mark == DGRAM_MARK;
+}
+
+/* The result of a call by an address of a datagram socket's, or 0: it is none. */
+long sock_nobody(const struct gate_regs *r)
+{
+	if (likely(!dgram_is(r->a[0])))
+		return 0;
+	return r->nr == __NR_bind ? -EOPNOTSUPP : -ECONNREFUSED;
+}
+
+/* A call that the sandbox's list refuses: the same of sequenced packets, or the error that Linux has. */
+static long unix_packets(const struct gate_regs *r)
+{
+	struct gate_regs packets = *r;
+	u32 type = r->a[1] & SOCK_TYPES;
+
+	if (type > SOCK_PACKET)
+		return -EINVAL;
+	if (type != SOCK_DGRAM && type != SOCK_RAW)
+		return r->a[2] && r->a[2] != PROTO_UNIX ? -EPROTONOSUPPORT : -ESOCKTNOSUPPORT;
+	packets.a[1] = (r->a[1] & ~(u64)SOCK_TYPES) | SOCK_SEQPACKET;
+	return gate_host_regs(&packets);
+}
+
+static bool is_refused(const struct gate_regs *r, long ret)
+{
+	return unlikely(ret == -ENOSYS) && (u32)r->a[0] == AF_UNIX;
+}
+
+static long socket_of_host(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (!is_refused(r, ret))
+		return ret;
+	ret = unix_packets(r);
+	if (ret < 0 || dgram_mark(ret))
+		return ret;
+	host_syscall1(__NR_close, ret);
+	return -ENOSYS;
+}
+
 long do_socket(struct gate_regs *r)
 {
 	if (family_is_host(r->a[0]))
-		return gate_host_regs(r);
+		return socket_of_host(r);
 	return fd_create(r->a[1] & SOCK_CLOEXEC, __NR_socket, r->a[0], r->a[1], r->a[2], 0);
 }
 
-/*
- * In a sandbox the host makes no datagram sockets, since each message of one could name any path. Sequenced packets keep
- * messages apart, too; that a far end has closed is seen as of a stream.
- */
 static long pair_of_host(struct gate_regs *r)
 {
-	struct gate_regs packets = *r;
 	long ret = gate_host_regs(r);
+	s32 pair[2];
 
-	if (likely(ret != -ENOSYS) || (u32)r->a[0] != AF_UNIX || (r->a[1] & SOCK_TYPES) != SOCK_DGRAM)
+	if (!is_refused(r, ret))
 		return ret;
-	packets.a[1] = (r->a[1] & ~(u64)SOCK_TYPES) | SOCK_SEQPACKET;
-	return gate_host_regs(&packets);
+	ret = unix_packets(r);
+	if (!ret && !gate_copy_in(pair, user_ptr(r->a[3]), sizeof(pair))) {
+		dgram_mark(pair[0]);
+		dgram_mark(pair[1]);
+	}
+	return ret;
 }
 
 /*
@@ -100,8 +167,13 @@ long do_getsockopt(struct gate_regs *r)
 	s32 sd, level = r->a[1], name = r->a[2];
 	long fd, ret;
 
-	if (!fd_is_node(r->a[0]))
-		return gate_host_regs(r);
+	if (!fd_is_node(r->a[0])) {
+		ret = gate_host_regs(r);
+		sd = SOCK_DGRAM;
+		if (!ret && level == SOL_SOCKET && name == SO_TYPE && dgram_is(r->a[0]))
+			gate_copy_out(user_ptr(r->a[3]), &sd, sizeof(sd));
+		return ret;
+	}
 	if (likely(level != SOL_SCTP || (name != SCTP_PEELOFF && name != SCTP_PEELOFF_FLAGS)))
 		return image_pass(r);
 

@@ -22,7 +22,7 @@ pub struct Known {
 }
 
 /// Who runs the tests.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash)]
 #[serde(rename_all = "lowercase")]
 pub enum User {
     Root,
@@ -30,6 +30,8 @@ pub enum User {
 }
 
 impl User {
+    pub const ALL: [User; 2] = [User::Root, User::Ordinary];
+
     pub fn current() -> User {
         if rustix::process::geteuid().is_root() {
             User::Root

@@ -27,6 +27,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 Options of ring3's own (before libtest's, see below):
     --sandbox       The oracle programs, and the programs on two linked nodes, in sandboxes; exceptions are in tests/sandbox.toml
+    --short         With --sandbox: only those that tell most
     --host-only     Run the oracle programs on the host alone, print their output
     --only NAME     Run this test, and others that are named so; as often as there are names
     --repeat N      Run each oracle program N times a side; all must agree
@@ -40,6 +41,7 @@ Options of ring3's own (before libtest's, see below):
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     pub sandbox: bool,
+    pub short: bool,
     pub host_only: bool,
     pub repeat: u32,
     pub bless: bool,
@@ -58,6 +60,7 @@ struct Ours {
 fn split_options() -> Result<(Ours, Vec<String>), String> {
     let mut options = Options {
         sandbox: false,
+        short: false,
         host_only: false,
         repeat: 1,
         bless: false,
@@ -71,6 +74,7 @@ fn split_options() -> Result<(Ours, Vec<String>), String> {
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--sandbox" => options.sandbox = true,
+            "--short" => options.short = true,
             "--host-only" => options.host_only = true,
             "--bless" => options.bless = true,
             "--page" => page = true,

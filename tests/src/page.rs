@@ -7,6 +7,7 @@
 //! last recorded results (tests/results).
 
 use crate::apps::{self, Scenario, Topology};
+use crate::known::User;
 use crate::oracle;
 use crate::{paths, sandboxed};
 use libtest_mimic::{Failed, Trial};
@@ -283,17 +284,25 @@ fn semantics(page: &mut String, tests: &[String]) -> Result<(), String> {
 /// What comes to another result in a sandbox.
 fn sandboxes(page: &mut String) -> Result<(), String> {
     let (all, exceptions) = (sandboxed::names()?.len(), sandboxed::exceptions()?);
-    let others: usize = exceptions.iter().map(|it| it.tests.len()).sum();
+    let [root, ordinary] = User::ALL.map(|user| {
+        let ours = exceptions.iter().filter(|it| it.is_for(user));
+        let same = all - ours.map(|it| it.tests.len()).sum::<usize>();
+        format!("{same} ({} %)", same * 100 / all)
+    });
     let _ = write!(
         page,
         "\n## In a sandbox\n\n`tests/run --sandbox` runs the programs of the last table, and those of the first on linked nodes, each in a sandbox: {all} in \
-         all. {} of them ({} %) come to the result that they have elsewhere. The others, from tests/sandbox.toml:\n\n| reason | programs |\n| --- | --- |\n",
-        all - others,
-        (all - others) * 100 / all,
+         all. An ordinary user's sandbox gives {ordinary} of them the result that they have elsewhere (some say on both sides that they are for root), root's {root}. The others, from \
+         tests/sandbox.toml:\n\n| reason | programs |\n| --- | --- |\n",
     );
     for it in exceptions {
-        let tests: Vec<String> = it.tests.iter().map(|test| format!("`{test}`")).collect();
-        let _ = writeln!(page, "| {} | {} |", line(&it.reason), tests.join(" "));
+        let user = match it.user {
+            Some(User::Root) => "root: ",
+            Some(User::Ordinary) => "an ordinary user: ",
+            None => "",
+        };
+        let tests: Vec<String> = it.tests.keys().map(|test| format!("`{test}`")).collect();
+        let _ = writeln!(page, "| {user}{} | {} |", line(&it.reason), tests.join(" "));
     }
     Ok(())
 }

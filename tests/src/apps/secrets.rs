@@ -111,8 +111,9 @@ fn sealed(pair: &Pair) -> Result<(), String> {
     let seen = pair
         .client
         .must(&["python3", &script.to_string_lossy()], LIMIT)?;
-    // The region, the link, and the two spare pieces of memory that a later port may be made of.
-    ensure(seen == "4\n", || {
+    // The region, the link, and the two spare pieces of memory that a later port may be made of. A sandbox gets no port later.
+    let pieces = if paths::in_sandboxes() { 2 } else { 4 };
+    ensure(seen == format!("{pieces}\n"), || {
         format!("what was cut, and how many were tried: {seen}")
     })?;
     let ping = ["ping", "-c", "1", "-W", "5", &pair.server4];

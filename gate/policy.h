@@ -143,6 +143,7 @@ long owner_ioctl(struct gate_regs *r);
 
 /* map.c */
 extern struct gate_mutex map_lock;
+void map_is_slow(void);		/* map.c */
 u32 map_stamp(void);		/* gate_life.stamp */
 
 /* sock.c */

@@ -7,6 +7,7 @@
 #include <linux/nsfs.h>
 #include <linux/sockios.h>
 #include <linux/stat.h>
+#include <linux/userfaultfd.h>
 
 /* linux/sockios.h: requests about routes and interfaces, then the drivers' own. */
 #define SIOC_FIRST	SIOCADDRT
@@ -110,6 +111,8 @@ long do_ioctl(struct gate_regs *r)
 		if (unlikely(reserved_fd(fd)))
 			return -EBADF;
 		ret = ioctl_about_network(fd, cmd) ? ioctl_by_other_socket(r) : gate_host_regs(r);
+		if (unlikely(cmd == USERFAULTFD_IOC_NEW) && ret >= 0)
+			map_is_slow();
 		return cmd == FIOASYNC ? without_sigio(fd, ret) : ret;
 	}
 	switch (cmd) {

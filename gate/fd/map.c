@@ -14,6 +14,8 @@
  * its memory is kept until the process ends.
  */
 #include "policy.h"
+#include <asm/statfs.h>
+#include <linux/magic.h>
 
 #ifndef MREMAP_FIXED
 #define MREMAP_FIXED	2		/* <linux/mman.h> */
@@ -266,6 +268,28 @@ static long map_node(struct gate_regs *r, u64 len)
 	return base;
 }
 
+/* The process has memory whose faults wait for a program: kernel/arch/ring3/kernel/uaccess.c. In virtual time nobody asks. */
+void map_is_slow(void)
+{
+	image_call1(__NR_userfaultfd, 0);
+}
+
+long do_userfaultfd(struct gate_regs *r)
+{
+	long ret = gate_host_regs(r);
+
+	if (ret >= 0)
+		map_is_slow();
+	return ret;
+}
+
+static bool is_fuse(u32 fd)
+{
+	struct statfs fs;
+
+	return !host_syscall2(__NR_fstatfs, fd, (long)&fs) && fs.f_type == FUSE_SUPER_MAGIC;
+}
+
 long do_mmap(struct gate_regs *r)
 {
 	u64 len = page_align(r->a[1]);
@@ -278,7 +302,10 @@ long do_mmap(struct gate_regs *r)
 	if ((r->a[3] & MAP_ANONYMOUS) || !fd_is_node(r->a[4])) {
 		if (unlikely(!(r->a[3] & MAP_ANONYMOUS) && reserved_fd(r->a[4])))
 			return -EBADF;
-		return gate_host_regs(r);
+		ret = gate_host_regs(r);
+		if (ret > 0 && !(r->a[3] & MAP_ANONYMOUS) && is_fuse(r->a[4]))
+			map_is_slow();
+		return ret;
 	}
 	if (offset_in_page(r->a[5]) || !len)
 		return -EINVAL;

@@ -130,6 +130,7 @@ struct ring3_proc *ring3_proc_alloc(int pid)
 		procs_full = i;
 	if (found) {
 		memset(found, 0, sizeof(*found));
+		ring3_memory_inherit(found);
 		memset(found->port_fd, 0xff, sizeof(found->port_fd));
 		found->pid = pid;
 		host_store(&found->state, RING3_PROC_LIVE);

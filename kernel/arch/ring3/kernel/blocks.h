@@ -21,6 +21,12 @@ void ring3_block_gone(struct ring3_thread *tb);
 void ring3_proc_emptied(struct ring3_proc *proc);
 /* True if it is an entry of procs[], and so not the keeper's; needs no lock. */
 bool ring3_proc_listed(struct ring3_proc *proc);
+/* uaccess.c */
+#ifdef CONFIG_RING3_SIM
+static inline void ring3_memory_inherit(struct ring3_proc *proc) { }
+#else
+void ring3_memory_inherit(struct ring3_proc *proc);
+#endif
 
 /* fdmap.c */
 struct ring3_fdmap *ring3_fdmap_new(const struct ring3_fdmap *from);	/* NULL: an empty one */

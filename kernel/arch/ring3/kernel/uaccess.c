@@ -5,12 +5,15 @@
 #include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/stat.h>
+#include <linux/syscalls.h>
 #include <linux/uaccess.h>
 #include <asm/ring3.h>
 #include <asm/ring3_host.h>
 #include <asm/sections.h>
 #include "../turn/turn.h"
+#include "../vcpu/tuning.h"
 #include "../vcpu/vcpu.h"
+#include "blocks.h"
 
 void __noreturn ring3_abandon(void);
 
@@ -91,14 +94,47 @@ static unsigned long copy_outside(struct ring3_thread *tb, struct ring3_outside 
 	return copy->left;
 }
 
-/* A copy of COPY_LONG bytes or more: ring3_copy() comes here. */
+/* Processes with memory whose faults wait for a program, which may make calls meanwhile. */
+static DECLARE_BITMAP(slow_memory, RING3_PROCS_MAX);
+
+/* Bytes from which ring3_copy() comes to ring3_copy_long(): COPY_LONG, or 1 once a process has slow memory. */
+unsigned long ring3_copy_long_from = COPY_LONG;
+
+static bool is_slow(struct ring3_proc *proc)
+{
+	return ring3_proc_listed(proc) && test_bit(proc - ring3_region.procs, slow_memory);
+}
+
+/* A child has its parent's mappings. */
+void ring3_memory_inherit(struct ring3_proc *proc)
+{
+	__assign_bit(proc - ring3_region.procs, slow_memory, is_slow(current->thread.proc));
+}
+
+/*
+ * The node itself has no userfaultfd. The gate makes this call when the host has made one for the process: another
+ * of its threads fills in pages, and may receive them from a socket of this node. A copy that faults with the vCPU
+ * would then wait for ever. So all of this process's copies are made without the vCPU, but for single words.
+ */
+SYSCALL_DEFINE1(userfaultfd, int, flags)
+{
+	struct ring3_proc *proc = current->thread.proc;
+
+	if (!ring3_proc_listed(proc))
+		return -ENOSYS;
+	__set_bit(proc - ring3_region.procs, slow_memory);
+	ring3_copy_long_from = 1;
+	return 0;
+}
+
+/* A copy of ring3_copy_long_from bytes or more: ring3_copy() comes here. */
 unsigned long ring3_copy_long(void *to, const void *from, unsigned long n)
 {
 	struct ring3_outside copy = { .to = to, .from = from, .n = n, .left = n };
 	struct ring3_thread *tb = current->thread.tb;
 
 	if (!tb || ring3_driver != tb || faulthandler_disabled() || irqs_disabled() || in_interrupt() ||
-	    !ring3_is_contended())
+	    !(is_slow(current->thread.proc) || (n >= COPY_LONG && ring3_is_contended())))
 		return ring3_copy_now(to, from, n);
 	return copy_outside(tb, &copy);
 }

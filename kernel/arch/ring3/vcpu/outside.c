@@ -15,6 +15,9 @@
  *	3. If no other thread had the vCPU meanwhile, the task is still current and goes on. Otherwise another thread has resumed it, and
  *	   it sleeps until its own thread, which drives again, wakes it (R3_REQ_COPIED in ring3_service()).
  *
+ * So are all copies of a process with a userfaultfd, or with a file of a FUSE file system in its memory: their page faults wait
+ * for a program, which may need the node (userfaultfd() in kernel/uaccess.c).
+ *
  * The task does not end before the copy has, so that the kernel's memory stays. A thread that dies in the copy is found by its
  * process's end (REAP) or by the program that another thread has executed (EXEC): the thread is gone by then.
  */

@@ -22,7 +22,7 @@
 #define ACQUIRE_SPIN_NS		50000ULL	/* of waiting awake: what a sleep and a wake-up would take */
 #define ACQUIRE_YIELD_NS	2000ULL		/* between two yields of the CPU: the owner may have to run on it */
 #define ACQUIRE_CROWDED_NS	8000ULL		/* of waiting awake where the CPUs are contended. Choice: long holds */
-#define COPY_LONG		8192		/* bytes, from which a copy is made without the vCPU where threads contend for it. In assembly, too */
+#define COPY_LONG		8192		/* bytes, from which a copy is made without the vCPU where threads contend for it */
 #define CONTENDED_NS		1000000ULL	/* for so long after that long copies are made without the vCPU. Choice: one tick */
 #define GIVE_WAY_TURNS		32		/* the owner that went home leaves the vCPU to a waiter that is awake */
 

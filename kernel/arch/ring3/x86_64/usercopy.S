@@ -15,7 +15,7 @@
 
 SYM_FUNC_START(ring3_copy)
 #ifndef CONFIG_RING3_SIM
-	cmpq	$COPY_LONG, %rdx
+	cmpq	ring3_copy_long_from(%rip), %rdx
 	jae	ring3_copy_long
 #endif
 SYM_INNER_LABEL(ring3_copy_now, SYM_L_GLOBAL)

@@ -302,6 +302,7 @@ bool patch_within(u64 *start, u64 *end);
 void *gate_alloc(size_t size);			/* zeroed; NULL: no memory */
 void gate_free(void *p);
 void *gate_pages(size_t size);			/* whole pages, zeroed */
+void *gate_pages_shared(size_t size);	/* children of a fork share them */
 void gate_pages_free(void *p, size_t size);
 
 void *memcpy(void *d, const void *s, size_t n);

@@ -32,6 +32,9 @@
 #define WISH_AGAIN		200
 #define WISH_LOOKS		10000
 
+/* Nanoseconds between two tries for a source's lock where the host refuses to wait. Chosen: longer than it is held. oracle::splice_processes. */
+#define SOURCE_NAP_NS		50000L
+
 /* Nanoseconds between two checks whether a keeper that does not answer is stopped. Chosen. apps::up_stopped. */
 #define JOIN_LOOK_NS		500000000L
 

@@ -29,12 +29,12 @@ static char first[CHUNKS_FIRST][CHUNK] GATE_TABLE __attribute__((aligned(GATE_PA
 static u32 firsts_used;
 static u64 bump;		/* from HEAP_BASE on */
 
-static long own_pages(u64 hint, size_t size)
+static long own_pages(u64 hint, size_t size, int kind)
 {
-	return host_syscall6(__NR_mmap, hint, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return host_syscall6(__NR_mmap, hint, size, PROT_READ | PROT_WRITE, kind | MAP_ANONYMOUS, -1, 0);
 }
 
-void *gate_pages(size_t size)
+static void *pages(size_t size, int kind)
 {
 	u64 hint;
 	long p;
@@ -44,10 +44,20 @@ void *gate_pages(size_t size)
 	hint = HEAP_BASE + __atomic_fetch_add(&bump, size, __ATOMIC_RELAXED);
 	if (hint + size > RING3_SPACE_BASE)
 		hint = 0;	/* the range is used up: the host may choose any address */
-	p = own_pages(hint, size);
+	p = own_pages(hint, size, kind);
 	if (unlikely(p == -ENOMEM) && gate_life.grow(size))
-		p = own_pages(hint, size);
+		p = own_pages(hint, size, kind);
 	return HOST_IS_ERR(p) ? NULL : (void *)p;
+}
+
+void *gate_pages(size_t size)
+{
+	return pages(size, MAP_PRIVATE);
+}
+
+void *gate_pages_shared(size_t size)
+{
+	return pages(size, MAP_SHARED);
 }
 
 void gate_pages_free(void *p, size_t size)

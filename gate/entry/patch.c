@@ -437,14 +437,16 @@ static struct seen *seen_of(u64 rip)
 	return least;
 }
 
+/* Of a site in a fork child the text around it may have gone from here. */
 static bool is_syscall(u64 rip)
 {
-	u8 insn[SYSCALL_BYTES];
+	u8 text[FORM_A_BYTES + 16];
+	const u8 *insn = text + FORM_A_SYSCALL;
 
-	return !gate_copy_in(insn, (void *)(rip - SYSCALL_BYTES), sizeof(insn)) && insn[0] == 0x0f && insn[1] == 0x05;
+	return !gate_copy_in(text, (void *)(rip - FORM_A_BYTES), sizeof(text)) && insn[0] == 0x0f && insn[1] == 0x05;
 }
 
-static void trapped(u64 rip, u64 nr)
+static void trapped(u64 rip, u64 nr, bool is_new)
 {
 	struct seen *s;
 
@@ -452,6 +454,8 @@ static void trapped(u64 rip, u64 nr)
 	if (!s || s->hits == REFUSED || ++s->hits < PATCH_HOT_TRAPS || nr == __NR_rt_sigreturn)
 		return;
 	gate_lock(&gate_patch_lock);
+	if (is_new)
+		range_count = 0;
 	if (!is_syscall(rip)) {
 		/* another thread has rewritten it */
 		gate_unlock(&gate_patch_lock);
@@ -475,7 +479,7 @@ void patch_trap(u64 rip, u64 nr)
 		return;
 	interp_note(rip - SYSCALL_BYTES, nr);
 	fork_note(rip, nr);
-	trapped(rip, nr);
+	trapped(rip, nr, false);
 }
 
 /* The same for a trap of a fork child. What is mapped there may have changed since the child was made. */
@@ -483,6 +487,5 @@ void patch_child_trapped(u64 rip, u64 nr)
 {
 	if (table_refused || gate_debugged)
 		return;
-	range_count = 0;
-	trapped(rip, nr);
+	trapped(rip, nr, true);
 }

@@ -20,9 +20,10 @@
  *
  * Without a lock remain:
  *
- *   read() and recv() by others, and programs of other nodes: they may take what was looked at, so that it comes twice.
- *   a process that is killed between the sink's acceptance and the consumption, some microseconds: the same. To consume
- *   first would lose bytes instead, and in more cases, since a socket may take a part only.
+ *   read() and recv() by others, and programs of other nodes: they may take what was looked at, so that it comes twice,
+ *   and what is consumed then is as many bytes behind it, which are lost.
+ *   a process that is killed between the sink's acceptance and the consumption, some microseconds: what it has passed on
+ *   comes twice. To consume first would lose bytes instead, and in more cases, since a socket may take a part only.
  *   a process that is stopped there: the others wait until it goes on, or until a signal ends their wait.
  *
  * The gate's own pipe is empty between calls. By way of it tee() and splice() look at a pipe, consume and write
@@ -31,6 +32,7 @@
 #include "internal.h"
 #include "policy.h"
 #include "ring3.h"
+#include "tuning.h"
 
 #define SPLICE_F_NONBLOCK	0x02	/* fcntl.h is libc's */
 #define KEY_BITS		61	/* a record's offset is below 2^63 */
@@ -61,9 +63,13 @@ static long record_wait(u64 key, u64 *nap)
 		return 0;
 	}
 	ret = gate_host(__NR_fcntl, gate_fd(GATE_FD_REGION), F_SETLKW, (long)&fl, 0, 0, 0);
-	/* The host takes all threads for one, and so sees circles where there are none. */
-	if (ret == -EDEADLK)
-		return 0;
+	/* The host takes all threads for one, and so sees circles where there are none. The owner may have no CPU. */
+	if (ret == -EDEADLK) {
+		struct timespec ts = { .tv_nsec = SOURCE_NAP_NS };
+
+		ret = gate_host(__NR_nanosleep, (long)&ts, 0, 0, 0, 0, 0);
+		return ret == -EINTR ? -ERESTARTSYS : 0;
+	}
 	return ret == -EINTR ? -ERESTARTSYS : ret;
 }
 

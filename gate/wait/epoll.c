@@ -49,6 +49,8 @@ struct gate_mutex ep_lock;
 static struct ep eps[EPS] GATE_TABLE;
 static u16 ep_at[RING3_FDS_MAX] GATE_TABLE;	/* by number: index + 1 */
 static u32 eps_used;			/* a free entry is looked for below this */
+static u64 *child_joins;		/* members that forked children have added to epolls of their parents; they share the word */
+static bool is_child;			/* forked, and has not executed a program since */
 
 static struct ep *ep_new(u32 fd, u32 sides)
 {
@@ -198,14 +200,36 @@ void ep_shared(void)
 {
 	u32 i;
 
-	for (i = 0; i < eps_used; i++)
+	if (!child_joins && eps_used)
+		child_joins = gate_pages_shared(sizeof(*child_joins));
+	for (i = 0; i < eps_used; i++) {
 		WRITE_ONCE(eps[i].shared, 1);
+		/* Nobody will tell what a child adds. */
+		if (unlikely(!child_joins))
+			__atomic_fetch_or(&eps[i].sides, EP_HOST | EP_NODE, __ATOMIC_SEQ_CST);
+	}
+}
+
+/* A child may have added a member of the other side to an epoll that has members on one. */
+bool ep_child_joined(struct ep *ep, u32 epfd)
+{
+	u64 joins;
+
+	if (likely(!READ_ONCE(ep->shared)) || !child_joins)
+		return false;
+	joins = __atomic_load_n(child_joins, __ATOMIC_SEQ_CST);
+	if (likely(READ_ONCE(ep->joins) == joins))
+		return false;
+	WRITE_ONCE(ep->joins, joins);
+	ep_share(epfd);
+	return true;
 }
 
 GATE_FORKED void ep_forked(void)
 {
 	u32 i;
 
+	is_child = true;
 	for (i = 0; i < eps_used; i++) {
 		eps[i].sides = EP_HOST | EP_NODE;
 		eps[i].armed = 0;
@@ -365,6 +389,8 @@ static long ep_joined(u32 epfd, u32 side)
 
 	if (!ep)
 		return 0;
+	if (is_child && READ_ONCE(ep->shared) && child_joins)
+		__atomic_fetch_add(child_joins, 1, __ATOMIC_SEQ_CST);
 	if (side & EP_HOST)
 		WRITE_ONCE(ep->maybe, 1);
 	if ((READ_ONCE(ep->sides) & side) == side)

@@ -25,12 +25,14 @@ struct ep {
 	u32 nests;		/* has, or has had, epolls as members */
 	u32 inside;		/* is, or has been, a member of an epoll */
 	u64 looked;		/* TSC of the last look into the twin */
+	u64 joins;		/* members added by children, when they were counted last */
 };
 
 struct ep *ep_get(u32 fd);
 long ep_mix(struct ep *ep, u32 epfd);		/* makes it wait on both sides */
 bool ep_arm_ep(struct ep *ep, u32 fd);
 void ep_host_wait_end(struct ep *ep, u32 epfd);
+bool ep_child_joined(struct ep *ep, u32 epfd);
 
 /* epoll_wait.c */
 /*

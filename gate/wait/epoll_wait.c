@@ -253,28 +253,6 @@ static long ep_wait_borrower(u32 epfd, u64 user, long max, u64 deadline)
 	}
 }
 
-/*
- * Another process may have added a member of the other side to an epoll that has members on one. Its own extra member
- * would tell, but goes with that process.
- */
-static bool others_joined(struct ep *ep, u32 epfd)
-{
-	struct pollfd p = { .fd = epfd, .events = POLLIN };
-	struct __kernel_timespec ts = {};
-	long ready;
-
-	if (likely(!READ_ONCE(ep->shared)))
-		return false;
-	if (READ_ONCE(ep->sides) & EP_NODE)
-		ready = host_syscall5(__NR_ppoll, (long)&p, 1, (long)&ts, 0, 8);
-	else
-		ready = image_call(__NR_ppoll, (long)&p, 1, (long)&ts, 0, 8, 0);
-	if (ready <= 0)
-		return false;
-	ep_share(epfd);
-	return true;
-}
-
 /* Waits on one side; -EAGAIN: the epoll has become mixed and there is no event yet. */
 static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 {
@@ -282,7 +260,7 @@ static long ep_wait_one_side(struct ep *ep, struct gate_regs *r)
 	bool ours;
 	long n;
 
-	if (others_joined(ep, epfd))
+	if (ep_child_joined(ep, epfd))
 		return -EAGAIN;
 	if (READ_ONCE(ep->sides) & EP_NODE) {
 		n = image_pass(r);

@@ -166,8 +166,6 @@ def test_a_packet_followed_by_gdb(tmp_path):
         assert text in gdb.stdout, gdb.stdout + gdb.stderr
     subprocess.run(line("plain"), cwd=tmp_path, check=True, capture_output=True)
     result = [json.loads((tmp_path / folder / "result.json").read_text()) for folder in ("debugged", "plain")]
-    # The clock of the day at time 0: the names of hosts are written before that.
-    assert 0 < result[0].pop("epoch") - result[1].pop("epoch") < 100_000
     assert result[0] == result[1]
 
 

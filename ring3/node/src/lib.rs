@@ -86,4 +86,5 @@ pub use handle::{raise_descriptor_limit, Door, NodeHandle};
 pub use ports::given::GivenLink;
 pub use ports::host::{gateways, News, Plan, Talk};
 pub use ports::vhost::{VhostPlan, VhostTalk};
+pub use region::SIM_EPOCH;
 pub use runtime::Folder;

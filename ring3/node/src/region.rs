@@ -41,7 +41,7 @@ pub(crate) struct Params<'a> {
 }
 
 /// The start of time in a simulation: 2000-01-01, midnight UTC.
-const SIM_EPOCH_NS: u64 = 946_684_800_000_000_000;
+pub const SIM_EPOCH: Duration = Duration::from_secs(946_684_800);
 
 /// splitmix64: the seed's 64 bits, spread over the bytes that the kernel's pool takes.
 fn spread(mut seed: u64) -> [u8; 64] {
@@ -221,7 +221,7 @@ impl Region {
         r.boot_tsc = 0;
         r.boot_monotonic_ns = 0;
         r.host_start_ns = r.boot_realtime_ns;
-        r.boot_realtime_ns = SIM_EPOCH_NS;
+        r.boot_realtime_ns = SIM_EPOCH.as_nanos() as u64;
         r.seed = spread(seed);
     }
 

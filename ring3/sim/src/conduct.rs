@@ -156,8 +156,13 @@ impl Conductor {
     fn whole(&mut self) -> Result<()> {
         self.set_up()?;
         self.start = clock();
-        let day = clock_gettime(ClockId::CLOCK_REALTIME).map_or(Duration::ZERO, Duration::from);
-        say(&Word::Ready { epoch: nanos(day) });
+        let epoch = match self.setup.image {
+            Some(_) => self.begin_day()?,
+            None => clock_gettime(ClockId::CLOCK_REALTIME).map_or(Duration::ZERO, Duration::from),
+        };
+        say(&Word::Ready {
+            epoch: nanos(epoch),
+        });
         let timeline = std::mem::take(&mut self.plan.timeline);
         // Where nothing is sampled, it is still said how far time has come.
         let turn = match self.plan.sample.is_zero() {
@@ -200,6 +205,15 @@ impl Conductor {
                 return self.done(self.plan.stop);
             }
         }
+    }
+
+    /// In virtual time the day began with the node, which has taken a second or more to set up: it begins anew at the start. That
+    /// is at a whole second of the node's: what counts from there in seconds, as `ps` does, comes to the same day.
+    fn begin_day(&mut self) -> Result<Duration> {
+        self.start = Duration::from_secs(clock().as_secs() + 1);
+        std::thread::sleep(self.start.saturating_sub(clock()));
+        leaf::set_clock(-(nanos(self.start) as i64), None).map_err(Error::host("set the clock"))?;
+        Ok(ring3_node::SIM_EPOCH)
     }
 
     fn done(&mut self, at: Duration) -> Result<()> {

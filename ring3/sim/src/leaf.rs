@@ -18,7 +18,7 @@ pub fn in_child(
 }
 
 /// The clock of the day of the simulated host whose network namespace we are in (kernel/arch/ring3/turn/skew.c): `step` ns forward,
-/// and from now on it gains `drift` ns a second.
+/// and from now on it gains `drift` ns a second. In the node's own network namespace: of all hosts.
 pub fn set_clock(step: i64, drift: Option<i64>) -> nix::Result<()> {
     const SECOND: i64 = 1_000_000_000;
     /// A millionth, in struct timex.

@@ -7,7 +7,8 @@
  * The node has one CLOCK_REALTIME, which is right. A host's is that, and what it is ahead by: an offset, and a rate since an
  * instant. A host is its network namespace, as for everything else that is a host's. What a program reads of the clock of
  * the day, and the absolute times of it that a program waits for, are its host's. Who sets it (clock_settime(), clock_adjtime()
- * and the like) sets the host's: `ring3 sim' does so for a scenario's events, and chrony may.
+ * and the like) sets the host's: `ring3 sim' does so for a scenario's events, and chrony may. Who does so in the node's first
+ * namespace, which is no host's, sets the node's: `ring3 sim' has the day begin when the hosts are there.
  *
  * CLOCK_MONOTONIC, and with it sleeps and time-outs, go at the true rate on all hosts. So do the kernel's own time stamps,
  * of packets and files. A wait for an absolute time that has begun is not looked at again when the clock is set.
@@ -61,10 +62,16 @@ static s64 ahead(const struct skew *skew, u64 now)
 	return skew->offset + times(now - skew->since, skew->rate, RATE_ONE);
 }
 
-static void set(struct skew *skew, s64 offset, s64 rate)
+/* The clock is `to' from now on, and has this rate. */
+static long set(struct skew *skew, const struct timespec64 *to, s64 rate)
 {
-	*skew = (struct skew){ offset, rate, ktime_get_ns() };
+	if (current->nsproxy->net_ns == &init_net && !rate) {
+		*skew = (struct skew){};
+		return do_settimeofday64(to);
+	}
+	*skew = (struct skew){ timespec64_to_ns(to) - ktime_get_real_ns(), rate, ktime_get_ns() };
 	any = true;
+	return 0;
 }
 
 static bool is_of_day(clockid_t clock)
@@ -171,8 +178,7 @@ static long set_time(const struct timespec64 *to)
 		return -EPERM;
 	if (!may_be_set(to))
 		return -EINVAL;
-	set(skew, timespec64_to_ns(to) - ktime_get_real_ns(), skew->rate);
-	return 0;
+	return set(skew, to, skew->rate);
 }
 
 SYSCALL_DEFINE2(turn_clock_settime, clockid_t, clock, const struct __kernel_timespec __user *, time)
@@ -205,6 +211,7 @@ static long adjust(struct __kernel_timex __user *user)
 	struct skew *skew = of_host();
 	struct timespec64 sum = ns_to_timespec64(ktime_get_real_ns() + ahead_now());
 	struct __kernel_timex tx;
+	long ret = 0;
 	s64 rate;
 
 	if (copy_from_user(&tx, user, sizeof(tx)))
@@ -225,7 +232,9 @@ static long adjust(struct __kernel_timex __user *user)
 	if (tx.modes & ADJ_FREQUENCY)
 		rate = clamp_t(s64, tx.freq, -RATE_MAX, RATE_MAX);
 	if (tx.modes & ADJ_SETOFFSET || rate != skew->rate)
-		set(skew, timespec64_to_ns(&sum) - ktime_get_real_ns(), rate);
+		ret = set(skew, &sum, rate);
+	if (ret)
+		return ret;
 	tx = (struct __kernel_timex){ .freq = rate, .tick = USEC_PER_SEC / USER_HZ, .precision = 1, .tolerance = RATE_MAX };
 	tx.time.tv_sec = sum.tv_sec;
 	tx.time.tv_usec = sum.tv_nsec / NSEC_PER_USEC;

@@ -105,14 +105,44 @@ static void note(u32 *owner, u64 id)
 		*owner = id;
 }
 
+/*
+ * capset() of root's simulation. Programs see all capabilities, and the host may have granted fewer (a container's root): of those that
+ * the program keeps, it gets what it has.
+ */
+static void host_keeps(const struct gate_regs *r)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct kept[2] = { 0 }, has[2];
+	long ret = host_syscall2(__NR_capget, (long)&head, (long)has);
+	u32 i, words;
+
+	if (ret || gate_copy_in(&head, user_ptr(r->a[0]), sizeof(head)))
+		return;
+	words = head.version == _LINUX_CAPABILITY_VERSION_1 ? 1 : 2;
+	if (gate_copy_in(kept, user_ptr(r->a[1]), words * sizeof(kept[0])))
+		return;
+	for (i = 0; i < 2; i++) {
+		kept[i].permitted &= has[i].permitted;
+		kept[i].effective &= kept[i].permitted;
+		kept[i].inheritable &= has[i].permitted | has[i].inheritable;
+	}
+	head = (struct __user_cap_header_struct){ .version = _LINUX_CAPABILITY_VERSION_3 };
+	ret = host_syscall2(__NR_capset, (long)&head, (long)kept);
+	if (ret)
+		gate_warn("credentials: capset() was done on the node, but not on the host (error %ld)", -ret);
+}
+
 /* set*id(), setgroups(), capset() */
 long sim_setid(struct gate_regs *r, gate_handler otherwise)
 {
 	struct gate_tcb *tcb = gate_tcb();
-	long ret = tcb->one_id ? image_pass(r) : otherwise(r);
+	bool of_node = tcb->one_id || (r->nr == __NR_capset && !tcb->own_users);
+	long ret = of_node ? image_pass(r) : otherwise(r);
 
 	if (ret < 0)
 		return ret;
+	if (r->nr == __NR_capset && of_node && !tcb->one_id)
+		host_keeps(r);
 	switch (r->nr) {
 	case __NR_setuid:
 		note(&tcb->node_uid, r->a[0]);

@@ -2,13 +2,14 @@
 //! What a simulation does itself beside what the usual programs make of the same: words for `ip` and `tc`, captures.
 
 use super::ordinary::as_nobody;
-use super::sim_cmd::Simulation;
+use super::sim_cmd::{LIMIT, Simulation};
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Group, until};
 use crate::node::ring3;
+use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 pub fn trials() -> Vec<Trial> {
@@ -23,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
             as_nobody("apps::sim_words_seen")
         }),
         trial("sim_words_users".into(), users),
+        trial("sim_words_users_fewer".into(), users_fewer),
         trial("sim_words_users_ordinary".into(), || {
             as_nobody("apps::sim_words_users")
         }),
@@ -34,6 +36,38 @@ pub fn trials() -> Vec<Trial> {
             as_nobody("apps::sim_cmd_example_lossy_wan")
         }),
     ]
+}
+
+/// Where root has not all capabilities, as in a container, programs see them all, and may give them up.
+fn users_fewer() -> Checked {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored("for root".into()));
+    }
+    if let Some(why) = missing(&["setpriv"])? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let scratch = Scratch::new()?;
+    let file = scratch.write(
+        "scenario.yaml",
+        "general: {stop_time: 5 s, heartbeat_interval: null}\nnetwork: {graph: {type: 1_gbit_switch}}\nhosts:\n  a:\n    network_node_id: 0\n    \
+         processes: [{path: setpriv, args: --reuid=33 --regid=33 --clear-groups -- grep -E '^(Uid|CapEff)' /proc/self/status}]\n",
+    )?;
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--bounding-set=-sys_resource,-sys_time", "--"])
+        .arg(paths::ring3())
+        .arg("sim")
+        .arg(file)
+        .current_dir(scratch.path());
+    let outcome = exec::run(&mut command, LIMIT)?;
+    ensure(outcome.ok(), || outcome.report())?;
+    let said = std::fs::read_to_string(scratch.file("shadow.data/hosts/a/setpriv.1000.stdout"))
+        .map_err(|why| why.to_string())?;
+    ensure(
+        said == "Uid:\t33\t33\t33\t33\nCapEff:\t0000000000000000\n",
+        || said.clone(),
+    )?;
+    Ok(Verdict::Passed)
 }
 
 /// A daemon that begins as root, gives its files to another user, and becomes that.

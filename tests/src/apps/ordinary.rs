@@ -9,6 +9,7 @@ use crate::exec;
 use crate::paths;
 use crate::scratch::Scratch;
 use libtest_mimic::Trial;
+use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
@@ -46,6 +47,22 @@ pub fn trials() -> Vec<Trial> {
         .collect()
 }
 
+/// A program that is run by a user without rights, to whom the folder belongs from now on.
+pub(super) fn nobody(home: &Scratch, program: impl AsRef<OsStr>) -> Result<Command, String> {
+    let open = std::fs::Permissions::from_mode(0o700);
+    std::fs::set_permissions(home.path(), open).map_err(|e| e.to_string())?;
+    std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).map_err(|e| e.to_string())?;
+    let mut command = Command::new("setpriv");
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+        .arg(program)
+        .current_dir(home.path())
+        .env("HOME", home.path())
+        .env("XDG_RUNTIME_DIR", home.path())
+        .env("TMPDIR", home.path());
+    Ok(command)
+}
+
 /// Runs the tests of this name as a user without rights.
 pub(super) fn as_nobody(filter: &str) -> Checked {
     if !rustix::process::geteuid().is_root() {
@@ -57,19 +74,11 @@ pub(super) fn as_nobody(filter: &str) -> Checked {
         return Ok(Verdict::Ignored(why));
     }
     let home = Scratch::new()?;
-    let open = std::fs::Permissions::from_mode(0o700);
-    std::fs::set_permissions(home.path(), open).map_err(|e| e.to_string())?;
-    std::os::unix::fs::chown(home.path(), Some(65534), Some(65534)).map_err(|e| e.to_string())?;
     let runner = std::env::current_exe().map_err(|e| e.to_string())?;
-    let mut command = Command::new("setpriv");
+    let mut command = nobody(&home, runner)?;
     command
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
-        .arg(runner)
         .arg(filter)
         .current_dir("/")
-        .env("HOME", home.path())
-        .env("XDG_RUNTIME_DIR", home.path())
-        .env("TMPDIR", home.path())
         .env("RING3_ROOT", paths::root())
         .env("RING3_BUILD", home.file("build"));
     let outcome = exec::run(&mut command, Duration::from_secs(300))?;

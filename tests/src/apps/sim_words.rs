@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 //! What a simulation does itself beside what the usual programs make of the same: words for `ip` and `tc`, captures.
 
-use super::ordinary::as_nobody;
+use super::ordinary::{as_nobody, nobody};
 use super::sim_cmd::{LIMIT, Simulation};
 use super::{Checked, Verdict, ensure, missing, trial};
 use crate::exec::{self, Group, until};
@@ -32,9 +32,7 @@ pub fn trials() -> Vec<Trial> {
         trial("sim_words_nested_ordinary".into(), || {
             as_nobody("apps::sim_words_nested")
         }),
-        trial("sim_words_example_ordinary".into(), || {
-            as_nobody("apps::sim_cmd_example_lossy_wan")
-        }),
+        trial("sim_words_examples_ordinary".into(), examples_ordinary),
     ]
 }
 
@@ -67,6 +65,54 @@ fn users_fewer() -> Checked {
         said == "Uid:\t33\t33\t33\t33\nCapEff:\t0000000000000000\n",
         || said.clone(),
     )?;
+    Ok(Verdict::Passed)
+}
+
+/// Each of examples/sim, once, without rights; other tests run them as whoever runs these.
+fn examples_ordinary() -> Checked {
+    const PROGRAMS: &[&str] = &[
+        "setpriv",
+        "bird",
+        "curl",
+        "etcd",
+        "etcdctl",
+        "iperf3",
+        "ip",
+        "memcached",
+        "nginx",
+        "nft",
+        "ping",
+        "python3",
+        "redis-cli",
+        "redis-server",
+        "ss",
+    ];
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Verdict::Ignored(
+            "this user is an ordinary one already".into(),
+        ));
+    }
+    if let Some(why) = missing(PROGRAMS)? {
+        return Ok(Verdict::Ignored(why));
+    }
+    let folder = paths::root().join("examples/sim");
+    let entries = std::fs::read_dir(&folder).map_err(|why| why.to_string())?;
+    let mut examples: Vec<_> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .collect();
+    examples.sort();
+    ensure(examples.len() > 10, || format!("{examples:?}"))?;
+    for file in examples {
+        let home = Scratch::new()?;
+        let mut command = nobody(&home, paths::ring3())?;
+        command.arg("sim").arg(&file);
+        let outcome = exec::run(&mut command, LIMIT)?;
+        ensure(outcome.ok(), || {
+            format!("{}: {}", file.display(), outcome.report())
+        })?;
+    }
     Ok(Verdict::Passed)
 }
 

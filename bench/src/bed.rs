@@ -250,7 +250,7 @@ impl Bed {
     }
 
     /// Behind a host's sockets: one end lies inside, the other in the namespace that stands for the host. Its loopback is what the
-    /// inside sees as its gateway. What is published there is asked for at the host's address: by its loopback pasta splices
+    /// inside sees as its gateway. A client asks for a published port at the host's address: by its loopback pasta splices
     /// sockets, which no other machine's connection has.
     fn behind(&mut self, tag: &str, series: &Series) -> Result<(), String> {
         let host = self.namespace(tag, "h")?;

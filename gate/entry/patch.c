@@ -482,7 +482,7 @@ void patch_trap(u64 rip, u64 nr)
 	trapped(rip, nr, false);
 }
 
-/* The same for a trap of a fork child. What is mapped there may have changed since the child was made. */
+/* The same for a trap of a fork child. The mapping may have changed since the child was made. */
 void patch_child_trapped(u64 rip, u64 nr)
 {
 	if (table_refused || gate_debugged)

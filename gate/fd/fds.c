@@ -61,7 +61,7 @@ static u32 row_below(u32 from)
 	return row == GATE_RESERVED_FDS ? fd + 1 : 0;
 }
 
-/* What a start needs is open, at the row's numbers: the program's limit holds again. */
+/* The start's descriptors are open, at the row's numbers: the program's limit holds again. */
 void fds_started(void)
 {
 	if (scarce)

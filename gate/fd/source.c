@@ -15,7 +15,7 @@
  *   between threads     a mutex, since record locks belong to processes. It also protects the gate's own pipe.
  *
  * Nothing waits while they are held. A thread that finds the byte locked by another process waits without the mutex, and
- * a signal ends that wait. What the host then grants belongs to the whole process, so it is only a hint: the thread asks
+ * a signal ends that wait. The lock that the host then grants belongs to the whole process, so it is only a hint: the thread asks
  * again with the mutex.
  *
  * Without a lock remain:

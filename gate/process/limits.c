@@ -499,7 +499,7 @@ static long cpu_limit(struct gate_regs *r, s32 pid, u64 set)
 	if (ret < 0)
 		return ret;
 	if (ret) {
-		/* What the limit was is told all the same. */
+		/* The caller gets the old limit all the same. */
 		r->a[2] = 0;
 		return r->nr == __NR_prlimit64 ? gate_host_regs(r) : 0;
 	}
